@@ -1,11 +1,12 @@
-"""Who comes in: the token that a request shows, or the session it has signed in to, and what that allows.
+"""Authentication: bearer tokens and browser sessions.
 
-What is allowed then holds by itself: the routes get the registry as the token lets see it (`dependencies`).
+Authorisation is enforced elsewhere: routes get a registry restricted to what the token may see (`dependencies`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import secrets
 import time
@@ -36,30 +37,22 @@ logger = logging.getLogger(__name__)
 
 COOKIE = "ctxr_session"
 SESSION_S = 12 * 3600
-MOST_SESSIONS = 1000
-CODE_S = 3600
-RECHECK_S = 5.0
-"""What goes on and on (events) ends so soon after its token was revoked."""
-
+RECHECK_S = 5.0  # an open event stream ends so soon after its token was revoked
+# Addresses that need no credential: they reveal nothing of what is stored.
 OPEN = ("/health", "/ready", "/login", "/static/", "/.well-known/")
-"""These tell nothing of what is kept."""
-
-FIGURES, MCP = "/metrics", "/mcp"
-
+# The owner of this machine, known by a secret file. The name is not allowed for tokens.
 THIS_USER = Access("(this user)", Level.ADMIN)
-"""Whoever shows the secret that only this machine's user can read. No token can be called so."""
-
+# Checks a token of another issuer; None if it is not valid.
 Verify = Callable[[str], Awaitable[Access | None]]
-"""What a token that was made elsewhere allows; None if it is not good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How one is let in, by the settings of the server.
+    """The server's admission settings.
 
-    `is_open`: without any tokens, everybody who reaches it. `secret`: this machine's user's own. `verify`: tokens of
-    an OAuth issuer, which `metadata_url` names. `is_secure`: browsers reach it over TLS. `known_as`: the
-    host by which a proxy makes the server known. `origins`: whose scripts may use the API as if they were ours.
+    `is_open`: no credential is needed while no token exists. `secret`: the secret of this machine's user.
+    `verify`: checks tokens of the OAuth issuer named by `metadata_url`. `is_secure`: browsers connect over TLS.
+    `known_as`: the host name under which a proxy publishes the server. `origins`: sites allowed to use the API.
     """
 
     is_open: bool = True
@@ -75,7 +68,7 @@ ON_LOOPBACK = Rules()
 
 
 class Credential(NamedTuple):
-    """A credential that was accepted: the number of one of our tokens (None for others), and what it allows."""
+    """An accepted credential; `number` is None unless it is one of our own tokens."""
 
     number: int | None
     access: Access
@@ -83,41 +76,51 @@ class Credential(NamedTuple):
 
 @dataclass
 class Sessions:
-    """Browsers that have signed in, until the server ends; and codes that let one sign in once."""
+    """Signed-in browsers and used sign-in codes, kept in memory."""
 
     _known: dict[bytes, tuple[float, Credential]] = field(default_factory=dict)
-    _codes: dict[bytes, float] = field(default_factory=dict)
+    _used_codes: set[str] = field(default_factory=set)
 
     def begin(self, credential: Credential) -> str:
-        """A new session's key."""
+        """Start a session and return its key; the oldest of 1 000 sessions is dropped."""
         key = secrets.token_urlsafe(32)
-        if len(self._known) >= MOST_SESSIONS:
+        if len(self._known) >= 1000:
             self._known.pop(next(iter(self._known)))
         self._known[_digest(key)] = time.monotonic() + SESSION_S, credential
         return key
 
     def find(self, key: str) -> Credential | None:
-        """Return the credential of the session with that key; None if it is over."""
+        """Return the session's credential; None if it has expired."""
         until, credential = self._known.get(_digest(key), (0.0, None))
         return credential if time.monotonic() < until else None
 
     def end(self, key: str) -> None:
-        """Sign out."""
+        """End a session."""
         self._known.pop(_digest(key), None)
 
-    def new_code(self) -> str:
-        """A code for this machine's user that is good once, for an hour."""
-        code = secrets.token_urlsafe(24)
-        self._codes[_digest(code)] = time.monotonic() + CODE_S
-        return code
+    def take_code(self, code: str, secret: str) -> bool:
+        """Return whether a sign-in code is valid, and use it up."""
+        payload, _, signature = code.rpartition(".")
+        until = payload.partition(".")[0]
+        is_signed = bool(secret) and compare_digest(signature.encode(), _signature(payload, secret).encode())
+        if not is_signed or time.time() > int(until) or code in self._used_codes:
+            return False
+        self._used_codes.add(code)
+        return True
 
-    def take_code(self, code: str) -> bool:
-        """Return whether that code is good; from now on it is not."""
-        return time.monotonic() < self._codes.pop(_digest(code), 0.0)
+
+def sign_in_code(secret: str) -> str:
+    """Return a sign-in code for this machine's user, who can read the secret: valid once and for an hour."""
+    payload = f"{int(time.time()) + 3600}.{secrets.token_urlsafe(16)}"
+    return f"{payload}.{_signature(payload, secret)}"
+
+
+def _signature(payload: str, secret: str) -> str:
+    return hmac.digest(secret.encode(), payload.encode(), "sha256").hex()
 
 
 class Gate:
-    """Knows who is let in."""
+    """Checks credentials."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules, self.sessions = rules, Sessions()
@@ -130,7 +133,7 @@ class Gate:
         )
 
     async def admit(self, registry: Registry, method: str, headers: Headers) -> Access | None:
-        """Return what the request's token allows, None where none is needed; Unauthorized if it has no valid one."""
+        """Return what the request's credential allows, None if none is needed; raise Unauthorized if it is missing."""
         given = headers.get("authorization")
         if given is not None:
             return await self._bearer(registry, given)
@@ -139,11 +142,7 @@ class Gate:
         if signed_in:
             _check_origin(method, headers)
             return signed_in
-        if (
-            self.rules.is_open
-            and not self.rules.secret
-            and not await _noting_outage(Tokens(registry).are_required(), self._outage)
-        ):
+        if self.rules.is_open and not await _noting_outage(Tokens(registry).are_required(), self._outage):
             return None
         raise Unauthorized("A token is needed.", "Authorization: Bearer …; `ctxr token create` makes one")
 
@@ -160,7 +159,7 @@ class Gate:
         return await _noting_outage(self.rules.verify(token), self._issuer_outage) if self.rules.verify else None
 
     async def recognise(self, registry: Registry, secret: str) -> Credential | None:
-        """Return what one of our tokens, or this user's secret, allows; None if it is not valid."""
+        """Check one of our tokens or this user's secret; None if it is not valid."""
         if self.rules.secret and compare_digest(secret.encode(), self.rules.secret.encode()):
             return Credential(None, THIS_USER)
         return self._noted(registry, await _noting_outage(Tokens(registry).find(secret), self._outage))
@@ -175,7 +174,7 @@ class Gate:
         return shown and shown.access
 
     def _noted(self, registry: Registry, shown: Shown | None) -> Credential | None:
-        """Keep when a token was used; nobody waits for that."""
+        """Record the use of a token in the background."""
         if shown and shown.is_use_news:
             noting = asyncio.create_task(_note(registry, shown.number))
             self._noting.add(noting)
@@ -184,14 +183,14 @@ class Gate:
 
 
 class Admission:
-    """Lets in whom the gate does; says 401 to others, or sends a browser to the page to sign in."""
+    """Middleware that answers 401, or sends a browser to the sign-in page, unless the gate admits the request."""
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app, self._gate = app, gate
         self._watching: dict[bytes, Access | None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with what its token allows, or refuse it."""
+        """Check the request's credential and pass the request on."""
         if scope["type"] != "http" or scope["path"].startswith(OPEN):
             await self._app(scope, receive, send)
             return
@@ -210,15 +209,15 @@ class Admission:
             ASKING.reset(asking)
 
     async def _failure(self, scope: Scope, receive: Receive, exc: RegistryError) -> Response:
-        """While nobody can tell who asks, where the database is hears only who may be anybody."""
+        """Answer an outage; the database's address is hidden from callers who could not be authenticated."""
         told = exc if self._gate.rules.is_open else type(exc)(exc.message, "The server's log says why.")
-        if scope["path"] == MCP or scope["path"].startswith(f"{MCP}/"):
+        if scope["path"] == "/mcp" or scope["path"].startswith("/mcp/"):
             return rpc_failure(told)
         answer: Response = await scope["app"].exception_handlers[RegistryError](Request(scope, receive), told)
         return answer
 
     async def _admitted_to_watch(self, scope: Scope) -> Access | None:
-        if scope["path"] != FIGURES:
+        if scope["path"] != "/metrics":
             return await self._admitted(scope)
         given = Headers(scope=scope).get("authorization", "")
         shown = _digest(given)
@@ -270,7 +269,7 @@ class Admission:
 
 
 async def _noting_outage(answer: Awaitable[T], outage: Outage) -> T:
-    """The answer. Why there is none the log says once: who is not let in does not hear it."""
+    """Await an answer and log an outage once; callers who are refused are not told its cause."""
     asked_at = time.monotonic()
     try:
         found = await answer
@@ -290,7 +289,7 @@ async def _note(registry: Registry, number: int) -> None:
 
 
 def _check_origin(method: str, headers: Headers) -> None:
-    """A browser sends its cookie along with whatever makes it ask: what changes something must say where it is from."""
+    """Require an Origin header for changes made with a cookie, which browsers also send from foreign pages."""
     if method not in READING and headers.get("origin") is None:
         raise Unauthorized("The request does not say which page it comes from.", "Origin: missing; allowed: this host")
 

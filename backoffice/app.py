@@ -1,4 +1,4 @@
-"""The backoffice as one ASGI application, assembled."""
+"""Assemble the backoffice as one ASGI application."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Beside = Callable[[], AbstractAsyncContextManager[object]]
 
 
 class Backoffice(FastAPI):
-    """FastAPI, whose document also describes the bodies that the orchestrator checks itself."""
+    """FastAPI whose OpenAPI document also describes the bodies that the orchestrator validates."""
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document."""
+        """Return the OpenAPI document."""
         document = super().openapi()
         document["components"]["schemas"] |= body_shapes()
         return document
@@ -50,10 +50,9 @@ def create_app(
     connections: Connections = no_connections,
     rules: Rules = ON_LOOPBACK,
 ) -> FastAPI:
-    """The backoffice over the configured registry, opened and closed with the server.
+    """Return the backoffice over the configured registry, which is opened and closed with the server.
 
-    `run_beside` is entered meanwhile: what else lives as long as the server. `connections` knows the clients,
-    `rules` who is let in.
+    `run_beside`: a context entered for the lifetime of the server. `connections`: reads the clients' settings.
     """
 
     @asynccontextmanager
@@ -76,7 +75,7 @@ def create_app_over(
     connections: Connections = no_connections,
     rules: Rules = ON_LOOPBACK,
 ) -> FastAPI:
-    """The backoffice over an orchestrator that is open already and stays open."""
+    """Return the backoffice over an open orchestrator, which the caller closes."""
     app = _assemble(host, None, rules)
     _use(app, orchestrator, connections)
     return app

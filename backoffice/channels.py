@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
-from backoffice.dependencies import SOURCE, Asking, without_parameters
+from backoffice.dependencies import API, Asking, Client, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
-from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, ItemPage, ShownChannel
+from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, FoundChannel, ItemPage, ShownChannel
+from orchestrator.operations.tag import TagQuery
 from orchestrator.requests.field_types import ChannelName
-from orchestrator.requests.queries import TagQuery
 from orchestrator.views import conversations as views
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])
@@ -24,19 +24,47 @@ NAMING = {
 }
 
 
-@router.get("", response_model=ItemPage[ChannelItem])
+@router.get("", response_model=ItemPage[FoundChannel], response_model_exclude_unset=True)
 async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
-    """Channels by last activity; with words, those that speak of it or are called so."""
-    if query.q is None:
+    """List channels by last activity; with words, the channels about them, best first, with the passages found."""
+    return await find_channels(client, query)
+
+
+async def find_channels(
+    client: Client,
+    query: ChannelsQuery,
+    source: str = API,
+    utc_offset_minutes: int | None = None,
+    *,
+    is_recorded: bool = True,
+) -> dict[str, Any]:
+    """Return a page of channels; of a search also `understood`, and `confidence` where it is by relevance.
+
+    `is_recorded`: False for a search while somebody types.
+    """
+    if not query.q or query.deleted:
         return await client.view(views.list_channels, query.filters, query.page)
-    found = await client.run({"operation": "list", "query": query.as_query(), "source": SOURCE})
-    return page_of_channels(found)
+    wanted = query.as_search if query.is_by_relevance else query.as_list
+    operation = "search_sessions" if query.is_by_relevance else "list"
+    request = {"operation": operation, "query": wanted(utc_offset_minutes), "source": source}
+    answer = await client.run(request, is_recorded=is_recorded)
+    place = answer["pagination"]
+    onward = str(place["offset"] + len(answer["sessions"])) if place["has_more"] else None
+    return {
+        "items": [_with_passages(session, answer.get("hits", {})) for session in answer["sessions"]],
+        "total": place["total"],
+        "next_cursor": place.get("next_cursor") or (onward if query.is_by_relevance else None),
+        "understood": answer.get("understood", {}),
+        "confidence": answer.get("confidence"),
+    }
 
 
-def page_of_channels(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the orchestrator's list in the shape of every list."""
-    place = found["pagination"]
-    return {"items": found["sessions"], "total": place["total"], "next_cursor": place["next_cursor"]}
+def _with_passages(session: dict[str, Any], best: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a session with `match_count` and `passages`; a list by time knows the best message of each only."""
+    if "matches" in session:
+        return {**session, "passages": session.pop("matches")}
+    hit = best.get(session["channel"])
+    return {**session, "match_count": None, "passages": [{"id": hit["id"], "snippet": hit["text"]}] if hit else []}
 
 
 @router.get(
@@ -58,7 +86,7 @@ async def name_channel(
     given = names.model_dump(exclude_unset=True)
     if given.get("tags", ...) is None:
         given["tags"] = []
-    answer = await client.run({"operation": "tag", "channel": channel, "query": given, "source": SOURCE})
+    answer = await client.run({"operation": "tag", "channel": channel, "query": given, "source": API})
     named: dict[str, Any] = answer["channel"]
     return named
 
@@ -66,8 +94,6 @@ async def name_channel(
 @router.delete("/{channel:path}", response_model=DeletedChannel)
 async def delete_channel(client: Asking, channel: Name, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
     """Delete a channel with all its messages; softly, the messages can be restored one by one."""
-    answer = await client.run(
-        {"operation": "delete", "channel": channel, "query": {"soft": query.soft}, "source": SOURCE}
-    )
+    answer = await client.run({"operation": "delete", "channel": channel, "query": {"soft": query.soft}, "source": API})
     deleted: dict[str, Any] = answer["channel"]
     return deleted

@@ -1,45 +1,48 @@
-"""Which clients on this machine know us: the shape of the answer. Who knows is the composition root."""
+"""How the AI clients of this machine are connected to Context Registry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 State = Literal["installed", "differs", "missing", "unreadable", "untrusted"]
-"""`differs`: there is something of ours, but it starts another program, or with other settings. `untrusted`: it is
-there, and the client does not run it until its user trusts it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionPart:
-    """A part that connects a client (`server`, `hooks` or `rule`) and the file it belongs into.
+    """A setting of ours in a client's file."""
 
-    `command` puts it there; None where only a hand can.
-    """
-
-    what: str
+    what: Literal["server", "hooks", "rule"]
     file: str
-    state: State
-    command: str | None
+    state: Annotated[
+        State,
+        Field(
+            description="`differs`: ours, but it starts another program, or with other settings; `untrusted`: the"
+            " client does not run it until its user trusts it"
+        ),
+    ]
+    command: Annotated[str | None, Field(description="puts it there; null where only a hand can")]
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client of this machine; one that is not here has no parts."""
+    """An AI client; one that is not on this machine has no parts."""
 
     client: str
     is_here: bool
     parts: Sequence[ConnectionPart]
-    deletes_after_days: float | None = None
-    """What is older it deletes from its own store; None: nothing, as far as is known."""
-    deletes_by: str = ""
-    """The setting that says so, and its file."""
+    deletes_after_days: Annotated[
+        float | None, Field(description="the client deletes older conversations; null: not known to")
+    ] = None
+    deletes_by: Annotated[str, Field(description="the setting for that, and its file")] = ""
 
 
+# Looks at the clients' files; takes project folders in which a client may keep a rule.
 Connections = Callable[[Sequence[Path]], Sequence[Connection]]
-"""Looks at the clients' files. Given: project folders in which a client may keep a rule."""
 
 
 def no_connections(_projects: Sequence[Path]) -> Sequence[Connection]:

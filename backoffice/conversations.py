@@ -1,4 +1,4 @@
-"""/bo/conversations, /bo/search, /bo/extracts: messages stored, shown, found, and what was delivered."""
+"""/bo/conversations, /bo/search, /bo/changes and /bo/extracts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
-from backoffice.dependencies import SOURCE, Asking, without_parameters
+from backoffice.dependencies import API, Asking, without_parameters
 from backoffice.queries import (
     ChangesQuery,
     DeletionQuery,
@@ -19,7 +19,7 @@ from backoffice.queries import (
     Word,
 )
 from backoffice.schemas import MESSAGE_ID, ChangesPage, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
-from orchestrator.requests.calls import as_request, log_result
+from orchestrator.requests.calls import as_request
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
 from orchestrator.views.changes import list_changes
@@ -31,14 +31,14 @@ Id = Annotated[Word, Path(alias="id", examples=[MESSAGE_ID])]
 
 @router.get("/conversations", response_model=ItemPage[MessageItem])
 async def show_messages(client: Asking, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
-    """Messages by time."""
+    """List messages by time, or those that match the words."""
     if query.q is None:
         return await client.view(views.list_messages, query.filters, query.page)
     return _page(await client.run(_search(query.channel, query.as_query())))
 
 
 def _search(channel: str | None, query: Mapping[str, Any]) -> dict[str, Any]:
-    return {"operation": "search", "channel": channel, "query": query, "source": SOURCE}
+    return {"operation": "search", "channel": channel, "query": query, "source": API}
 
 
 def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 @router.get("/changes", response_model=ChangesPage)
 async def show_changes(client: Asking, query: Annotated[ChangesQuery, Query()]) -> Any:
-    """Messages in the order in which they were stored: for a registry elsewhere that keeps up with this one."""
+    """List messages in the order in which they were stored, for a remote copy of this registry."""
     return await client.view(list_changes, query.after)
 
 
@@ -64,11 +64,12 @@ async def store_messages(
     client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=LOG_EXAMPLES)]
 ) -> dict[str, Any]:
     """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
-    return log_result(await client.run(as_request("conversation_log", _checked(given))))
+    outcome = await client.run(as_request("conversation_log", _checked(given)))
+    return {name: value for name, value in outcome.items() if name != "success"}
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
-    """conversation_log's arguments and nothing else; what is wrong in them the orchestrator will say."""
+    """Refuse arguments that conversation_log does not have; the orchestrator validates the others."""
     stray = sorted(given.keys() - LogBody.model_fields.keys())
     if stray:
         raise invalid_request([{"type": "extra_forbidden", "loc": [name], "input": given[name]} for name in stray])
@@ -83,15 +84,15 @@ async def show_message(client: Asking, message_id: Id, query: Annotated[MessageQ
 
 @router.delete("/conversations/{id}", response_model=MessageItem)
 async def delete_message(client: Asking, message_id: Id, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
-    """Delete a message: nothing finds it from now on. Answers it as it now is."""
-    request = {"operation": "delete", "query": {"id": message_id, "soft": query.soft}, "source": SOURCE}
+    """Delete a message and return it as it now is."""
+    request = {"operation": "delete", "query": {"id": message_id, "soft": query.soft}, "source": API}
     return _message(await client.run(request))
 
 
 @router.post("/conversations/{id}/restore", response_model=MessageItem, dependencies=[without_parameters])
 async def restore_message(client: Asking, message_id: Id) -> dict[str, Any]:
-    """Take a soft deletion back. Answers the message as it now is."""
-    return _message(await client.run({"operation": "restore", "query": {"id": message_id}, "source": SOURCE}))
+    """Restore a softly deleted message and return it."""
+    return _message(await client.run({"operation": "restore", "query": {"id": message_id}, "source": API}))
 
 
 def _message(answer: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _message(answer: dict[str, Any]) -> dict[str, Any]:
 
 @router.get("/search", response_model=ItemPage[FoundMessage], response_model_exclude_unset=True)
 async def search(client: Asking, query: Annotated[SearchParameters, Query()]) -> dict[str, Any]:
-    """The messages that have to do with some words, best first."""
+    """Search messages, best first."""
     return _page(await client.run(_search(query.channel, query.as_query())))
 
 

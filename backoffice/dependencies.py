@@ -1,4 +1,4 @@
-"""What the routes are handed: the orchestrator, and a way to run operations for this client."""
+"""Dependencies of the routes."""
 
 from __future__ import annotations
 
@@ -18,49 +18,51 @@ from registry.access import Access, Level
 from registry.registry import Registry
 
 T = TypeVar("T")
-SOURCE = "backoffice"
-"""The source of operations that an operator starts here."""
+SOURCE = "backoffice"  # the source of operations started from the pages
+API = "api"  # the source of operations started through the API by callers that name none
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Runs operations in the name of one HTTP client."""
+    """Runs operations for one HTTP client, as far as its token allows."""
 
     orchestrator: Orchestrator
     name: str | None
     access: Access | None = None
 
     def running(self) -> list[dict[str, Any]]:
-        """The runs of this process that have not ended, as lists show runs; a restricted token sees its own."""
+        """Return the unfinished runs of this process; a restricted token sees its own."""
         runs = self.orchestrator.running()
         return [run for run in runs if not self.access or run["token"] == self.access.name]
 
-    async def answer(self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None) -> dict[str, Any]:
-        """Run an operation, under a new execution's id if one is given; a failure is an answer too."""
-        return await self.orchestrator.run(given, self.name, execution_id, self.access, "http")
+    async def answer(
+        self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None, *, is_recorded: bool = True
+    ) -> dict[str, Any]:
+        """Run an operation and return its answer, also if it failed; `is_recorded`: as an execution."""
+        return await self.orchestrator.run(given, self.name, execution_id, self.access, "http", is_recorded=is_recorded)
 
-    async def run(self, given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
-        """Run an operation; a failed one raises OperationFailed."""
-        answer = await self.answer(given)
+    async def run(self, given: Mapping[str, Any] | Refusal, *, is_recorded: bool = True) -> dict[str, Any]:
+        """Run an operation; raise OperationFailed if it fails."""
+        answer = await self.answer(given, is_recorded=is_recorded)
         if not answer["success"]:
             raise OperationFailed(answer["error"])
         return answer
 
     async def view(self, read: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Read what a page shows (`orchestrator.views`), as far as the token may see it."""
+        """Read a view (`orchestrator.views`)."""
         return await self.orchestrator.view(read, *arguments, access=self.access, **named)
 
     async def change(self, write: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Store what an operator notes beside conversations; a token that only reads may not."""
+        """Store pins, saved views, ratings and the like; a read-only token may not."""
         return await self.orchestrator.change(write, *arguments, access=self.access, **named)
 
     @property
     def registry(self) -> Registry:
-        """The registry as the token may see it."""
+        """Return the registry restricted to what the token may see."""
         return self.orchestrator.registry.seen_by(self.access)
 
     def writable_registry(self) -> Registry:
-        """Return the registry as the token may change it; Unauthorized if it only reads."""
+        """Return the registry for writing; Unauthorized for a read-only token."""
         if self.access:
             self.access.require(Level.WRITE)
         return self.registry
@@ -77,7 +79,7 @@ def _access(request: Request) -> Access | None:
 
 
 async def _machine(request: Request) -> Machine:
-    """Only for who may see everything: whose folders are here, and whether they can be read, is no channel's."""
+    """Refuse tokens for some channels only: the folders of this machine belong to no channel."""
     access = _access(request)
     if access:
         access.require_everything()
@@ -88,7 +90,7 @@ async def _machine(request: Request) -> Machine:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The registry of which this one is a copy; `copy` says of when, while it does not answer."""
+    """The remote registry of which this one is a copy; `copy` is set while the remote does not answer."""
 
     url: str
     copy: LocalCopy | None
@@ -100,7 +102,7 @@ async def _elsewhere(request: Request) -> Elsewhere | None:
 
 
 async def _everything(request: Request) -> None:
-    """Refuse a token that is for some channels only."""
+    """Refuse a token for some channels only."""
     access = _access(request)
     if access:
         access.require_everything()

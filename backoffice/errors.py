@@ -1,4 +1,4 @@
-"""Failures as HTTP answers: the one place where an error code gets its status."""
+"""Errors as HTTP responses."""
 
 from __future__ import annotations
 
@@ -23,20 +23,17 @@ STATUS = {
     ErrorCode.TIMEOUT: 504,
     ErrorCode.INTERNAL_ERROR: 500,
 }
-RPC_INTERNAL_ERROR = -32603
 _CODES = {status: code for code, status in STATUS.items()}
 
 
-OF_PROGRAMS = ("/bo/", "/mcp", "/health", "/ready", "/metrics", "/openapi.json", "/static/")
-
-
 def wants_page(headers: Headers, path: str) -> bool:
-    """Return whether a person looks at the answer, in a browser."""
-    return "text/html" in headers.get("accept", "") and not path.startswith(OF_PROGRAMS)
+    """Return whether the response is shown in a browser."""
+    api = ("/bo/", "/mcp", "/health", "/ready", "/metrics", "/openapi.json", "/static/")
+    return "text/html" in headers.get("accept", "") and not path.startswith(api)
 
 
 class OperationFailed(Exception):
-    """The orchestrator answered with a failure; `error` is {code, message, details}."""
+    """An operation failed; `error` is {code, message, details}."""
 
     def __init__(self, error: Mapping[str, str]) -> None:
         super().__init__(error["message"])
@@ -46,20 +43,20 @@ class OperationFailed(Exception):
 def failure(
     error: Mapping[str, str], status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """The envelope of a failure, with the status of its code unless another is given."""
+    """Return the error envelope, with the status of its code unless another is given."""
     body = {"ok": False, "error": storable(error)}
     return JSONResponse(body, status or STATUS[ErrorCode(error["code"])], headers)
 
 
 def rpc_failure(error: RegistryError) -> JSONResponse:
-    """Return a JSON-RPC failure: MCP clients show their user nothing else."""
+    """Return a JSON-RPC error, the only kind that MCP clients show."""
     said = " ".join(filter(None, [f"{error.code}: {error.message}", error.details]))
-    told = {"code": RPC_INTERNAL_ERROR, "message": said, "data": error.as_dict()}
+    told = {"code": -32603, "message": said, "data": error.as_dict()}
     return JSONResponse({"jsonrpc": "2.0", "id": None, "error": storable(told)}, STATUS[error.code])
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Every failure leaves the application in the envelope, whoever raised it."""
+    """Answer every exception with the error envelope."""
     app.add_exception_handler(RegistryError, _registry_error)
     app.add_exception_handler(OperationFailed, _operation_failed)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -99,5 +96,5 @@ async def _refused(request: Request, exc: Any) -> JSONResponse:
 
 
 async def _bug(_request: Request, _exc: Exception) -> JSONResponse:
-    """Starlette raises the exception again behind this answer, and the server logs it."""
+    """Answer an unexpected exception; Starlette raises it again, so that the server logs it."""
     return failure(InternalError("The request failed inside Context Registry.", "See the server's log").as_dict())

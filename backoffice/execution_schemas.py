@@ -1,4 +1,4 @@
-"""What the backoffice answers about the orchestrator: runs, figures, the graph."""
+"""Response models of the API about runs, statistics and the graph."""
 
 from __future__ import annotations
 
@@ -83,6 +83,7 @@ class Figures(BaseModel):
 
     count: int
     succeeded: int
+    guessed: int = Field(description="answered with low confidence")
     not_found: int = Field(description="ended well, with nothing found")
     failed: int
     success_rate: float | None = Field(description="0 to 1: all but those that failed")

@@ -1,4 +1,4 @@
-"""/bo/ao: what the orchestrator did, in runs and in figures, and a way to make it do something."""
+"""/bo/ao: runs of the orchestrator, statistics, and an endpoint to run an operation."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import RUN_EXAMPLES, RunBody, shaped
-from backoffice.dependencies import Asking, without_parameters
+from backoffice.dependencies import API, Asking, without_parameters
 from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, Rating, RunAnswer, Statistics
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
 from orchestrator.graph import describe_graph
-from orchestrator.requests.operation_names import LOCAL, Operation
+from orchestrator.operations import operations
 from orchestrator.requests.refusals import Refusal
 from orchestrator.views import runs as views
 from registry.domain import now
@@ -29,7 +29,7 @@ Id = Annotated[Word, Path(examples=[EXECUTION_ID])]
 
 @router.get("/executions", response_model=ItemPage[ExecutionItem])
 async def show_executions(client: Asking, query: Annotated[ExecutionsQuery, Query()]) -> dict[str, Any]:
-    """Runs by their start; `status=running`: those of this server that have not ended."""
+    """List runs by their start; `status=running`: those of this server that have not ended."""
     if query.status == "running":
         runs = client.running()
         return {"items": runs, "total": len(runs), "next_cursor": None}
@@ -44,14 +44,14 @@ async def show_execution(client: Asking, execution_id: Id) -> dict[str, Any]:
 
 @router.post("/executions/{execution_id}/rating", response_model=Rating, dependencies=[without_parameters])
 async def rate(client: Asking, execution_id: Id, said: Rating) -> Rating:
-    """Say whether what a run delivered was of use; the last word holds."""
+    """Rate what a run delivered; a later rating replaces an earlier one."""
     await client.change(views.rate_execution, execution_id, useful=said.useful)
     return said
 
 
 @router.get("/statistics", response_model=Statistics, response_model_exclude_unset=True)
 async def show_statistics(client: Asking, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
-    """Counts, success rate and percentiles: in total, per operation, by error code, over time."""
+    """Return counts, success rate and percentiles: in total, per operation, by error code, over time."""
     bucket_s = query.bucket_s(now())
     figures = await client.view(views.execution_statistics, query.from_, query.to, bucket_s)
     return {"bucket_s": bucket_s, **figures}
@@ -59,7 +59,7 @@ async def show_statistics(client: Asking, query: Annotated[StatisticsQuery, Quer
 
 @router.get("/graph", response_model=Graph, dependencies=[without_parameters])
 async def show_graph() -> dict[str, Any]:
-    """The orchestrator's graph: nodes, edges, and each operation's path."""
+    """Return the graph: nodes, edges, and each operation's path."""
     return describe_graph()
 
 
@@ -68,6 +68,7 @@ async def run_operation(
     client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=RUN_EXAMPLES)]
 ) -> dict[str, Any]:
     """Run an operation and wait for its answer; each run is an execution."""
-    if given.get("operation") in LOCAL:
-        return await client.run(Refusal(Operation(given["operation"]), "backoffice", NOT_HERE))
+    operation = operations().get(str(given.get("operation")))
+    if operation and operation.is_local:
+        return await client.run(Refusal(operation.name, API, NOT_HERE))
     return await client.run(given)

@@ -1,4 +1,4 @@
-"""For those who watch the server: /health, /ready, and /metrics with what this process has done, for Prometheus."""
+"""/health, /ready and /metrics (Prometheus)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prometheus_client import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backoffice.dependencies import SOURCE, Asking, for_everything
+from backoffice.dependencies import API, SOURCE, Asking, for_everything
 from backoffice.errors import failure
 from backoffice.schemas import Failure, State
 from orchestrator.service import Execution
@@ -27,13 +27,12 @@ from registry.errors import OperationTimeout, RegistryError
 from sources.clients import CLIENTS
 
 NAME = "context-registry"
-SOURCES = frozenset({client.source for client in CLIENTS} | {SOURCE, "ctxr", "eval", "unknown"})
-"""Anybody may call a source as they like; a label has these values, and `other`."""
-BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+# Values of the label `source`, and `other`: callers may name a source freely, a label must stay small.
+SOURCES = frozenset({client.source for client in CLIENTS} | {SOURCE, API, "ctxr", "eval", "unknown"})
 
 
 class Metrics:
-    """Counts of one application; two in one process know nothing of each other."""
+    """The counters of one application."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -50,7 +49,7 @@ class Metrics:
             "ctxr_operation_duration_seconds",
             "How long operations took.",
             ["operation", "door"],
-            buckets=BUCKETS,
+            buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
             registry=self._registry,
         )
         self._requests = Counter(
@@ -58,33 +57,33 @@ class Metrics:
         )
 
     def count_operation(self, run: Execution) -> None:
-        """Count a run that has ended, under its error code if it failed."""
+        """Count a finished run by its outcome."""
         source = run.source if run.source in SOURCES else "other"
         self._operations.labels(run.operation, run.outcome, source, run.door).inc()
         self._durations.labels(run.operation, run.door).observe(run.duration_ms / 1000)
 
     def ask_running(self, count: Callable[[], int]) -> None:
-        """Have `count` say how many operations run whenever the figures are asked for."""
+        """Set the function that counts running operations."""
         self._running.set_function(count)
 
     def count_request(self, route: str, status: int) -> None:
-        """Count an HTTP request that was answered; `route` is the pattern, not the address."""
+        """Count an HTTP response; `route` is the route's pattern."""
         self._requests.labels(route, str(status)).inc()
 
     def text(self) -> bytes:
-        """Everything in Prometheus' text format."""
+        """Return all counters in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
 class RequestCounter:
-    """Counts every HTTP request as it is answered."""
+    """Middleware that counts HTTP responses."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and note its status; one that nothing answered counts as 500."""
+        """Count the response's status; 500 if there was none."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -107,7 +106,7 @@ router = APIRouter(tags=["health"])
 
 @router.get("/health")
 async def health() -> State:
-    """The server is alive; says nothing of the database."""
+    """Return that the server runs, whatever the database does."""
     return State(status="ok")
 
 
@@ -117,11 +116,11 @@ async def health() -> State:
     responses={503: {"model": Failure, "description": "the registry cannot be read now"}},
 )
 async def ready(client: Asking) -> State | Response:
-    """The registry can be read; 503 if not: nobody should be sent here until it can."""
+    """Return whether the registry can be read; 503 if not."""
     try:
         await check_readable(client.registry)
     except RegistryError as exc:
-        # Everybody may ask this, so where the database is, and as whom it is asked, stays in the log.
+        # No credential is needed here, so the database's address stays in the log.
         details = exc.details if isinstance(exc, OperationTimeout) else "The server's log says why."
         return failure({**exc.as_dict(), "details": details}, 503)
     return State(status="ready")

@@ -1,7 +1,6 @@
-"""What stands on this machine beside the registry: the clients' own stores, and whether the clients know us.
+"""The clients on this machine: their own stores, how they are connected, and the sync started from the pages.
 
-Only for an embedded registry, which is this machine's own. A shared one tells what was brought into it and looks at
-nobody's files (docs/decisions/0006).
+An embedded registry looks at this machine's files; a shared one never does (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Machine:
-    """Looks at this machine, and brings in what its clients keep; one sync at a time, which goes on by itself."""
+    """Looks at this machine's clients and syncs their stores, one sync at a time."""
 
     def __init__(self, orchestrator: Orchestrator, connections: Connections) -> None:
         self._orchestrator, self._connections = orchestrator, connections
@@ -42,7 +41,7 @@ class Machine:
         self._error: dict[str, str] | None = None
 
     async def look(self) -> dict[str, Any]:
-        """The stores, the clients, and how the last sync that was started here went; as `GET /bo/sources` answers."""
+        """Return stores, clients and the outcome of the last sync started here, as `GET /bo/sources` answers."""
         registry = self._orchestrator.registry
         outcome = self._outcome()  # before the stores are read: a sync that is done by then is in what is read
 
@@ -64,7 +63,7 @@ class Machine:
         return found, self._connections([folder for folder in map(Path, projects) if folder.is_dir()])
 
     def start_sync(self) -> None:
-        """Begin to bring in what is new, unless that is going on; InvalidRequest for a shared registry."""
+        """Start a sync unless one is running; InvalidRequest for a shared registry."""
         if not self._orchestrator.registry.is_embedded:
             raise InvalidRequest(
                 "This registry is shared: it reads nobody's files.",
@@ -75,7 +74,7 @@ class Machine:
             self._ongoing.start(self._sync())
 
     async def close(self) -> None:
-        """End a sync that is going on."""
+        """Cancel a running sync."""
         await self._ongoing.close()
 
     async def _sync(self) -> None:
@@ -119,7 +118,7 @@ class Machine:
 
 
 def _merged(read: Sequence[dict[str, Any]], found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Every store by source and path: those that were read, and those that are here."""
+    """Return the stores that were read and those found on this machine, by source and path."""
     known = {(store["source"], store["path"]): store for store in read}
     here = set(found)
     return [

@@ -1,9 +1,7 @@
-"""What stands around every request: foreign hosts and bodies too large are refused; HEAD is answered, no type guessed.
+"""Middleware: refuse foreign hosts and origins, limit and unpack bodies, compress responses, answer HEAD.
 
 A web page the user visits can make the browser call a server on loopback, under the page's own host name
-(DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check does not cover us.
-
-What comes may be compressed, and so are answers to who is elsewhere.
+(DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check covers only /mcp.
 """
 
 from __future__ import annotations
@@ -27,10 +25,9 @@ TOO_LARGE = f"The body is larger than {MAX_BODY // 1024 // 1024} MiB."
 
 
 class Guard:
-    """Lets pass what is addressed to this server by its own name.
+    """Refuses requests for other hosts, changes from other sites, and bodies that are too large.
 
-    `host`: what the server listens on; `known_as`: the host by which a proxy makes it known; `origins`: whose scripts
-    may use the API all the same.
+    `host`: the address the server listens on; `known_as`: its name behind a proxy; `origins`: sites allowed anyway.
     """
 
     def __init__(self, app: ASGIApp, host: str, known_as: str = "", origins: Collection[str] = ()) -> None:
@@ -38,7 +35,7 @@ class Guard:
         self._host, self._known_as = host.lower(), known_as.lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 400 or 413 in the envelope, or pass the request on."""
+        """Answer 400 or 413, or pass the request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -78,7 +75,7 @@ class Guard:
 
 
 def _name_of(host: str) -> str:
-    """The name in a Host header, without port and brackets; empty if it is none."""
+    """Return the name in a Host header without port and brackets; empty if it is not valid."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -111,12 +108,8 @@ def _limited(receive: Receive) -> Receive:
     return counted
 
 
-ENDLESS = ("/bo/events", "/mcp")
-"""Addresses that answer with streams: their head alone says nothing."""
-
-
 class Answers:
-    """Adds to every answer `nosniff` and that bodies may come as gzip; answers HEAD as GET without the body."""
+    """Adds headers to every response; answers HEAD as GET without the body, except where GET is an endless stream."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -126,7 +119,7 @@ class Answers:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_head = scope["method"] == "HEAD" and not scope["path"].startswith(ENDLESS)
+        is_head = scope["method"] == "HEAD" and not scope["path"].startswith(("/bo/events", "/mcp"))
 
         async def answering(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -140,22 +133,14 @@ class Answers:
         await self._app({**scope, "method": "GET"} if is_head else scope, receive, answering)
 
 
-GZIP = 31
-"""zlib's number for this format."""
 DAMAGED = "The body is not what its Content-Encoding, gzip, says."
 
 
-PACKED_FROM = 1024
-"""Bytes."""
-PACKED_WELL = 4
-"""zlib's level: a third of the time that its best takes, for a tenth more bytes at most."""
-
-
 class Packing(GZipMiddleware):
-    """Compresses answers to who takes that and is elsewhere: on this machine it costs time and saves none."""
+    """Compresses responses that leave this machine."""
 
     def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app, PACKED_FROM, PACKED_WELL)
+        super().__init__(app, minimum_size=1024, compresslevel=4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
@@ -166,7 +151,7 @@ class Packing(GZipMiddleware):
 
 
 def _is_on_this_machine(scope: Scope) -> bool:
-    """Return whether who asks is; a proxy here speaks for somebody elsewhere."""
+    """Return whether the client is on this machine; behind a proxy it counts as elsewhere."""
     headers, client = Headers(scope=scope), scope.get("client")
     if client is None or "x-forwarded-for" in headers or "forwarded" in headers:
         return False
@@ -177,7 +162,7 @@ def _is_on_this_machine(scope: Scope) -> bool:
 
 
 class Unpacking:
-    """Unpacks what comes as gzip, up to what a body may hold."""
+    """Unpacks gzip bodies, up to the size limit of a body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -192,7 +177,7 @@ class Unpacking:
 
 
 def _unpacked(receive: Receive) -> Receive:
-    unpack = zlib.decompressobj(GZIP)
+    unpack = zlib.decompressobj(wbits=31)  # 31: gzip
     left = MAX_BODY
 
     async def unpacking() -> Message:

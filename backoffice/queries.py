@@ -1,4 +1,4 @@
-"""Query parameters as checked shapes: every list's filters, and its page."""
+"""Query parameters: filters and pagination of the lists."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
-from orchestrator.requests.operation_names import ALIASES, Operation
 from registry.domain import storable
 from registry.errors import ErrorCode
 
 _BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}
-_OPERATIONS = [*Operation, *ALIASES, "unknown"]
+_OPERATIONS = [*operations(), *aliases(), "unknown"]
 
 
 def _known_operation(given: str) -> str:
     if given not in _OPERATIONS:
         raise ValueError(f"must be one of {', '.join(_OPERATIONS)}")
-    return ALIASES.get(given, given)
+    return aliases().get(given, given)
 
 
 def _seconds(given: object) -> object:
@@ -49,7 +49,7 @@ Bucket = Annotated[
 
 
 class PageQuery(BaseModel):
-    """Which part of a list."""
+    """Pagination."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,12 +59,12 @@ class PageQuery(BaseModel):
 
     @property
     def page(self) -> dict[str, Any]:
-        """The page's arguments of a view."""
+        """Return the pagination arguments of a view."""
         return {"limit": self.limit, "cursor": self.cursor, "order": self.order}
 
 
 class Period(BaseModel):
-    """A span of time, both ends included."""
+    """A period, both ends included."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -73,22 +73,45 @@ class Period(BaseModel):
 
 
 class ChannelsQuery(PageQuery, Period):
-    """Which channels; times are those of the last activity."""
+    """Filters of channels; times are those of the last activity."""
 
     source: Word | None = Field(None, examples=["cursor"])
     project: Word | None = Field(None, description="the folder's path, or its name")
     tag: Word | None = None
     q: Word | None = Field(None, description="words in the name, title, nickname, project or content")
+    order: Literal["relevance", "newest", "asc", "desc"] | None = Field(  # type: ignore[assignment]
+        None, description="best first where there are words, else newest first (`newest`, `desc`); `asc`: oldest first"
+    )
+    deleted: bool = Field(False, description="the deleted channels; words are looked for in their names only")
+
+    @property
+    def is_by_relevance(self) -> bool:
+        """Return whether the channels come best first."""
+        return bool(self.q) and not self.deleted and self.order in (None, "relevance")
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The filters of a list without words."""
-        return self.model_dump(include={"source", "project", "tag", "from_", "to"})
+        """Return the filters of a list without a search."""
+        words = {"q": self.q} if self.deleted and self.q else {}
+        return {**self.model_dump(include={"source", "project", "tag", "from_", "to", "deleted"}), **words}
 
-    def as_query(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
-        """As the list operation takes it; the words' days are those of a clock so far from UTC."""
-        asked = {"text": self.q, "since": self.from_, "until": self.to, "utc_offset_minutes": utc_offset_minutes}
-        asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})
+    @property
+    def page(self) -> dict[str, Any]:
+        """Return the pagination arguments of a view."""
+        return {"limit": self.limit, "cursor": self.cursor, "order": "asc" if self.order == "asc" else "desc"}
+
+    def as_list(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
+        """Return the query of the `list` operation."""
+        return self._narrowed("since", "until", utc_offset_minutes) | self.page
+
+    def as_search(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
+        """Return the query of the `search_sessions` operation; its pages are counted, so a cursor is an offset."""
+        offset = int(self.cursor) if self.cursor and self.cursor.isdecimal() else 0
+        return {**self._narrowed("from", "to", utc_offset_minutes), "limit": self.limit, "offset": offset}
+
+    def _narrowed(self, start: str, end: str, utc_offset_minutes: int | None) -> dict[str, Any]:
+        asked = {"text": self.q, start: self.from_, end: self.to, "utc_offset_minutes": utc_offset_minutes}
+        asked |= self.model_dump(include={"source", "project", "tag"})
         return {name: value for name, value in asked.items() if value is not None}
 
 
@@ -167,18 +190,18 @@ class ExecutionsQuery(PageQuery, Period):
 
     operation: OperationName | None = Field(None, description="full name, or `save`, `retrieve`")
     channel: ChannelName | None = None
-    status: Literal["running", "succeeded", "not_found", "failed"] | None = None
+    status: Literal["running", "succeeded", "guessed", "not_found", "failed"] | None = None
     source: Word | None = None
     error_code: ErrorCode | None = Field(None, description="only those that ended in this way")
     q: Word | None = Field(None, description="characters in the words that were asked")
     client: Word | None = Field(None, description="a part of the client's name")
     slower_ms: float | None = Field(None, ge=0, description="those that took at least so long")
+    without_source: Word | None = Field(None, description="all but those of this source")
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The filters of the list."""
-        names = {"operation", "channel", "status", "source", "from_", "to", "error_code", "client", "slower_ms"}
-        return {"words": self.q, **self.model_dump(include=names)}
+        """Return the filters of the list."""
+        return {"words": self.q, **self.model_dump(exclude={"q", "limit", "cursor", "order"})}
 
 
 class StatisticsQuery(Period):

@@ -1,4 +1,4 @@
-"""/docs: the API described for people. Nothing is loaded from elsewhere."""
+"""/docs: the HTTP API as a page. FastAPI's own page would load scripts from other hosts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE = """<!doctype html>
 
 @router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
-    """The OpenAPI document as a page."""
+    """Show the OpenAPI document."""
     document = request.app.openapi()
     intro = f'<p>{escape(document["info"]["description"])} <a href="/openapi.json">openapi.json</a>\n'
     title, body = escape(document["info"]["title"]), intro + "".join(_operations(document))

@@ -1,4 +1,4 @@
-"""What the backoffice answers, typed: documented, and written to JSON without detours."""
+"""Response models of the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHANNEL = "cursor_session_1759156215"
 
 
 def example(**fields: Any) -> ConfigDict:
-    """A model whose documentation shows this example."""
+    """Return a model configuration with this example."""
     return ConfigDict(json_schema_extra={"example": fields})
 
 
@@ -89,6 +89,24 @@ class ChannelItem(BaseModel):
     last_accessed: str | None = Field(None, description="when it was last given to somebody who asked for it")
     first_message_preview: str | None
     summary: str | None
+
+
+class Passage(BaseModel):
+    """A passage of a message that matches a search; the words found stand between `**`."""
+
+    id: str = Field(description="the message")
+    snippet: str
+    role: str | None = None
+    sequence: int | None = None
+    timestamp: str | None = None
+
+
+class FoundChannel(ChannelItem):
+    """A channel in a list; of a search with what was found in it."""
+
+    deleted: bool | None = None
+    match_count: int | None = Field(None, description="messages that match; null where the list is by time")
+    passages: list[Passage] = Field([], description="the best matches, of a search")
 
 
 class ShownChannel(ChannelItem):

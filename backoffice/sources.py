@@ -1,4 +1,4 @@
-"""/bo/sources: the stores of this machine's clients, how far they were read, and whether the clients know us."""
+"""/bo/sources: the stores of this machine's clients, what was read of them, and how the clients are connected."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from backoffice.connections import State
+from backoffice.connections import Connection
 from backoffice.dependencies import Local, without_parameters
 from backoffice.schemas import TIME, Problem, example
 
 
 class PassedOver(BaseModel):
-    """Something in a store that did not become messages."""
+    """A part of a store that was skipped."""
 
     what: str
     why: str
 
 
 class Store(BaseModel):
-    """A client's own history, and how the last sync that found something new in it went."""
+    """A client's own history and the last sync that found something new in it."""
 
     source: str
     path: str
@@ -32,25 +32,6 @@ class Store(BaseModel):
     only_here: int = Field(0, description="conversations read of it that are gone from it, and kept in the registry")
     skipped: list[PassedOver]
     drift: list[PassedOver] = Field(description="what the reader did not understand: the client's format has changed")
-
-
-class Part(BaseModel):
-    """A part that connects a client."""
-
-    what: Literal["server", "hooks", "rule"]
-    file: str
-    state: State = Field(description="`differs`: ours, but it starts another program, or with other settings")
-    command: str | None = Field(description="puts it there; null where only a hand can")
-
-
-class Client(BaseModel):
-    """An AI client; one that is not on this machine has no parts."""
-
-    client: str
-    is_here: bool
-    parts: list[Part]
-    deletes_after_days: float | None = Field(None, description="what is older it deletes itself; null: nothing known")
-    deletes_by: str = Field("", description="the setting that says so, and its file")
 
 
 class StoreOutcome(BaseModel):
@@ -111,7 +92,7 @@ class Sources(BaseModel):
 
     is_shared: bool = Field(description="others use this registry too: it looks at nobody's files")
     stores: list[Store]
-    clients: list[Client]
+    clients: list[Connection]
     sync: SyncOutcome | None
 
 
@@ -120,5 +101,5 @@ router = APIRouter(prefix="/bo", tags=["sources"])
 
 @router.get("/sources", response_model=Sources, dependencies=[without_parameters])
 async def show_sources(machine: Local) -> dict[str, Any]:
-    """Stores and clients on this machine. Of a shared registry: only the stores that were brought into it."""
+    """Return stores and clients on this machine; for a shared registry only the stores read into it."""
     return await machine.look()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
@@ -30,7 +29,6 @@ CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-FLUSH = "\x1e"
 HEADERS = {
     "Content-Security-Policy": CSP,
     "X-Content-Type-Options": "nosniff",
@@ -63,7 +61,7 @@ def _number(value: float) -> str:
 
 
 def _seen(value: Any) -> Any:
-    return type(value)(visible(value)) if isinstance(value, str) and value is not FLUSH else value
+    return type(value)(visible(value)) if isinstance(value, str) else value
 
 
 environment = Environment(
@@ -92,39 +90,6 @@ def render(
     return HTMLResponse(page, status, {**HEADERS, **(headers or {})})
 
 
-def render_in_parts(request: Request, template: str, **context: Any) -> StreamingResponse:
-    """Render a page in parts: the browser shows everything before each `{{ flush }}` at once.
-
-    Runs in a thread, so that a function in the context may wait for what comes next.
-    """
-    pieces = environment.get_template(template).generate({**_with_frame(request, context), "flush": FLUSH})
-    # Compressed, what is known would wait for the rest.
-    return StreamingResponse(_parts(pieces), 200, {**HEADERS, "Content-Encoding": "identity"}, "text/html")
-
-
-def awaited(read: Callable[[], Coroutine[Any, Any, Mapping[str, Any]]]) -> Callable[[], Mapping[str, Any]]:
-    """Return a function that waits for a value, or for its `error`: half of the page is already sent."""
-    loop = asyncio.get_running_loop()
-
-    def wait() -> Mapping[str, Any]:
-        try:
-            return asyncio.run_coroutine_threadsafe(read(), loop).result()
-        except StorageError as exc:
-            return {"error": exc.as_dict()}
-
-    return wait
-
-
-def _parts(pieces: Iterable[str]) -> Iterator[str]:
-    part: list[str] = []
-    for piece in pieces:
-        part.append(piece)
-        if FLUSH in piece:
-            yield "".join(part).replace(FLUSH, "")
-            part = []
-    yield "".join(part)
-
-
 def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
     language = language_of(request)
     translate = translator(language)
@@ -132,7 +97,6 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "section": None,
         "opened": False,
-        "raw": False,
         "show_deleted": False,
         "place": None,
         **context,
@@ -148,8 +112,9 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
 
 Handler = Callable[[Request, Any], Awaitable[Response]]
 
-INTO_NOTICE = {"HX-Retarget": "#notice", "HX-Reswap": "innerHTML", "HX-Reselect": "#problem"}
-"""A part of a page that failed must not take the place of what the reader is looking at."""
+# A failed search replaces the old list; any other failed part of a page is told in a notice.
+INTO_TARGET = {"HX-Reswap": "innerHTML", "HX-Reselect": "#problem"}
+INTO_NOTICE = {"HX-Retarget": "#notice", **INTO_TARGET}
 
 
 def add_page_errors(app: FastAPI) -> None:
@@ -169,6 +134,8 @@ def _as_page(handler: Any) -> Handler:
 def _page(request: Request, envelope: Response, exc: Exception) -> Response:
     error = json.loads(bytes(envelope.body))["error"]
     if "hx-request" in request.headers:
-        return render(request, "problem.html", status=envelope.status_code, headers=INTO_NOTICE, error=error)
+        is_search = request.method == "GET" and "q" in request.query_params and "cursor" not in request.query_params
+        place = INTO_TARGET if is_search else INTO_NOTICE
+        return render(request, "problem.html", status=envelope.status_code, headers=place, error=error)
     heals = request.method == "GET" and isinstance(exc, StorageError)
     return render(request, "error.html", status=envelope.status_code, error=error, heals=heals)

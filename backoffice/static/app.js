@@ -146,6 +146,22 @@ document.addEventListener("input", (event) => {
   }
 });
 
+// --- A search while somebody types is no execution; the search that they have settled on is one.
+
+const SETTLED_MS = 1500;
+let settling = null;
+
+document.addEventListener("input", (event) => setTyping(event.target.form), true);
+document.addEventListener("submit", (event) => setTyping(event.target, false), true);
+
+function setTyping(form, isTyping = true) {
+  const mark = form?.querySelector("[data-typing]");
+  if (!mark) return;
+  mark.disabled = !isTyping;
+  clearTimeout(settling);
+  if (isTyping) settling = setTimeout(() => (setTyping(form, false), form.dispatchEvent(new Event("settle"))), SETTLED_MS);
+}
+
 // --- Keys: rows are marked data-row; what is focused is the row, or the link in it marked data-main.
 
 function step(by, selector = "[data-row]") {

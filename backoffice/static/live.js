@@ -21,7 +21,8 @@ function tell(count) {
 const stateOf = (row) => row.dataset.state;
 
 function growList() {
-  const list = document.querySelector("#rows[data-grows]");
+  const list = document.getElementById("rows");
+  if (!list) return listen({ message: soon(() => location.reload()) }, () => {}); // the first conversation of a registry
   const waiting = new Set();
   const isInUse = () => list.matches(":hover, :focus-within") || list.querySelector("input:checked");
 
@@ -115,4 +116,4 @@ function growConversation(messages) {
 
 const messages = document.querySelector("#messages[data-channel]");
 if (messages) growConversation(messages);
-if (document.querySelector("#rows[data-grows]")) growList();
+if (document.querySelector("#channels[data-grows]")) growList();

@@ -15,7 +15,7 @@ _HEADER = re.compile(r"\s*\[")
 
 
 def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
-    """The text with a table of strings, lists of strings and inline tables of strings at a path of two names."""
+    """The text with a table of strings, truth values, lists and inline tables of strings at a path of two names."""
     if _at(_parse(text), path) == table:
         return text
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -91,6 +91,8 @@ def _line(member: tuple[str, Any]) -> str:
 def _written(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{ " + ", ".join(map(_line, value.items())) + " }"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, list):
         return "[" + ", ".join(map(_written, value)) + "]"
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -9,13 +9,13 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, Weigh, delivered, fits, tokens_in, tokens_of
-from orchestrator.answer.finding.beside import CHOICE_TOKENS, about
+from orchestrator.answer.finding.beside import CHOICE_TOKENS, about, with_outcome
 from orchestrator.answer.finding.looking_up import understood
 from orchestrator.answer.finding.reading import NEAR, Extraction
 from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
 from orchestrator.answer.standing import where_it_stands
 from orchestrator.requests.shapes import ExtractRequest
-from registry.domain import Role, format_time, new_id, parse_time
+from registry.domain import format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
@@ -55,12 +55,10 @@ def _is_choice(data: Extraction) -> bool:
 
 
 def _speaking(data: Extraction) -> list[MessageDict]:
-    """Return the best turn of a conversation in two messages: its first, and the best hit or the answer to it."""
-    turn = [message for message in data.ranked[0] if message["turn"] == data.ranked[0][0]["turn"]]
-    best = min(turn, key=lambda message: data.hits.get(message["number"], len(data.hits)))
-    if best is turn[0]:
-        best = next((message for message in reversed(turn) if message["role"] == Role.ASSISTANT), best)
-    return [turn[0]] if best is turn[0] else [turn[0], best]
+    """Return the best hit of a conversation, and what came of it."""
+    ranked = data.ranked[0]
+    best = min(ranked, key=lambda message: data.hits.get(message["number"], len(data.hits)))
+    return with_outcome([best, *(one for one in ranked if place_in_time(one) > place_in_time(best))])
 
 
 def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -93,7 +91,7 @@ def _known_of(data: Extraction) -> _Known:
 
 
 def _answer(request: ExtractRequest, data: Extraction, tokens: int, known: _Known) -> dict[str, Any]:
-    budget = Budget(request.query.limit, tokens)
+    budget = Budget(min(request.query.limit, max(2, tokens // 15)), tokens)  # each message has an id and a time, too
     goes_on = (data.read.goes_on and not _is_choice(data)) or not (data.ranked or data.kept)
     near = len(data.ranked) if request.is_shortened else _near_turns(data)
     everything = _everything(data, budget, near=near, goes_on=goes_on)
@@ -195,8 +193,8 @@ def _name_what_is_left(
         metadata["left_out"] = {"messages": left, "tokens": _tokens_left(left, data, shown)}
     if data.turns and selection.taken < len(data.turns):
         _keep_ranking(result, data, selection.taken)
-    elif data.seal and (data.has_older or place_in_time(shown[0]) > min(map(place_in_time, chain(*data.end)))):
-        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"], data.seal)
+    elif data.is_paged and (data.has_older or place_in_time(shown[0]) > min(map(place_in_time, chain(*data.end)))):
+        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"])
 
 
 def _tokens_left(left: int, data: Extraction, shown: Sequence[MessageDict]) -> int:

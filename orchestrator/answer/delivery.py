@@ -14,14 +14,14 @@ from registry.text.privacy.hidden_characters import shown
 from sources.client import Room
 
 if TYPE_CHECKING:
-    from registry.storage.conversations.messages import MessageRow, SaidMessage
+    from registry.storage.conversations.messages import MessageRow
 
 Turn = tuple[int, int]
 """A turn's identity: channel number, seq of its first message."""
 MessageDict = dict[str, Any]
 
 
-def message_dict(row: SaidMessage | MessageRow) -> MessageDict:
+def message_dict(row: MessageRow) -> MessageDict:
     """A stored message as the nodes pass it on."""
     payload = row.payload
     return {

@@ -102,7 +102,7 @@ def select(
         if at >= near and chosen.tokens >= 250:
             break
         is_whole = chosen.take(_found_first(_essence(one, hits), hits, budget), most if at or goes_on else best)
-        found = [message for message in one if message["number"] in hits]
+        found = [message for message in one if message["number"] in hits and message["turn"] == one[0]["turn"]]
         if not is_whole and is_first_page:  # the next page leaves out what this one held, whatever of the turn it was
             for message in sorted(found, key=lambda message: hits[message["number"]]):
                 if not chosen.take([message], most):
@@ -164,7 +164,8 @@ def _found_first(turn: TurnMessages, hits: Mapping[int, int], budget: Budget) ->
     """Put the hits first in a turn of more messages than the answer may have, whose end is cut."""
     if len(turn) <= budget.messages:
         return turn
-    return sorted(turn, key=lambda message: hits.get(message["number"], len(hits)))
+    of_turn = turn[0]["turn"]
+    return sorted(turn, key=lambda message: (message["turn"] != of_turn, hits.get(message["number"], len(hits))))
 
 
 def place_in_time(message: Mapping[str, Any]) -> tuple[str, int]:

@@ -71,7 +71,7 @@ def _last_of(messages: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, A
 
 def _files(messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the files that tools took and contexts named, the latest first."""
-    named = [_value(tool.get("params"), _PATH_KEYS) for tool in tools]
+    named = [first_param(tool.get("params"), _PATH_KEYS) for tool in tools]
     contexts = (message.get("context") for message in messages)
     named += [str(context["file"]) for context in contexts if isinstance(context, Mapping) and context.get("file")]
     return list(dict.fromkeys(path for path in reversed(named) if path))[:FILES]
@@ -85,7 +85,7 @@ def touched_files(message: Mapping[str, Any]) -> list[str]:
 
 def _last_command(tools: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
     for tool in reversed(tools):
-        if command := _value(tool.get("params"), _COMMAND_KEYS):
+        if command := first_param(tool.get("params"), _COMMAND_KEYS):
             result = preview_of(str(tool.get("result") or ""), SHOWN)
             ran = {"command": preview_of(command, SHOWN), "status": str(tool.get("status") or ""), "result": result}
             return {name: value for name, value in ran.items() if value}
@@ -112,7 +112,7 @@ def _open_question(messages: Sequence[Mapping[str, Any]], hidden: Sequence[Mappi
     return preview_of(text.splitlines()[-1].strip(), SHOWN)
 
 
-def _value(params: object, keys: Iterable[str]) -> str:
+def first_param(params: object, keys: Iterable[str]) -> str:
     """Return the first of these parameters that is there, as a text."""
     if not isinstance(params, Mapping):
         return ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
@@ -24,10 +24,15 @@ from orchestrator.answer.finding.reading import (
 )
 from orchestrator.answer.finding.relaxing import AT_ANY_TIME, lookup_for, relaxation_for
 from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
+from orchestrator.operation import Operation
 from orchestrator.outside.writing import SUMMARY, transcript
+from orchestrator.requests.calls import source_of, utc_offset_minutes
+from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
-from orchestrator.requests.shapes import ExtractRequest
-from orchestrator.state import Run, State, Steps, Tried
+from orchestrator.requests.shapes import ExtractRequest, Meta
+from orchestrator.state import GeneralState, Run, Steps, Tried
+from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
+from registry.access import Level
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.scope import Scope
@@ -172,7 +177,7 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead
     return result
 
 
-async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
+async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> GeneralState:
     """Return a digest or a summary of the messages within the requested size."""
     result, data = state["result"], state["data"]
     tokens = tokens_for(run.room, request.query.max_tokens or SHORT_TOKENS)
@@ -190,7 +195,7 @@ async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     return {"result": {**result, "summary": summary, "summary_by": by}}
 
 
-def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State) -> dict[str, Any]:
+def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:
     """Record which messages were delivered to whom: ids, never texts."""
     found: dict[str, Any] = state["result"]
     ids = [message["id"] for message in found["messages"]]
@@ -227,16 +232,112 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State)
 _NOTED = ("ranking", "extract_id")  # stored with the answer, and not sent
 
 
-def _subject(request: ExtractRequest) -> str:
-    return "" if request.query.cursor else request.query.text or ""
+class ExtractArguments(ToolArguments):
+    other_names: ClassVar = {"q": "text", "session_id": "channel", "session": "channel"}
+    channel: ChannelName | None = None
+    query: ExtractQuery | None = None
+    meta: dict[str, Any] | None = None
+    source: SourceName | None = None
+    timestamp: Timestamp | None = None
+
+    @classmethod
+    def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Move the parts of a query that a model puts at the top level into `query`, and a plain text too."""
+        query = given.get("query", {})
+        inside = {"text": query} if isinstance(query, str) else query
+        if not isinstance(inside, Mapping):
+            return given
+        fields = {field.alias or name for name, field in ExtractQuery.model_fields.items()}
+        renamed = {} if "text" in inside else {"query": "text", "q": "text"}
+        named = {renamed.get(name, name): value for name, value in inside.items() if value not in (None, "")}
+        merged = {name: value for name, value in given.items() if name in fields} | named
+        rest = {name: value for name, value in given.items() if name not in fields and name != "query"}
+        return {**rest, "query": merged} if merged else rest
+
+    def request(self, caller: Caller) -> ExtractRequest:
+        meta = Meta.model_validate(self.meta or {})
+        query = self.query or ExtractQuery()
+        if query.utc_offset_minutes is None:
+            query = query.model_copy(update={"utc_offset_minutes": utc_offset_minutes()})
+        return ExtractRequest(
+            channel=self.channel,
+            query=query,
+            source=source_of(meta.source or self.source, caller.client, self.channel),
+            metadata=meta,
+            timestamp=self.timestamp,
+            folder=caller.project,
+        )
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return extract_result(outcome)
 
 
-EXTRACT = Steps[ExtractRequest, Extraction | NothingRead](
-    query=read,
-    keep=keep,
-    relax=lambda data: data.relaxation,
-    better=better,
-    shorten=shorten,
-    write=write,
-    subject=_subject,
+def extract_result(outcome: Outcome) -> dict[str, Any]:
+    """Return the conversation's facts before its messages: some clients show only the beginning of an answer."""
+    counts = outcome["metadata"]
+    more = ("next_cursor", "understood", "newer_messages", "left_out", "syncing", "local_copy")
+    metadata = {
+        "total_messages": counts["total_count"],
+        "filtered_messages": counts["filtered_count"],
+        "last_activity": counts["last_activity"],
+    } | {name: counts[name] for name in more if counts.get(name)}
+    before = ("newer", "title", "source", "project", "first", "last", "confidence", "note", "stands_at")
+    after = ("summary", "summary_by", "candidates")
+    return {
+        "channel": outcome["channel"],
+        **{name: outcome[name] for name in before if outcome.get(name)},
+        "messages": outcome["messages"],
+        "metadata": metadata,
+        **{name: outcome[name] for name in after if outcome.get(name)},
+    }
+
+
+EXTRACT_TOOL = Tool(
+    name="extract",
+    title="Find and continue a past conversation",
+    description="Find a PAST or OTHER conversation: the user's own words as query.text and always 3-4 other wordings "
+    "as query.also. Use it when the user wants to continue, recall or reuse earlier work, also of another "
+    'AI client ("continue the fibonacci conversation", "지난번 인증 대화 이어서"); times too ("last Tuesday"). Not '
+    "for the current chat, which you already have. You get its relevant part, quoted. Without a channel "
+    "the best one is found. newer is a later statement that may replace this one. Confidence low: choose "
+    "from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; "
+    "fetch_session_by_id with message_id has all.",
+    effect=Effect.READS,
+    arguments=ExtractArguments,
+    returns=[
+        "quoted",
+        "channel",
+        "newer",
+        "title",
+        "source",
+        "project",
+        "first",
+        "last",
+        "confidence",
+        "note",
+        "stands_at",
+        "messages",
+        "metadata",
+        "summary",
+        "others",
+        "candidates",
+    ],
+    example={"query": {"text": "make login faster", "also": ["speed up sign-in", "cache sessions", "로그인 속도"]}},
+    quotes=True,
+)
+OPERATION = Operation(
+    request=ExtractRequest,
+    alias="retrieve",
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[ExtractRequest, Extraction | NothingRead](
+        query=read,
+        keep=keep,
+        relax=lambda data: data.relaxation,
+        better=better,
+        shorten=shorten,
+        write=write,
+        subject=lambda request: "" if request.query.cursor else request.query.text or "",
+    ),
+    tools=[EXTRACT_TOOL],
 )

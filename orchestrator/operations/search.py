@@ -17,12 +17,14 @@ from orchestrator.answer.finding.relevance import (
     least_of,
     outcome,
 )
+from orchestrator.operation import Operation
 from orchestrator.requests.queries import SearchQuery
 from orchestrator.requests.shapes import SearchRequest
 from orchestrator.state import Run, Steps
+from registry.access import Level
 from registry.search.scope import Scope, messages_in
 from registry.storage.conversations.channels import get_channel
-from registry.storage.conversations.messages import MessageFilter, MessageRow, SaidMessage, by_numbers, list_messages
+from registry.storage.conversations.messages import MessageFilter, MessageRow, by_numbers, list_messages
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.text.ranking.matching import matched_words
@@ -83,7 +85,7 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
     return {"messages": messages, "metadata": metadata}
 
 
-def _shown(row: SaidMessage | MessageRow) -> dict[str, Any]:
+def _shown(row: MessageRow) -> dict[str, Any]:
     return {**delivered(message_dict(row)), "channel": row.channel, "source": row.source}
 
 
@@ -99,8 +101,11 @@ def _listed(page: Mapping[str, Any]) -> dict[str, Any]:
     return {"messages": page["items"], "metadata": metadata}
 
 
-def _subject(request: SearchRequest) -> str:
-    return subject_of(request.query.text)
-
-
-SEARCH = Steps[SearchRequest, Found](query=find_in_registry, keep=keep_messages, subject=_subject)
+OPERATION = Operation(
+    request=SearchRequest,
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[SearchRequest, Found](
+        query=find_in_registry, keep=keep_messages, subject=lambda request: subject_of(request.query.text)
+    ),
+)

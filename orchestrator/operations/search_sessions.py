@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from orchestrator.answer.delivery import fits, tokens_for, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
@@ -34,11 +36,16 @@ from orchestrator.answer.finding.relevance import (
     outcome,
 )
 from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
+from orchestrator.operation import Operation
+from orchestrator.requests.calls import project_of, searched_project, utc_offset_minutes
+from orchestrator.requests.field_types import Also, EndInstant, Instant, Limit, Offset
 from orchestrator.requests.queries import SessionsQuery
 from orchestrator.requests.shapes import SessionsRequest
 from orchestrator.state import Run, Steps, Tried
+from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
+from registry.access import Level
 from registry.domain import format_time, preview_of
-from registry.errors import NotFound
+from registry.errors import InvalidRequest, NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions, surroundings
@@ -152,7 +159,8 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     more: dict[str, Any] = {"understood": _understood(data), **_confidence_shown(run, data)}
     if data.about:
         more["elsewhere"] = {"about_it": _about(data.about)}
-    tokens = tokens_for(run.room, request.query.max_tokens) - tokens_of(more)
+    wanted = request.query.max_tokens
+    tokens = None if wanted is None and run.room is None else tokens_for(run.room, wanted or 1500) - tokens_of(more)
     shown, total = await run.registry.read(lambda tx: _shown(tx, run, request.query, data, tokens))
     shown = within_client(run, shown)
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
@@ -187,16 +195,27 @@ def _confidence(data: SessionsFound, *, is_narrowed: bool = False, goes_on: bool
 
 
 def _shown(
-    tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int
+    tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int | None
 ) -> tuple[list[dict[str, Any]], int]:
+    """Return the sessions cut to so many tokens, or complete, and how many there are."""
     found, total, said = _latest(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
     written = _writer(data.found, said)
+    if tokens is None:
+        return [_complete(place, one, written) for place, one in enumerate(found)], total
     if lacking := [place for place, one in enumerate(found) if not one["summary"] and one["message_count"]]:
         # Making a summary takes long, so it is first checked which sessions have room for one.
         longest = {"summary": "." * FOUND, "summary_by": WRITER}
         with_room = fitted([one if one["summary"] else one | longest for one in found], tokens, written)
         add_summaries(tx, run, [found[place] for place in lacking if with_room[place].get("summary")], FOUND)
     return fitted(found, tokens, written), total
+
+
+def _complete(place: int, session: Mapping[str, Any], written: Write) -> dict[str, Any]:
+    matches = [
+        {**written(place, "match", match), "context": [written(place, "line", line) for line in match["context"]]}
+        for match in session["matches"]
+    ]
+    return {**session, "matches": matches}
 
 
 # some sessions without the texts of their messages, how many there are in all, and each one's rows
@@ -295,7 +314,7 @@ def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any
     return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
 
 
-def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def within_client(run: Run, sessions: Sequence[Any]) -> list[Any]:
     """Return as many of the sessions as the client lets through."""
     return as_many_as_fit(sessions, lambda some: fits(run.room, {"sessions": some}))
 
@@ -311,10 +330,86 @@ def _understood(data: SessionsFound) -> dict[str, Any]:
     return understood(data.found.read, data.found.result, relaxed=data.relaxed)
 
 
-def _subject(request: SessionsRequest) -> str:
-    return subject_of(request.query.text)
+class SearchArguments(ToolArguments):
+    other_names: ClassVar = {"q": "query", "text": "query"}
+    query: Annotated[str, Field(min_length=1, max_length=4000)]
+    also: Also | None = None
+    limit: Limit = 10
+    offset: Offset = 0
+    project: ProjectName = "current"
+    source: str | None = None
+    tag: str | None = None
+    context_window: Annotated[int, Field(ge=0, le=50)] = 2
+    after_date: Annotated[Instant | None, Field(description=WHEN)] = None
+    before_date: EndInstant | None = None
+    current_session_id: Annotated[str | None, Field(min_length=1, description="only in it")] = None
+    exclude_current: Annotated[bool, Field(description="all but current_session_id")] = False
+    max_tokens: Annotated[int, Field(ge=1)] = 1500
+
+    @classmethod
+    def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Take a `query` apart that is an object, as `extract` has it."""
+        query = given.get("query")
+        if not isinstance(query, dict) or "text" not in query:
+            return given
+        return {**given, **{name: value for name, value in query.items() if name != "text"}, "query": query["text"]}
+
+    def request(self, caller: Caller) -> SessionsRequest:
+        if self.exclude_current and self.current_session_id is None:
+            raise InvalidRequest(
+                "Which session to exclude is not known.",
+                "current_session_id: missing; allowed: the id or channel of this chat, with exclude_current",
+            )
+        query = SessionsQuery(
+            **self.model_dump(include={"limit", "offset", "source", "tag", "context_window", "max_tokens"}),
+            text=self.query,
+            also=self.also or [],
+            project=project_of(self.project, caller.project),
+            from_=self.after_date,
+            to=self.before_date,
+            exclude_session=self.current_session_id if self.exclude_current else None,
+            utc_offset_minutes=utc_offset_minutes(),
+        )
+        only = None if self.exclude_current else self.current_session_id
+        return SessionsRequest(channel=only, query=query, source=caller.source)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return search_result({**outcome, **searched_project(self.project, caller.project)})
 
 
-SESSIONS = Steps[SessionsRequest, SessionsFound](
-    query=find_sessions, keep=keep_sessions, relax=lambda data: data.relaxation, better=better, subject=_subject
+def search_result(outcome: Outcome) -> dict[str, Any]:
+    """Return the sessions found with where was looked; `understood` says how the query was read."""
+    names = ("sessions", "confidence", "guess", "pagination", "project", "note", "understood", "elsewhere")
+    return present(outcome, *names, "syncing", "local_copy")
+
+
+SEARCH_TOOL = Tool(
+    name="search_sessions",
+    title="Search past sessions",
+    description="Search PAST conversations with any AI client: the user's own words as query and always 3-4 other "
+    'wordings as also. Use it for "how did I implement…", "we discussed…", "지난번에 얘기한…". query may hold "a '
+    'phrase", -word, word*, tag:api, source:codex, after:2026-01 and times in words (yesterday, 지난주). '
+    "Then read one with fetch_session_by_id.",
+    effect=Effect.READS,
+    arguments=SearchArguments,
+    returns=["quoted", "sessions", "confidence", "pagination", "project", "understood"],
+    example={"query": "login tag:api", "also": ["sign-in", "로그인"], "project": "all"},
+    quotes=True,
+)
+OPERATION = Operation(
+    request=SessionsRequest,
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[SessionsRequest, SessionsFound](
+        query=find_sessions,
+        keep=keep_sessions,
+        relax=lambda data: data.relaxation,
+        better=better,
+        subject=lambda request: subject_of(request.query.text),
+    ),
+    tools=[SEARCH_TOOL],
+    labels={
+        "context_window": ("messages around each match", "앞뒤 메시지 수"),
+        "exclude_session": ("without the conversation", "뺀 대화"),
+    },
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.finding.related import related_sessions
-from orchestrator.operations.history import other_names
+from orchestrator.operations.fetch_session import other_names
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.activity import channels_since
@@ -18,6 +18,7 @@ from registry.storage.conversations.channels import ChannelFilter, ChannelRow, f
 from registry.storage.conversations.facets import projects_like, sources, tags_like
 from registry.storage.conversations.message_windows import (
     Window,
+    counts_with_deleted,
     numbers_containing,
     questions_of,
     read_window,
@@ -29,8 +30,8 @@ from registry.storage.conversations.pins_and_views import has_pin, list_views, p
 from registry.storage.conversations.pins_and_views import save_view as save_view
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import shown_place
-from registry.storage.paging import Page, cursor_of, seal_of
+from registry.storage.exchange.change_feed import newest_place
+from registry.storage.paging import Page, cursor_of
 from registry.storage.records.executions import get_execution
 from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
 
@@ -45,8 +46,14 @@ LATEST = "latest"
 
 
 def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of channels by last activity."""
-    return channels.list_channels(tx, ChannelFilter(**filters), Page(**page))
+    """Return a page of channels by last activity; of deleted ones with the number of their messages."""
+    found = channels.list_channels(tx, ChannelFilter(**filters), Page(**page))
+    if filters.get("deleted"):
+        counts = counts_with_deleted(tx, [item["channel"] for item in found["items"]])
+        found["items"] = [
+            {**item, "message_count": counts.get(item["channel"], 0), "deleted": True} for item in found["items"]
+        ]
+    return found
 
 
 def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
@@ -75,19 +82,10 @@ def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
     return latest_briefings(tx, BRIEFINGS)
 
 
-def home(
-    tx: ReadTransaction,
-    filters: dict[str, Any] | None,
-    page: dict[str, Any],
-    *,
-    last_visit: datetime | None,
-    is_newest: bool,
-    is_narrowed: bool,
-) -> dict[str, Any]:
-    """Return what the list of conversations shows; `filters` None: the rows come from a search."""
+def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool, is_narrowed: bool) -> dict[str, Any]:
+    """Return what the list of conversations shows beside its rows."""
     return {
-        "place": shown_place(tx) if is_newest else None,
-        "found": {} if filters is None else list_channels(tx, filters, page),
+        "place": str(newest_place(tx)) if is_newest else None,
         "news": channels_since(tx, last_visit) if last_visit else 0,
         "sources": sources(tx)[:SHOWN_SOURCES],
         "pinned": [] if is_narrowed else pinned_channels(tx, PINNED),
@@ -140,14 +138,16 @@ def conversation(
     """Return a stretch of a conversation with what its page tells about it.
 
     `stretch`: messages in it; `at`: a message's id, shown `ahead` messages below the top, or `latest`; `after`,
-    `before`: cursors; `deleted`: also what is deleted.
+    `before`: cursors; `deleted`: the deleted messages. A deleted conversation is shown with all its messages.
     """
-    place = shown_place(tx)
+    place = str(newest_place(tx))
     row = find_channel(tx, name)
-    if row is None or (row.deleted and not deleted):
+    if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
-    window = _window(tx, row, stretch, ahead, at, after, before, time, deleted=deleted)
+    window = _window(tx, row, stretch, ahead, at, after, before, time, deleted=None if row.deleted else deleted)
     item = _item(tx, row)
+    if row.deleted:
+        item["message_count"] = counts_with_deleted(tx, [row.name]).get(row.name, 0)
     add_suggestions(tx, [item])
     return {
         "place": place,
@@ -158,7 +158,7 @@ def conversation(
         "is_pinned": has_pin(tx, row.number),
         "questions": [
             {"id": one.id, "preview": preview_of(one.text), "timestamp": format_time(one.timestamp)}
-            for one in questions_of(tx, row.number, QUESTIONS)
+            for one in questions_of(tx, row.number, QUESTIONS, deleted=row.deleted)
         ],
         "messages": [message_item(message) for message in window.rows],
         "earlier": window.earlier,
@@ -176,16 +176,16 @@ def _window(
     before: str | None,
     time: datetime | None,
     *,
-    deleted: bool,
+    deleted: bool | None,
 ) -> Window:
     if at and at != LATEST:
-        message = get_message(tx, at, include_deleted=deleted)
+        message = get_message(tx, at, include_deleted=deleted is not False)
         if message.channel_number != row.number:
             raise NotFound("No such message", f"Message {at!r} is not in this conversation")
-        return window_around(tx, message, ahead, stretch)
+        return window_around(tx, message, ahead, stretch, deleted=deleted)
     if time:
-        start = cursor_of(time, 0, seal_of(tx))
-        return read_window(tx, row.number, Page(stretch, start, "asc"))._replace(earlier=start)
+        start = cursor_of(time, 0)
+        return read_window(tx, row.number, Page(stretch, start, "asc"), deleted=deleted)._replace(earlier=start)
     goes_back = at == LATEST or before is not None
     page = Page(stretch, before if goes_back else after, "desc" if goes_back else "asc")
     return read_window(tx, row.number, page, deleted=deleted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from registry.monitor import statistics, trends
 from registry.storage.conversations.facets import sources
 from registry.storage.conversations.pins_and_views import list_views
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.exchange.change_feed import shown_place
+from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
 from registry.storage.records import executions, judgements
 from registry.storage.records.executions import ExecutionFilter
@@ -23,7 +24,6 @@ from registry.storage.records.judgements import rate_execution as rate_execution
 
 SHOWN = 10  # rows of each table of figures
 MOST_CLIENTS = 1000
-YEAR_S = 31_536_000  # the whole period before as one bucket
 NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
@@ -34,7 +34,7 @@ def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str
 
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     """Return what the list of runs shows."""
-    place = shown_place(tx)
+    place = str(newest_place(tx))
     found = list_executions(tx, filters, page)
     return {"place": place, "found": found, "sources": sources(tx), "views": list_views(tx)}
 
@@ -56,29 +56,34 @@ def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> Non
 
 
 def execution_statistics(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None = None
 ) -> dict[str, Any]:
     """Return counts, success rate and percentiles: in total, per operation, by error code, over time."""
-    return statistics.execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s)
+    return statistics.execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
 
 
 def statistics_page(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, operation: str | None
+    tx: ReadTransaction,
+    from_: datetime | None,
+    to: datetime | None,
+    bucket_s: int,
+    operation: str | None,
+    without_source: str | None,
 ) -> dict[str, Any]:
     """Return the figures of a period, those of the period before, and the runs to look at.
 
     `operation`: whose response times the series shows.
     """
-    wanted = ExecutionFilter(from_=from_, to=to)
-    figures = execution_statistics(tx, from_, to, bucket_s)
+    wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
+    figures = execution_statistics(tx, from_, to, bucket_s, without_source)
     is_countable = trends.is_countable(tx, wanted)
-    timed = ExecutionFilter(operation, from_=from_, to=to)
+    timed = replace(wanted, operation=operation)
     times = trends.latencies(tx, timed, bucket_s) if is_countable else {}
     series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
-    failed = ExecutionFilter(from_=from_, to=to, status="failed")
+    failed = replace(wanted, status="failed")
     return {
         "figures": {**figures, "series": series},
-        **_period_before(tx, from_, to),
+        **_period_before(tx, wanted),
         "clients": trends.client_figures(tx, wanted, SHOWN) if is_countable else [],
         "ratings": judgements.ratings(tx, from_, to),
         "volumes": trends.volumes(tx, wanted) if is_countable else None,
@@ -86,19 +91,17 @@ def statistics_page(
             {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
             for group in trends.error_groups(tx, wanted, SHOWN)
         ],
-        "channels": statistics.busiest_channels(tx, wanted, SHOWN),
         "slowest": statistics.slowest_executions(tx, wanted, SHOWN),
         "failing": statistics.newest_executions(tx, failed, SHOWN),
-        "channel_runs": statistics.CHANNEL_RUNS,
     }
 
 
-def _period_before(tx: ReadTransaction, from_: datetime | None, to: datetime | None) -> dict[str, Any]:
+def _period_before(tx: ReadTransaction, wanted: ExecutionFilter) -> dict[str, Any]:
     """Return the figures of the period of the same length before: in total (None where nothing ran) and by name."""
-    if from_ is None or to is None:
+    if wanted.from_ is None or wanted.to is None:
         return {"before": None, "earlier": {}}
-    earlier = ExecutionFilter(from_=from_ - (to - from_), to=from_)
-    figures = execution_statistics(tx, earlier.from_, earlier.to, YEAR_S)
+    earlier = replace(wanted, from_=wanted.from_ - (wanted.to - wanted.from_), to=wanted.from_)
+    figures = execution_statistics(tx, earlier.from_, earlier.to, 31_536_000, wanted.without_source)
     if not figures["total"]["count"]:
         return {"before": None, "earlier": {}}
     clients = trends.client_figures(tx, earlier, MOST_CLIENTS) if trends.is_countable(tx, earlier) else []

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from registry.registry import Registry
 from registry.storage.safety import tokens
+from registry.storage.safety.tokens import PREFIX as PREFIX
 from registry.storage.safety.tokens import Shown as Shown
+from registry.storage.safety.tokens import create_token as create_token
+from registry.storage.safety.tokens import has_tokens as has_tokens
+from registry.storage.safety.tokens import list_tokens as list_tokens
+from registry.storage.safety.tokens import revoke_token as revoke_token
 
 
 @dataclass(frozen=True, slots=True)

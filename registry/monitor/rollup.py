@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from operator import ge, le
+from operator import ge, le, ne
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Integer, Select, case, cast, delete, func, literal, literal_column, select
 from sqlalchemy.types import String
 
 from registry.errors import ErrorCode
+from registry.storage.column_types import UtcTime
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
-from registry.storage.tables import UtcTime, execution, execution_rollup
+from registry.storage.records.executions import GUESSED
+from registry.storage.tables import execution, execution_rollup
 
 _KEY = ("hour", "operation", "source", "error_code", "duration_ms")
 
@@ -74,8 +76,10 @@ def _hour(tx: ReadTransaction) -> ColumnElement[Any]:
     return func.strftime(literal_column("'%Y-%m-%d %H:00:00.000000'", String), execution.c.started_at)
 
 
-def rolled_cells(tx: ReadTransaction, from_: datetime | None, to: datetime | None) -> list[Cell]:
-    """The counted runs of the hours that begin within a period."""
+def rolled_cells(
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, without_source: str | None = None
+) -> list[Cell]:
+    """Return the counted runs of the hours that begin within a period."""
     table = execution_rollup.c
     within = given_conditions((ge, table.hour, from_), (le, table.hour, to))
     if tx.execute(select(literal(1)).select_from(execution_rollup).where(*within).limit(1)).first() is None:
@@ -85,16 +89,19 @@ def rolled_cells(tx: ReadTransaction, from_: datetime | None, to: datetime | Non
         hour = literal_column("+execution_rollup.hour", UtcTime)
     groups = (table.operation, table.source, table.error_code, table.duration_ms)
     query = select(*groups, func.sum(table.runs)).group_by(*groups)
-    rows = tx.execute(query.where(*given_conditions((ge, hour, from_), (le, hour, to))))
+    without = (ne, table.source, without_source)
+    rows = tx.execute(query.where(*given_conditions((ge, hour, from_), (le, hour, to), without)))
     return [
         Cell(operation, source, code or None, duration, int(runs)) for operation, source, code, duration, runs in rows
     ]
 
 
-def rolled_points(tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int) -> list[Point]:
-    """The counted runs over time, in buckets of so many seconds; an hour belongs to the bucket it begins in."""
+def rolled_points(
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None = None
+) -> list[Point]:
+    """Return the counted runs over time, in buckets of so many seconds; an hour belongs to the bucket it begins in."""
     table = execution_rollup.c
-    within = given_conditions((ge, table.hour, from_), (le, table.hour, to))
+    within = given_conditions((ge, table.hour, from_), (le, table.hour, to), (ne, table.source, without_source))
     rows = tx.execute(_hours(within))
     points: dict[int, Point] = {}
     for hour, runs, failed, total_ms in rows:
@@ -106,6 +113,6 @@ def rolled_points(tx: ReadTransaction, from_: datetime | None, to: datetime | No
 
 def _hours(within: Sequence[ColumnElement[bool]]) -> Select[Any]:
     table = execution_rollup.c
-    failed = case((table.error_code.not_in(["", ErrorCode.NOT_FOUND.value]), table.runs), else_=0)
+    failed = case((table.error_code.not_in(["", ErrorCode.NOT_FOUND.value, GUESSED]), table.runs), else_=0)
     sums = (cast(func.sum(table.runs), Integer), cast(func.sum(failed), Integer), func.sum(table.total_ms))
     return select(table.hour, *sums).where(*within).group_by(table.hour).order_by(table.hour)

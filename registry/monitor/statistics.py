@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from operator import add, ge, le
+from operator import add, ge, le, ne
 from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, Select, cast, func, literal_column, select
@@ -20,36 +20,39 @@ from sqlalchemy import ColumnElement, Integer, Select, cast, func, literal_colum
 from registry.domain import format_time
 from registry.errors import ErrorCode
 from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
+from registry.storage.column_types import UtcTime
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
-from registry.storage.records.executions import ExecutionFilter, execution_conditions, execution_item
-from registry.storage.tables import UtcTime, execution
+from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions, execution_item
+from registry.storage.tables import execution
 
 PERCENTILES = (50, 95, 99)
-EXACT = 20_000
-"""So many single durations are read without anybody noticing."""
-CHANNEL_RUNS = 2000
-"""The percentiles of a channel are those of its newest runs, at most so many."""
-MOST_SEEKS = 400
-"""A series of so few points is read point by point, in the order of the index."""
+EXACT = 20_000  # runs up to which single durations are read
 PRECISION = "percentiles to two significant digits"
 
 
 def execution_statistics(
-    tx: ReadTransaction, *, from_: datetime | None, to: datetime | None, bucket_s: int
+    tx: ReadTransaction,
+    *,
+    from_: datetime | None,
+    to: datetime | None,
+    bucket_s: int,
+    without_source: str | None = None,
 ) -> dict[str, Any]:
-    """Counts, success rate and p50/p95/p99 in ms: in total, per operation and source, by error code, over time.
+    """Return counts, success rate and p50/p95/p99 in ms: in total, per operation and source, by error code, over time.
 
-    `bucket_s`: seconds of one point of the series. `precision` is there when the percentiles are rounded,
+    `bucket_s`: seconds of one point of the series; `without_source`: a source whose runs are not counted.
+    `precision` is there when the percentiles are rounded,
     `rolled_up` when some of the runs are no longer kept one by one: how many.
     """
-    wanted = ExecutionFilter(from_=from_, to=to)
+    wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
     conditions = execution_conditions(wanted)
     count = tx.execute(select(func.count()).select_from(execution).where(*conditions)).scalar_one()
     is_exact = count <= EXACT
-    rolled = rolled_cells(tx, from_, to)
+    rolled = rolled_cells(tx, from_, to, without_source)
     cells = [*(_cells(tx, conditions) if is_exact else _rounded_cells(tx, wanted)), *rolled]
-    points = [*(rolled_points(tx, from_, to, bucket_s) if rolled else []), *_points(tx, conditions, bucket_s, is_exact)]
+    old_points = rolled_points(tx, from_, to, bucket_s, without_source) if rolled else []
+    points = [*old_points, *_points(tx, conditions, bucket_s, is_exact)]
     return {
         "total": figures_of(cells),
         "operations": _grouped(cells, "operation", lambda cell: cell.operation),
@@ -75,14 +78,15 @@ def _rounded_cells(tx: ReadTransaction, wanted: ExecutionFilter) -> list[Cell]:
 
 
 def _read_through(tx: ReadTransaction, wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    """The period, so that an index in the order of the groups is read from end to end and nothing is sorted.
+    """Return the period, so that an index in the order of the groups is read from end to end and nothing is sorted.
 
     SQLite takes the index by time wherever it can, and then sorts a million rows; the "+" hides it.
     """
     started_at: ColumnElement[datetime] = execution.c.started_at
     if tx.dialect.name == "sqlite":
         started_at = literal_column("+execution.started_at", UtcTime)
-    return given_conditions((ge, started_at, wanted.from_), (le, started_at, wanted.to))
+    without = (ne, execution.c.source, wanted.without_source)
+    return given_conditions((ge, started_at, wanted.from_), (le, started_at, wanted.to), without)
 
 
 def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) -> list[dict[str, Any]]:
@@ -93,18 +97,21 @@ def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) 
 
 
 def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Counts and percentiles of some runs."""
+    """Return counts and percentiles of some runs."""
     count = sum(cell.runs for cell in cells)
     not_found = sum(cell.runs for cell in cells if cell.error_code == ErrorCode.NOT_FOUND)
-    failed = sum(cell.runs for cell in cells if cell.error_code) - not_found
-    return _outcomes(count, not_found, failed) | percentiles(((cell.duration_ms, cell.runs) for cell in cells), count)
+    guessed = sum(cell.runs for cell in cells if cell.error_code == GUESSED)
+    failed = sum(cell.runs for cell in cells if cell.error_code) - not_found - guessed
+    durations = ((cell.duration_ms, cell.runs) for cell in cells)
+    return _outcomes(count, guessed, not_found, failed) | percentiles(durations, count)
 
 
-def _outcomes(count: int, not_found: int, failed: int) -> dict[str, Any]:
-    """Count the runs by outcome: nothing found is an outcome, not a failure."""
+def _outcomes(count: int, guessed: int, not_found: int, failed: int) -> dict[str, Any]:
+    """Count the runs by outcome: a guess and nothing found are no failures."""
     return {
         "count": count,
-        "succeeded": count - not_found - failed,
+        "succeeded": count - guessed - not_found - failed,
+        "guessed": guessed,
         "not_found": not_found,
         "failed": failed,
         "success_rate": (count - failed) / count if count else None,
@@ -124,29 +131,29 @@ def percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str,
 def _errors(cells: Iterable[Cell]) -> dict[str, int]:
     errors: dict[str, int] = defaultdict(int)
     for cell in cells:
-        if cell.error_code:
+        if cell.error_code and cell.error_code != GUESSED:
             errors[cell.error_code] += cell.runs
     return dict(sorted(errors.items()))
 
 
-_FAILED = func.count(func.nullif(execution.c.error_code, ErrorCode.NOT_FOUND.value))
+_FAILED = func.count(func.nullif(func.nullif(execution.c.error_code, ErrorCode.NOT_FOUND.value), GUESSED))
 _POINT = (func.count(), _FAILED, func.sum(execution.c.duration_ms))
 
 
 def _points(
     tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int, is_short: bool
 ) -> list[Point]:
-    """The buckets in which something ran."""
     times = select(execution.c.started_at).where(*conditions).limit(1)
     first = tx.execute(times.order_by(execution.c.started_at)).scalar()
     last = tx.execute(times.order_by(execution.c.started_at.desc())).scalar()
     if first is None or last is None:
         return []
     start, end = (int(moment.timestamp()) // bucket_s * bucket_s for moment in (first, last))
-    if is_short or (end - start) // bucket_s > MOST_SEEKS:
+    # a short series is read point by point, by the index
+    if is_short or (end - start) // bucket_s > 400:
         return [Point(*row) for row in tx.execute(_series_query(tx, conditions, bucket_s))]
     points = (
-        Point(at, *tx.execute(select(*_POINT).where(*_bucket(at, bucket_s, first, last))).one())
+        Point(at, *tx.execute(select(*_POINT).where(*conditions, *_bucket(at, bucket_s, first, last))).one())
         for at in range(start, end + 1, bucket_s)
     )
     return [point for point in points if point.runs]
@@ -175,7 +182,7 @@ def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
 
 
 def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """In order of time; where runs kept one by one meet those kept as figures, a bucket may hold both."""
+    """Return the points in order of time; single runs and rolled up ones may share a bucket."""
     by_bucket: dict[int, Point] = {}
     for point in points:
         held = by_bucket.get(point.at)
@@ -191,39 +198,13 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
     ]
 
 
-def busiest_channels(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """The channels with most of the runs kept one by one, and their figures; percentiles of the newest CHANNEL_RUNS."""
-    count = func.count()
-    query = select(execution.c.channel, count, func.count(execution.c.error_code), _FAILED)
-    query = query.group_by(execution.c.channel)
-    conditions = execution_conditions(wanted)
-    runs = tx.execute(select(func.count()).select_from(execution).where(*conditions)).scalar_one()
-    query = query.where(execution.c.channel.is_not(None), *(conditions if runs <= EXACT else _read_through(tx, wanted)))
-    query = query.order_by(count.desc(), execution.c.channel).limit(most)
-    return [_channel_figures(tx, wanted, *row) for row in tx.execute(query).all()]
-
-
-def _channel_figures(
-    tx: ReadTransaction, wanted: ExecutionFilter, channel: str, count: int, errors: int, failed: int
-) -> dict[str, Any]:
-    within = execution_conditions(ExecutionFilter(channel=channel, from_=wanted.from_, to=wanted.to))
-    newest = select(execution.c.duration_ms).where(*within)
-    newest = newest.order_by(execution.c.started_at.desc()).limit(CHANNEL_RUNS)
-    durations = tx.execute(newest).scalars().all()
-    return {
-        "channel": channel,
-        **_outcomes(count, errors - failed, failed),
-        **percentiles(((duration, 1) for duration in durations), len(durations)),
-    }
-
-
 def slowest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """The runs that took longest, the slowest first."""
+    """Return the runs that took longest, the slowest first."""
     return _items(tx, wanted, most, execution.c.duration_ms.desc())
 
 
 def newest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """The last runs, without their number."""
+    """Return the last runs, without their number."""
     return _items(tx, wanted, most, execution.c.started_at.desc(), execution.c.number.desc())
 
 

@@ -26,7 +26,7 @@ from registry.storage.conditions import given, given_conditions, given_pairs, is
 from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
-from registry.storage.safety.visibility import access_of
+from registry.storage.safety.visibility import access_of, ask_all
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate
 from registry.text.ranking.term_weights import COMMON_TERMS, Term, best_first, sum_weights
@@ -85,7 +85,6 @@ class Place:
 
     def read_ahead(self, terms: Sequence[Term], k: int) -> None:
         """Read the posting lists that are walked in any case: the rarest ones, up to the `k`-th message at least."""
-        self.index.prepare(self.tx, [term.token for term in terms])
         is_inside = self.scope.channel_number is not None
         before = accumulate((term.frequency for term in terms), initial=0)
         sure = [
@@ -279,7 +278,7 @@ _LONGEST = {
 def taken_up_again(tx: ReadTransaction, channel_number: int) -> list[int]:
     """Return the positions (seq) at which a channel was continued after a long pause, in order."""
     name = tx.dialect.name
-    return sorted(tx.execute(_begun(name), {"channel": channel_number, "pause": _LONGEST[name]}).scalars())
+    return sorted(ask_all(tx, _begun(name), {"channel": channel_number, "pause": _LONGEST[name]}).scalars())
 
 
 @cache
@@ -302,12 +301,11 @@ def _narrowed(
         without += [] if number is None else [channel_token(number)]
     if scope.channel_number is not None:
         groups.append([channel_token(scope.channel_number)])
-    if is_told := _is_told(tx, index, scope):
-        of_roles, of_others = _of_roles(tx, index, scope, total)
-        sources = [source_token(source) for source in scope.sources]
-        groups += [group for group in (sources, of_roles, _months(tx, scope)) if group]
-        without += of_others
-    conditions = message_conditions(replace(scope, roles=None) if is_told and scope.roles else scope)
+    of_roles, of_others = _of_roles(tx, index, scope, total)
+    sources = [source_token(source) for source in scope.sources]
+    groups += [group for group in (sources, of_roles, _months(tx, scope)) if group]
+    without += of_others
+    conditions = message_conditions(replace(scope, roles=None))
     if not channel_conditions(scope):
         return groups, without, conditions
     chosen = channels_in(scope)
@@ -319,11 +317,6 @@ def _narrowed(
     return groups, without, conditions
 
 
-def _is_told(tx: ReadTransaction, index: MessageIndex, scope: Scope) -> bool:
-    """Return True if every index entry carries scope tokens; an older analyzer version wrote some without."""
-    return bool(scope.sources or scope.roles or scope.from_ or scope.to) and index.is_scoped(tx)
-
-
 def _of_roles(
     tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int
 ) -> tuple[Sequence[str], Sequence[str]]:
@@ -331,12 +324,14 @@ def _of_roles(
 
     A look-up may walk their posting lists, so the shorter ones are used.
     """
-    roles = scope.roles or ()
+    if not scope.roles:
+        return (), ()
+    roles = scope.roles
     wanted = [role_token(role) for role in roles]
     others = [role_token(role) for role in Role if role not in roles]
     if scope.channel_number is not None and len(wanted) > 1:
         return (), others
-    if not wanted or access_of(tx):  # to count what a token may see takes longer
+    if access_of(tx):  # to count what a token may see takes longer
         return wanted, ()
     is_most = 2 * sum(index.frequencies(tx, wanted, total).values()) > total
     return ((), others) if is_most else (wanted, ())

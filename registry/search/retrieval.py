@@ -190,9 +190,7 @@ def find_messages(
     corpus = corpus_of(tx)
     index = index_of(tx)
     lengths: dict[int, int] = {}
-    if scope.channel_number is None:
-        index = index.for_search(tx, corpus.size)
-    elif size := tx.execute(_SIZE, {"of": scope.channel_number}).first():
+    if scope.channel_number is not None and (size := tx.execute(_SIZE, {"of": scope.channel_number}).first()):
         corpus, lengths[scope.channel_number] = corpus._replace(inside=size[0]), size[1]
     scope = replace(scope, without=[*scope.without, *_excluded_tokens(tx, index, search, corpus.size)])
     place = place_of(tx, index, scope, corpus.size)

@@ -145,7 +145,7 @@ def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[
     """Store vectors, in place of older ones; those of messages that are gone, or changed meanwhile, are dropped."""
     if tx.dialect.name == "postgresql":  # numbers become visible in their order, or a reader would miss some
         tx.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    asked = select(conversation.c.number, conversation.c.digest, conversation.c.channel_number)
+    asked = select(conversation.c.number, conversation.c.digest)
     asked = asked.where(conversation.c.number.in_([vector.number for vector in vectors]))
     present = {row.number: row for row in tx.execute(asked.with_for_update(read=True, key_share=True))}
     kept = [one for one in vectors if one.number in present and bytes(present[one.number].digest) == one.digest]
@@ -163,7 +163,6 @@ def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[
                 "model_number": model.number,
                 "digest": vector.digest,
                 "vector": vector.packed,
-                "channel_number": present[vector.number].channel_number,
             }
             for vector in kept
         ],

@@ -42,7 +42,7 @@ async def test_metrics_count_operations_and_requests(http: httpx.AsyncClient, lo
         'ctxr_operations_total{door="http",operation="conversation_log",outcome="succeeded",source="unknown"} 2.0'
         in lines
     )
-    assert 'ctxr_operations_total{door="http",operation="search",outcome="NOT_FOUND",source="backoffice"} 1.0' in lines
+    assert 'ctxr_operations_total{door="http",operation="search",outcome="NOT_FOUND",source="api"} 1.0' in lines
     assert 'ctxr_operation_duration_seconds_count{door="http",operation="conversation_log"} 2.0' in lines
     assert 'ctxr_http_requests_total{route="/bo/conversations",status="201"} 2.0' in lines
     assert 'ctxr_http_requests_total{route="/bo/channels/{channel:path}",status="200"} 1.0' in lines

@@ -61,7 +61,7 @@ async def test_everything_done_is_listed_with_who_asked(http: httpx.AsyncClient,
     await http.post(f"/bo/conversations/{id}/restore")
     items = (await http.get("/bo/ao/executions?order=asc")).json()["items"]
     assert [item["operation"] for item in items] == ["conversation_log", "search", "tag", "delete", "restore"]
-    assert [item["source"] for item in items] == ["cursor", *["backoffice"] * 4]
+    assert [item["source"] for item in items] == ["cursor", *["api"] * 4]
     assert {len(item["client"]) for item in items} == {200}
     assert {item["status"] for item in items} == {"succeeded"}
 
@@ -73,7 +73,7 @@ async def test_showing_is_no_execution_but_searching_is(http: httpx.AsyncClient,
     assert await listed(http) == ["conversation_log"]
     for address in ("channels?q=hello", "conversations?q=hello", "search?q=hello"):
         assert (await http.get(f"/bo/{address}")).json()["total"] == 1
-    assert sorted(await listed(http)) == ["conversation_log", "list", "search", "search"]
+    assert sorted(await listed(http)) == ["conversation_log", "search", "search", "search_sessions"]
 
 
 async def test_one_execution_explains_itself_step_by_step(http: httpx.AsyncClient, log: Log) -> None:
@@ -147,6 +147,7 @@ async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient,
         "total": {
             "count": 104,
             "succeeded": 101,
+            "guessed": 0,
             "not_found": 2,
             "failed": 1,
             "success_rate": 103 / 104,
@@ -159,6 +160,7 @@ async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient,
                 "operation": "conversation_log",
                 "count": 100,
                 "succeeded": 100,
+                "guessed": 0,
                 "not_found": 0,
                 "failed": 0,
                 "success_rate": 1,
@@ -170,6 +172,7 @@ async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient,
                 "operation": "extract",
                 "count": 4,
                 "succeeded": 1,
+                "guessed": 0,
                 "not_found": 2,
                 "failed": 1,
                 "success_rate": 0.75,

@@ -241,16 +241,16 @@ async def test_where_nothing_is_the_nearest_is_named(orchestrator: Orchestrator,
         assert nothing["sessions"] == []
         [nearest] = nothing["elsewhere"]["nearest"]
         assert datetime.fromisoformat(nearest) == datetime(2026, 3, 2, 9, 1, tzinfo=UTC), (tool, asked)
-    near = await result(codex, "list_sessions", project="paymnt-api")
+    near = await result(codex, "list_sessions", full=True, project="paymnt-api")
     assert near["elsewhere"]["projects"] == ["Payment-API"]
-    tagged = await result(codex, "list_sessions", **everywhere, tag="biling")
+    tagged = await result(codex, "list_sessions", full=True, **everywhere, tag="biling")
     assert tagged["elsewhere"]["tags"] == ["billing"]
-    found = await result(codex, "list_sessions", project="payment-api")
+    found = await result(codex, "list_sessions", full=True, project="payment-api")
     assert [session["channel"] for session in found["sessions"]] == ["a"]
 
 
 async def test_a_listing_says_how_its_times_were_read(orchestrator: Orchestrator, codex: Client) -> None:
     await log(orchestrator, "a", turns(1))
-    listed = await result(codex, "list_sessions", since="2026-03-02", project="all")
+    listed = await result(codex, "list_sessions", full=True, since="2026-03-02", project="all")
     midnight = datetime(2026, 3, 2).astimezone()
     assert datetime.fromisoformat(listed["understood"]["from"]) == midnight

@@ -164,7 +164,7 @@ async def test_find_sessions_where_we_discussed_database_migrations(cursor: Clie
 
 @pytest.mark.parametrize("since", ["yesterday", "어제"])
 async def test_what_did_i_work_on_yesterday(cursor: Client, since: str) -> None:
-    listed = await ask(cursor, "list_sessions", limit=10, project="current", since=since, until=since)
+    listed = await ask(cursor, "list_sessions", full=True, limit=10, project="current", since=since, until=since)
     assert set(channels(listed)) == {"auth", "payment"}
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from orchestrator.views.runs import execution_statistics
 from registry.errors import StorageError
 from registry.storage.database import Database
 from tests.pages.axe import violations
@@ -137,25 +134,6 @@ async def test_the_chart_follows_light_and_dark(server: str, page: Page) -> None
     before = await page.evaluate("document.querySelector('canvas').toDataURL()")
     await page.click("[data-theme-switch]")
     await page.wait_for_function("before => document.querySelector('canvas').toDataURL() !== before", arg=before)
-
-
-async def test_the_frame_of_the_statistics_is_there_before_the_figures(
-    server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    may_count = threading.Event()
-
-    def slow(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        assert may_count.wait(60)
-        return execution_statistics(*args, **kwargs)
-
-    monkeypatch.setattr("orchestrator.views.runs.execution_statistics", slow)
-    async with httpx.AsyncClient(base_url=server, timeout=60) as http, http.stream("GET", "/flow/statistics") as answer:
-        parts = answer.aiter_text()
-        first = await anext(parts)
-        assert "24 hours" in first
-        assert "conversation_log" not in first
-        may_count.set()
-        assert "conversation_log" in "".join([part async for part in parts])
 
 
 @pytest.mark.parametrize(("address", "shown"), [("/flow/statistics", ".summary.figures"), ("/usage", ".empty")])

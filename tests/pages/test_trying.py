@@ -54,15 +54,6 @@ async def test_what_cannot_be_asked_is_shown_as_a_run_that_failed(http: httpx.As
     assert "INVALID_REQUEST" in shown
 
 
-async def test_two_runs_are_compared_by_ticking_them(http: httpx.AsyncClient) -> None:
-    runs = [item["id"] for item in (await http.get("/bo/ao/executions")).json()["items"][:3]]
-    assert f'name="run" value="{runs[0]}"' in (await http.get("/flow")).text
-    answer = await http.get("/flow/compare", params={"run": runs[:2]})
-    assert answer.headers["Location"] == f"/flow/{runs[0]}?beside={runs[1]}"
-    for chosen in (runs[:1], runs):
-        assert "allowed: 2" in (await http.get("/flow/compare", params={"run": chosen})).text
-
-
 async def test_what_should_have_been_found_is_kept_and_asked_again(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:

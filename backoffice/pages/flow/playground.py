@@ -86,14 +86,6 @@ def _number(name: str, given: Any) -> Any:
     return int(given) if name in NUMBERS and given.isascii() and given.isdecimal() else given
 
 
-@router.get("/compare")
-async def compare_runs(run: Annotated[list[Word], Query()]) -> RedirectResponse:
-    """The first two of the runs that were chosen, side by side."""
-    if len(run) != 2:
-        raise InvalidRequest("Choose two runs to compare.", f"run: given {len(run)} of them; allowed: 2")
-    return RedirectResponse(address(f"/flow/{run[0]}", beside=run[1]), SEE_OTHER)
-
-
 @router.post("/{execution_id}/expected")
 async def expect(client: Asking, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
     """Keep what this run should have found as a case, and show where it was lost."""

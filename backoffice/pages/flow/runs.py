@@ -15,8 +15,8 @@ from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.queries import ExecutionsQuery, Word
+from orchestrator.operations import operations, reading
 from orchestrator.recording.evaluation import JUDGED
-from orchestrator.requests.operation_names import READING, Operation
 from orchestrator.views import runs as views
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
@@ -27,7 +27,7 @@ ROWS = 50
 FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
 SLOWER = (100, 1_000, 10_000)
 """Milliseconds to choose from."""
-STATUSES = ("succeeded", "not_found", "failed")
+STATUSES = ("succeeded", "guessed", "not_found", "failed")
 
 Id = Annotated[Word, Path()]
 
@@ -36,6 +36,8 @@ Id = Annotated[Word, Path()]
 async def executions_page(request: Request, client: Asking) -> HTMLResponse:
     """The runs, newest first; new ones come in by themselves while the page is open."""
     query = given_query(request, ExecutionsQuery, limit=ROWS)
+    if not query.source:
+        query.without_source = SOURCE  # the operator's own reading is shown on request
 
     shown = await client.view(views.runs_page, query.filters, query.page)
     shown["sources"] = sorted({*shown["sources"], SOURCE})
@@ -46,7 +48,7 @@ async def executions_page(request: Request, client: Asking) -> HTMLResponse:
         "executions.html",
         given=given,
         limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
-        operations=[*Operation, "unknown"],
+        operations=[*operations(), "unknown"],
         statuses=STATUSES,
         codes=[code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
         slower=SLOWER,
@@ -88,7 +90,7 @@ async def execution_page(
         spans=waterfall(view.run),
         states=states(view.run["steps"]),
         can_be_tried=view.run["operation"] in JUDGED and bool(view.run["request"]),
-        can_repeat=view.run["operation"] in READING,
+        can_repeat=view.run["operation"] in reading(),
         comparison=compare(view, other) if other else None,
     )
 
@@ -104,8 +106,8 @@ async def rate_run(client: Asking, execution_id: Id, useful: Annotated[bool, For
 async def run_again(client: Asking, execution_id: Id) -> RedirectResponse:
     """Ask the same once more, and show both runs; only what reads can be repeated."""
     run = await client.view(views.get_execution, execution_id)
-    if run["operation"] not in READING:
-        allowed = ", ".join(sorted(READING))
+    if run["operation"] not in reading():
+        allowed = ", ".join(sorted(reading()))
         raise InvalidRequest("This cannot be run again.", f"operation: given {run['operation']!r}; allowed: {allowed}")
     repeated = new_id("exec")
     # A failure is shown as the new run's page shows it.

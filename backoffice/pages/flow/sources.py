@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.dependencies import CopyOf, Local, without_parameters
 from backoffice.pages.flow.rendering import render_flow
-from sources.exports.client import CHATGPT, CLAUDE
+from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.purging import LONG
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
@@ -34,7 +34,7 @@ async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> H
         elsewhere=elsewhere,
         most=SHOWN_REASONS,
         long=LONG,
-        imported=(CLAUDE.source, CHATGPT.source),
+        imported=(CLAUDE.source, CHATGPT.source, GEMINI.source),
     )
 
 

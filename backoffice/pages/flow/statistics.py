@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import HTMLResponse
 from pydantic import Field
 
-from backoffice.dependencies import Asking
+from backoffice.dependencies import SOURCE, Asking
+from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.reader import as_local
-from backoffice.pages.rendering import awaited, render_in_parts
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.queries import OperationName, StatisticsQuery
 from orchestrator.views import runs as views
@@ -36,7 +36,7 @@ class StatisticsPageQuery(StatisticsQuery):
 
 
 @router.get("/statistics")
-async def statistics_page(request: Request, client: Asking) -> StreamingResponse:
+async def statistics_page(request: Request, client: Asking) -> HTMLResponse:
     """Counts, success rates and response times by operation, source, channel and error; a chart to choose from.
 
     The figures of a million runs take a while to count: the frame is shown meanwhile.
@@ -46,17 +46,17 @@ async def statistics_page(request: Request, client: Asking) -> StreamingResponse
     period = asked.period(at)
     bucket_s = period.bucket_s(at)
     limits = {"from": _written(period.from_), "to": _written(period.to)}
-    return render_in_parts(
+    found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation, SOURCE)
+    return render_flow(
         request,
-        "flow/statistics.html",
-        section="flow",
+        "statistics.html",
         lasts=[*LAST, "all"],
         last=None if asked.from_ or asked.to else asked.last,
         limits=limits,
         shown_limits={name: as_local(request, limits[name]) for name in PERIOD},
         bucket_s=bucket_s,
         operation=asked.operation,
-        counted=awaited(lambda: client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation)),
+        found=found,
     )
 
 

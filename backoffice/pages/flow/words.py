@@ -1,225 +1,21 @@
-"""What a record's fields, and the few words of the program's own in them, are called on a page; in English."""
+"""English words for the fields of a record and for the program's own values in them."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-FIELDS = {
-    "about": "messages that have to do with it",
-    "actions": "handed on to",
-    "add_tags": "tags added",
-    "again": "handed on again",
-    "all": "all words",
-    "also": "other wordings",
-    "asks_again": "asked again",
-    "backups": "backups that may hold it",
-    "before": "before",
-    "briefing": "briefing",
-    "by": "looked up by",
-    "candidates": "candidates",
-    "cases": "kept questions",
-    "changed": "changed",
-    "channel": "conversation",
-    "channels": "conversations",
-    "characters": "characters",
-    "client": "client",
-    "commit": "commit",
-    "confidence": "confidence",
-    "context_window": "messages around each match",
-    "continues": "continues",
-    "created_at": "began",
-    "cursor": "next page of an earlier answer",
-    "data": "data",
-    "data_types": "made of",
-    "date": "day",
-    "dates": "days",
-    "day": "day",
-    "deleted": "deleted",
-    "delivered": "delivered",
-    "depth": "depth",
-    "dropped": "dropped",
-    "dry_run": "only counted",
-    "duplicate_count": "stored before",
-    "duplicates": "stored before",
-    "elsewhere": "elsewhere",
-    "end": "end",
-    "exclude_session": "without the conversation",
-    "excluded": "without the words",
-    "executions": "records of runs",
-    "extract_id": "answer kept as",
-    "extract_result": "answer kept as",
-    "file": "file",
-    "filtered_count": "delivered",
-    "filtered_out": "left out by the filters",
-    "first": "first",
-    "folder": "folder",
-    "follows": "comes behind",
-    "forgotten_at": "forgotten at",
-    "first_message_preview": "begins with",
-    "found": "found",
-    "found_by": "found by",
-    "from": "from",
-    "grows": "has more words than",
-    "guess": "note",
-    "has_more": "more follows",
-    "has_older": "older ones follow",
-    "hits": "hits",
-    "id": "record",
-    "in_cursor": "also in Cursor's own database",
-    "in": "to go on in",
-    "is_complete": "with all that is kept",
-    "is_dry_run": "only counted",
-    "is_folded": "folded",
-    "is_scheduled": "one of a series",
-    "is_sized": "as many as fit",
-    "items": "found",
-    "kept": "kept",
-    "kind": "kind",
-    "language": "language",
-    "last": "last",
-    "last_accessed": "last asked for",
-    "last_activity": "last activity",
-    "latest": "newest instead",
-    "latest_total": "newest in all",
-    "least": "least share",
-    "least_coverage": "least share of the request",
-    "least_similarity": "least similarity",
-    "left_out": "left out",
-    "limit": "at most",
-    "listed": "listed",
-    "matched": "messages that fit",
-    "matching": "with exactly these words",
-    "max_tokens": "most tokens",
-    "meaning": "by meaning",
-    "message": "message",
-    "message_count": "messages",
-    "message_id": "message",
-    "message_limit": "most messages",
-    "messages": "messages",
-    "metadata": "also told",
-    "mode": "form",
-    "model": "model",
-    "new": "new messages",
-    "new_count": "new messages",
-    "newer_messages": "newer messages",
-    "next_cursor": "more follows",
-    "nickname": "nickname",
-    "not_asked": "not asked, because",
-    "note": "note",
-    "offset": "from place",
-    "order": "order",
-    "pagination": "part of the list",
-    "path": "path",
-    "phrases": "phrases",
-    "pinned": "pinned",
-    "prefixes": "beginnings of words",
-    "project": "project",
-    "project_name": "project",
-    "project_path": "project folder",
-    "ranked": "messages ranked",
-    "ranking": "ranking",
-    "read": "read",
-    "reason": "why",
-    "receipt": "receipt",
-    "recent": "recent conversations",
-    "registry_candidates": "candidates in the whole registry",
-    "relaxed": "given up",
-    "remove_tags": "tags removed",
-    "rest": "what is left of it",
-    "result": "result",
-    "results": "kept answers",
-    "role": "who speaks",
-    "roles": "who speaks",
-    "same_name": "same name",
-    "session_id": "conversation",
-    "sessions": "conversations",
-    "since": "since",
-    "similar": "messages that stand out",
-    "soft": "can be restored",
-    "source": "source",
-    "sources": "sources",
-    "stands_at": "where it stands",
-    "status": "status",
-    "store": "store",
-    "stores": "with the clients' histories",
-    "stores_to": "clients' histories to",
-    "summary": "summary",
-    "excerpt": "excerpt",
-    "summary_by": "summary written by",
-    "tag": "tag",
-    "tagged_only": "only with tags",
-    "tags": "tags",
-    "taken_for_typos": "taken for typos",
-    "terms": "index terms",
-    "terms_beyond_budget": "index terms not looked up",
-    "text": "words",
-    "timestamp": "said at",
-    "title": "title",
-    "to": "to",
-    "tokens": "tokens",
-    "total": "in all",
-    "total_count": "in all",
-    "turns": "turns",
-    "turns_within_limits": "turns within the limits",
-    "typos": "taken for typos",
-    "unconfirmed": "not confirmed",
-    "understood": "understood as",
-    "undo": "to be undone",
-    "until": "until",
-    "updated_at": "last activity",
-    "utc_offset_minutes": "minutes from UTC",
-    "vectors": "vectors",
-    "weight": "weight beside words",
-    "when": "when",
-    "why": "why",
-    "words": "words",
-    "workspace": "folder before",
-}
+from backoffice.pages.reader import FOLDER
+from orchestrator.operations import labels
 
-ROLES = {
-    "user": "You",
-    "assistant": "Assistant",
-    "system": "System",
-    "tool": "Tool",
-    "thinking": "Thinking",
-    "error": "Error",
-}
-
-ERRORS = {
-    "INVALID_REQUEST": "Not valid",
-    "UNAUTHORIZED": "Not let in",
-    "NOT_FOUND": "Nothing found",
-    "STORAGE_ERROR": "Storage",
-    "TIMEOUT": "Took too long",
-    "INTERNAL_ERROR": "Internal fault",
-}
-
-VALUES: Mapping[str, Mapping[str, str]] = {
-    "mode": {
-        "raw": "the messages themselves",
-        "summary": "a summary",
-        "digest": "a digest in a few lines",
-        "move": "move",
-        "copy": "copy",
-    },
-    "order": {"desc": "newest first", "asc": "oldest first"},
-    "confidence": {"high": "high", "medium": "medium", "low": "low"},
-    "relaxed": {
-        "words": "the words",
-        "time": "the time",
-        "time and words": "the time and the words",
-    },
-    "data_types": {"conversation_summaries": "conversations", "notion_snapshots": "Notion pages"},
-    "language": {"en": "English", "ko": "Korean"},
-    "summary_by": {"extractive": "the program"},
-    "project": {"General": "General"},
-    "role": ROLES,
-    "roles": ROLES,
-    "changed": FIELDS,
-}
-"""By field; what is not here is data, and stays as it is."""
+WORDS: Mapping[str, Any] = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
+FIELDS: Mapping[str, str] = {name: english for name, (english, _) in labels().items()}
+ROLES: Mapping[str, str] = WORDS["roles"]
+ERRORS: Mapping[str, str] = WORDS["errors"]
+# By field; a value that is not listed here is data and is shown as it is.
+VALUES: Mapping[str, Mapping[str, str]] = WORDS["values"] | {"role": ROLES, "roles": ROLES, "changed": FIELDS}
 
 
 def field(name: str) -> str:
@@ -228,7 +24,7 @@ def field(name: str) -> str:
 
 
 def named(details: str, translate: Callable[[str], str]) -> str:
-    """Why a request was refused, its fields called as people call them: `query.limit: given 0` as `limit: given 0`."""
+    """Replace field names in an error's details by their labels: `query.limit: given 0` becomes `at most: given 0`."""
     return _FAULTY.sub(lambda found: translate(field(found[1])), details)
 
 
@@ -236,10 +32,10 @@ _FAULTY = re.compile(r"(?:^|(?<=; ))(?:query\.)?(\w+)(?=: (?:given|missing))")
 
 
 def value(given: str, name: str) -> str | None:
-    """A value of that field in English words; None if it is data."""
+    """Return the English words for a field's value; None if the value is data."""
     return VALUES.get(name, {}).get(given)
 
 
 def asked(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a request with their labels."""
+    """Return the fields of a request, those of its query among them."""
     return {**{name: given for name, given in request.items() if name != "query"}, **request.get("query", {})}

@@ -46,7 +46,7 @@ async def name_channel(
 async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
     """Delete a conversation softly, and show how to take that back."""
     await client.run({"operation": "delete", "channel": channel, "query": {"soft": True}, "source": SOURCE})
-    return RedirectResponse(channel_url(channel, deleted="1"), SEE_OTHER)
+    return RedirectResponse(channel_url(channel), SEE_OTHER)
 
 
 @router.get("/deleted")

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
-from backoffice.channels import page_of_channels
-from backoffice.dependencies import SOURCE, Asking, Client, CopyOf
+from backoffice.channels import find_channels
+from backoffice.dependencies import SOURCE, Asking, CopyOf
 from backoffice.pages.reader import as_instant, as_local, day_of, named_days, since, utc_offset_minutes, visit
 from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.viewer.snippets import Part, snippet
@@ -23,7 +23,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 ROWS = 50
 PERIOD = ("from", "to")
-FILTERS = ("source", "project", "tag", "from", "to", "q", "sort")
+FILTERS = ("source", "project", "tag", "from", "to", "q", "order", "deleted")
 NARROWING = ("source", "project", "tag", "from", "to")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -40,16 +40,15 @@ def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
 
 
 class RegistryQuery(ChannelsQuery):
-    """Which channels, and in which order where words are given."""
+    """Which channels the list shows, and where it goes on."""
 
-    sort: Literal["relevance", "newest"] = "relevance"
-    offset: int = Field(0, ge=0)
+    typing: bool = Field(False, description="somebody is still typing: the search is no execution")
     day: str | None = Field(None, max_length=10, description="the day of the row before: it has its heading")
 
 
 @router.get("/", response_model=None)
 async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> Response:
-    """The channels by last activity; with words, those that speak of it or are called so, the best first."""
+    """Show the channels by last activity; with words, those about them, best first."""
     query = given_query(request, RegistryQuery, limit=ROWS)
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
         named = await client.view(views.find_by_id, query.q.strip())
@@ -59,84 +58,41 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
     here = visit(request)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     is_narrowed = any(given.values()) or bool(query.cursor)
-
-    is_newest = not (query.q or query.cursor)
-
-    found = await client.view(
-        views.home,
-        None if query.q else query.filters,
-        query.page,
-        last_visit=here.before,
-        is_newest=is_newest,
-        is_narrowed=is_narrowed,
-    )
-    shown = {"hits": {}, "understood": {}, **found}
-    if query.q:
-        shown |= await (_newest if query.sort == "newest" else _best)(client, query, utc_offset_minutes(request))
-    is_by_day = not query.q or query.sort == "newest"
-    days = [day_of(request, item["updated_at"]) if is_by_day else None for item in shown["found"]["items"]]
-    onward = {"cursor": shown["found"]["next_cursor"], "offset": shown["found"].get("next_offset")}
+    is_newest = not (query.q or query.cursor or query.deleted)
+    shown = await client.view(views.home, last_visit=here.before, is_newest=is_newest, is_narrowed=is_narrowed)
+    found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=not query.typing)
+    understood = found.get("understood", {})
+    days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]
+    cursor = found["next_cursor"]
     page = render(
         request,
         "channels.html",
         section="registry",
         given=given,
         limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
-        more=address("/", **given, **onward, day=days[-1]) if any(onward.values()) else None,
+        found=found,
+        hits=best_hits(found),
+        understood=understood,
+        more=address("/", **given, cursor=cursor, day=days[-1]) if cursor else None,
         days=days,
         day_before=query.day,
         named_days=named_days(request),
         is_home=not is_narrowed,
         address_here=address("/", **given),
         is_newest=is_newest,
+        is_by_relevance=query.is_by_relevance,
         looked=since(here.before),
         can_sync=client.registry.takes_in,
         elsewhere=elsewhere,
-        chips=chips(query.q or "", shown["understood"]),
+        chips=chips(query.q or "", understood),
         narrowed={name: given[name] for name in NARROWING if given[name]},
         **shown,
     )
+    if query.typing:
+        page.headers["HX-Replace-Url"] = address("/", **given)
     if not is_narrowed:
         here.keep(page)
     return page
-
-
-async def _best(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:
-    asked = query.as_query(utc_offset_minutes)
-    wanted = {RENAMED.get(name, name): value for name, value in asked.items() if name not in ("cursor", "order")}
-    wanted |= {"offset": query.offset, "context_window": 0, "max_tokens": EVERY_PASSAGE}
-    answer = await client.run({"operation": "search_sessions", "query": wanted, "source": SOURCE})
-    place = answer["pagination"]
-    found = {
-        "items": [{**NOTHING_KNOWN, **session} for session in answer["sessions"]],
-        "total": place["total"],
-        "next_cursor": None,
-        "next_offset": query.offset + query.limit if place["has_more"] else None,
-    }
-    return {"found": found, "hits": best_hits(answer), "understood": answer["understood"]}
-
-
-RENAMED = {"since": "from", "until": "to"}
-EVERY_PASSAGE = 1_000_000
-NOTHING_KNOWN: dict[str, Any] = {
-    "nickname": None,
-    "title": None,
-    "tags": [],
-    "project_path": None,
-    "project_name": "General",
-    "first_message_preview": None,
-}
-"""An answer leaves out what is empty."""
-
-
-async def _newest(client: Client, query: RegistryQuery, utc_offset_minutes: int) -> dict[str, Any]:
-    asked = query.as_query(utc_offset_minutes)
-    answer = await client.run({"operation": "list", "query": asked, "source": SOURCE})
-    return {
-        "found": page_of_channels(answer),
-        "hits": newest_hits(answer),
-        "understood": answer.get("understood", {}),
-    }
 
 
 def _jump(request: Request, place: str) -> Response:
@@ -221,21 +177,14 @@ def _cut(text: str, pattern: str) -> str | None:
     return rest if rest != " ".join(text.split()) else None
 
 
-def best_hits(answer: Mapping[str, Any]) -> dict[str, Hit]:
-    """For each session of `search_sessions` its best message, and how many there are."""
-    words = answer["understood"].get("words", [])
+def best_hits(found: Mapping[str, Any]) -> dict[str, Hit]:
+    """Return for each channel of a search its best message, and how many match."""
+    words = found.get("understood", {}).get("words", [])
     return {
-        session["channel"]: Hit(best["id"], marked(best["snippet"], words), session["match_count"])
-        for session in answer["sessions"]
-        for best in session["matches"][:1]
+        item["channel"]: Hit(best["id"], marked(best["snippet"], words), item["match_count"])
+        for item in found["items"]
+        for best in item.get("passages", ())[:1]
     }
-
-
-def newest_hits(answer: Mapping[str, Any]) -> dict[str, Hit]:
-    """For each channel of `list` its best message."""
-    words = answer.get("understood", {}).get("words", [])
-    hits = answer.get("hits", {})
-    return {name: Hit(message["id"], snippet(message["text"], words), None) for name, message in hits.items()}
 
 
 def marked(passage: str, words: Sequence[str]) -> list[Part]:

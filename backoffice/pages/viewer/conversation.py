@@ -8,7 +8,7 @@ import shlex
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,7 +20,7 @@ from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import given_query
 from backoffice.pages.viewer.markdown import image_in
-from backoffice.pages.viewer.messages import LONGEST_AT_ALL, shown
+from backoffice.pages.viewer.messages import shown
 from backoffice.pages.viewer.snippets import snippet
 from backoffice.queries import Start, Word
 from orchestrator.views import conversations as views
@@ -51,6 +51,7 @@ class ConversationQuery(BaseModel):
     before: str | None = Field(None, max_length=500)
     time: Start | None = Field(None, description="the stretch from this instant on")
     q: Word | None = None
+    typing: bool = Field(False, description="somebody is still typing: the search is no execution")
     deleted: bool = False
 
 
@@ -66,7 +67,7 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     found["later"] = _other(channel, query, after=found["later"])
     found["most_hits"] = MOST_HITS
     is_searched = query.q and not found["is_deleted"]
-    found["hits"] = await _hits(client, channel, query.q or "") if is_searched else None
+    found["hits"] = await _hits(client, channel, query.q or "", is_recorded=not query.typing) if is_searched else None
     prompt = continue_prompt(found["channel"])
     time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
@@ -92,10 +93,11 @@ def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str 
     return channel_url(channel, q=query.q, deleted="1" if query.deleted else None, **cursor)
 
 
-async def _hits(client: Client, channel: str, words: str) -> list[dict[str, Any]]:
-    """The messages that have to do with the words, or contain these very characters; in order."""
+async def _hits(client: Client, channel: str, words: str, *, is_recorded: bool) -> list[dict[str, Any]]:
+    """Return the messages that match the words, or contain these very characters, in order."""
     query = {"text": words, "limit": MOST_HITS, "order": "asc"}
-    found = await client.run({"operation": "search", "channel": channel, "query": query, "source": SOURCE})
+    asked = {"operation": "search", "channel": channel, "query": query, "source": SOURCE}
+    found = await client.run(asked, is_recorded=is_recorded)
     ids = [message["id"] for message in found["messages"]]
     words_held = [words, *found["understood"].get("words", [])]
     hits = await client.view(views.hits_in, channel, ids, words, MOST_HITS)
@@ -151,31 +153,18 @@ async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
 
 
 @router.get("/messages/{id}/whole")
-async def whole_message(request: Request, client: Asking, message_id: Id, raw: bool = False) -> HTMLResponse:
-    """Show a shortened message in full; `raw`: as written, not as Markdown."""
+async def whole_message(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
+    """Show a shortened message in full, or its first 200 000 characters."""
     item = await client.view(views.show_message, message_id)
     return await asyncio.to_thread(
         lambda: render(
             request,
             "message.html",
-            messages=[shown(item, whole=True, raw=raw)],
+            messages=[shown(item, whole=True)],
             opened=True,
-            raw=raw,
             show_deleted=item["deleted"],
         )
     )
-
-
-@router.get("/messages/{id}/more")
-async def more_of_message(
-    request: Request, client: Asking, message_id: Id, start: Annotated[int, Query(alias="from", ge=0)]
-) -> HTMLResponse:
-    """The next piece of a very long message, as it was written."""
-    item = await client.view(views.show_message, message_id)
-    end = start + LONGEST_AT_ALL
-    text = item["text"]
-    context = {"id": item["id"], "piece": text[start:end], "end": end, "missing": max(len(text) - end, 0)}
-    return await asyncio.to_thread(render, request, "piece.html", **context)
 
 
 @router.get("/messages/{id}/images/{number}", response_class=Response)

@@ -14,12 +14,9 @@ from markupsafe import Markup
 
 from backoffice.pages.viewer.markdown import code_html, html_of, with_images_by_number
 
+# Characters shown at once; the rest is loaded on request, up to 200 000. More is offered as a file.
 LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
-"""Characters shown at once; the rest comes when it is asked for."""
-LONGEST_SAID = 20_000
 FOLDED = {"tool", "thinking", "system"}
-LONGEST_AT_ALL = 200_000
-"""What is longer is no reading any more: the rest is there as it was written."""
 _HEADLINE = 160
 _DIFF_STARTS = ("diff --git ", "--- ", "*** Begin Patch", "@@ ")
 _GOOD_ENDS = {"completed", "ok", "success", "succeeded", "done"}
@@ -27,10 +24,7 @@ _GOOD_ENDS = {"completed", "ok", "success", "succeeded", "done"}
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """`headline`: what a folded message is about; `missing`: characters left out, 0 if all of it is here.
-
-    `shown_to`: where in the text as stored the rest begins.
-    """
+    """A message as its template needs it; `missing`: how many characters of it are not shown."""
 
     id: str
     role: str
@@ -43,17 +37,16 @@ class ShownMessage:
     duration_ms: float | None
     html: Markup
     missing: int
-    shown_to: int
     deleted: bool
     facts: dict[str, str]
 
 
-def shown(item: Mapping[str, Any], *, whole: bool = False, raw: bool = False) -> ShownMessage:
-    """A stored message for the page; `whole`: as much of it as a page can show; `raw`: as it was written."""
+def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
+    """Return a stored message for the page, shortened unless `whole`."""
     payload: Mapping[str, Any] = item["payload"]
     tool = _mapping(payload.get("tool"))
     text = with_images_by_number(item["text"])
-    most = LONGEST_AT_ALL if whole else LONGEST_SHOWN.get(item["role"], LONGEST_SAID)
+    most = 200_000 if whole else LONGEST_SHOWN.get(item["role"], 20_000)
     status = str(tool.get("status") or "")
     return ShownMessage(
         id=item["id"],
@@ -65,9 +58,8 @@ def shown(item: Mapping[str, Any], *, whole: bool = False, raw: bool = False) ->
         status=status,
         has_failed=bool(status) and status not in _GOOD_ENDS,
         duration_ms=_milliseconds(payload, tool),
-        html=Markup(code_html(text[:most], "text") if raw else _body(item, text[:most], tool, most)),  # noqa: S704, sanitised by `markdown`
+        html=Markup(_body(item, text[:most], tool, most)),  # noqa: S704, sanitised by `markdown`
         missing=max(len(text) - most, 0),
-        shown_to=most + len(item["text"]) - len(text),
         deleted=item["deleted"],
         facts=dict(_facts(item)),
     )
@@ -102,20 +94,16 @@ _TERMINAL = re.compile(
     r"|(?:FAILED|PASSED) |npm |\t"
 )
 _LIST = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
-PASTED_LINES = 3
-PASTED_SHARE = 0.4
-"""A text of which so much looks like a terminal's output is no Markdown, whatever stars and underscores are in it."""
-LOOKED_AT = 200
 
 
 def is_pasted(text: str) -> bool:
-    """Return whether a text is a terminal's output, or a log, as it was pasted in."""
-    lines = [line for line in islice(text.splitlines(), LOOKED_AT) if line.strip()]
-    if "```" in text or len(lines) < PASTED_LINES:
+    """Return whether a text is pasted terminal output or a log: then it is not rendered as Markdown."""
+    lines = [line for line in islice(text.splitlines(), 200) if line.strip()]
+    if "```" in text or len(lines) < 3:
         return False
     commands = sum(1 for line in lines if _TERMINAL.match(line))
-    beside = sum(1 for line in lines if line.startswith("    ") and not _LIST.match(line))
-    return commands > 0 and commands + beside >= PASTED_SHARE * len(lines)
+    indented = sum(1 for line in lines if line.startswith("    ") and not _LIST.match(line))
+    return commands > 0 and commands + indented >= 0.4 * len(lines)
 
 
 def _below_headline(text: str) -> str:

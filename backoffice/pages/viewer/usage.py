@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from backoffice.dependencies import Asking
 from backoffice.pages.reader import reader_now, utc_offset_minutes
-from backoffice.pages.rendering import awaited, render_in_parts
+from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import given_query
 from orchestrator.views import figures
 
@@ -29,7 +29,7 @@ class UsageQuery(BaseModel):
 
 
 @router.get("/usage")
-async def usage_page(request: Request, client: Asking) -> StreamingResponse:
+async def usage_page(request: Request, client: Asking) -> HTMLResponse:
     """Show the token usage that clients have recorded; not all of them do.
 
     Those of a year take a while to sum up: the frame is shown meanwhile.
@@ -39,12 +39,12 @@ async def usage_page(request: Request, client: Asking) -> StreamingResponse:
     start = midnight - timedelta(days=query.days - 1)
     offset = utc_offset_minutes(request)
 
-    return render_in_parts(
+    return render(
         request,
         "usage.html",
         section="registry",
         days=query.days,
         spans=SPANS,
         start=start.date().isoformat(),
-        summed=awaited(lambda: client.view(figures.token_usage, start.astimezone(UTC), offset)),
+        found=await client.view(figures.token_usage, start.astimezone(UTC), offset),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.answer.delivery import tokens_of
@@ -19,6 +19,9 @@ from registry.text.ranking.snippets import passage
 CHOICE_TOKENS = 85  # of each conversation that an unsure answer offers: five make 500 with what stands around them
 
 
+Message = dict[str, Any]
+
+
 def candidates_of(
     tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, sure: Confidence
 ) -> list[dict[str, Any]]:
@@ -27,45 +30,48 @@ def candidates_of(
         return []
     further = candidates[1:5]
     if sure is Confidence.MEDIUM:
-        return [candidate(row, score=score) for row, score in further]
+        return [candidate(row, score=score) for row, score in further if score >= 0.3 * candidates[0][1]]
     places: dict[int, list[int]] = {row.number: [] for row, _ in further}
     for one in found.ranked:
         if places.get(one.candidate.channel_id) == []:
-            places[one.candidate.channel_id] = [one.candidate.seq, one.candidate.seq + 1]
+            places[one.candidate.channel_id] = list(range(one.candidate.seq, one.candidate.seq + 4))
     lines = surroundings(tx, {number: some for number, some in places.items() if some}, 0)
-    return [candidate(row, _with_answer(lines.get(row.number, [])), found, score) for row, score in further]
+    shown = {number: with_outcome([dict(row._mapping) for row in rows]) for number, rows in lines.items()}
+    return [candidate(row, shown.get(row.number, ()), found, score) for row, score in further]
 
 
-def _with_answer(rows: Sequence[Any]) -> Sequence[Any]:
-    """Return a hit; of a user's message that was found also the answer behind it."""
-    return rows if [row.role for row in rows] == [Role.USER, Role.ASSISTANT] else rows[:1]
+def with_outcome(messages: Sequence[Message]) -> list[Message]:
+    """Return the first message, and the last answer behind it: a question or a suggestion says little without."""
+    answers = [one for one in messages[1:] if one["role"] == Role.ASSISTANT and not one["text"].rstrip().endswith("?")]
+    return [*messages[:1], *answers[-1:]]
 
 
 def candidates_in_time(
     tx: ReadTransaction, further: Sequence[ChannelRow], scope: Scope, roles: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return the other channels of a time that was named, each with where it stood then: all may be meant."""
-    return [
-        candidate(row, messages_of(tx, row.number, limit=2, roles=list(roles), from_=scope.from_, to=scope.to))
-        for row in further[:4]
-    ]
+    found = []
+    for row in further[:4]:
+        said = messages_of(tx, row.number, limit=2, roles=list(roles), from_=scope.from_, to=scope.to)
+        found.append(candidate(row, [one._asdict() for one in said]))
+    return found
 
 
 def candidate(
-    row: ChannelRow, messages: Sequence[Any] = (), found: SearchResult | None = None, score: float | None = None
+    row: ChannelRow, messages: Sequence[Message] = (), found: SearchResult | None = None, score: float | None = None
 ) -> dict[str, Any]:
     """Return a channel that may be meant instead, with messages that speak for it cut to `CHOICE_TOKENS` in all."""
     scored = {} if score is None else {"score": round(score, 2)}
     named = {**about(row), "when": format_time(row.updated_at), **scored}
     if not messages:
         return named
-    room = CHOICE_TOKENS - tokens_of({**named, "messages": [_line(row, "") for row in messages]})
-    if room < min(20 * len(messages), sum(tokens_of(row.text) for row in messages)):
+    room = CHOICE_TOKENS - tokens_of({**named, "messages": [_line(one, "") for one in messages]})
+    if room < min(20 * len(messages), sum(tokens_of(one["text"]) for one in messages)):
         messages = messages[:1]
         room = CHOICE_TOKENS - tokens_of({**named, "messages": [_line(messages[0], "")]})
     lines = []
     for left, message in zip(range(len(messages), 0, -1), messages, strict=True):
-        text = _within(message.text, max(room, 0) // left, found)
+        text = _within(message["text"], max(room, 0) // left, found)
         room -= tokens_of(text)
         lines.append(_line(message, text))
     return {**named, "messages": lines}
@@ -81,8 +87,8 @@ def _within(text: str, tokens: int, found: SearchResult | None) -> str:
         width = width * 4 // 5
 
 
-def _line(message: Any, text: str) -> Mapping[str, Any]:
-    return {"id": message.id, "role": message.role, "text": text}
+def _line(message: Message, text: str) -> Message:
+    return {"id": message["id"], "role": message["role"], "text": text}
 
 
 def about(row: ChannelRow) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from registry.errors import NotFound
 from registry.search.scope import Scope, nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.facets import known_names, tags_like
-from registry.storage.conversations.messages import SaidMessage, by_numbers
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 
 HELD = 0.3
@@ -34,7 +34,7 @@ class About(NamedTuple):
 
     channel: ChannelRow
     at: datetime
-    message: SaidMessage | None = None
+    message: MessageRow | None = None
 
     def spoken(self, utc_offset_minutes: int | None) -> str:
         """As a sentence names it."""
@@ -59,7 +59,7 @@ def nearest_about(asked: Lookup[Query]) -> About | None:
     return min(abouts, key=lambda one: (_apart(one.at, asked.scope), one.channel.number), default=None)
 
 
-def _about(row: ChannelRow, message: SaidMessage | None) -> About:
+def _about(row: ChannelRow, message: MessageRow | None) -> About:
     if message is None:
         return About(row, row.updated_at)
     return About(row, message.timestamp, message)
@@ -149,7 +149,7 @@ async def _in_other_folders(
     """How many there are in all, in a folder of the same name, and which folders are called nearly so."""
     if query.project is None:
         return {}
-    recorder = Recorder(request.operation.value, request.source, None, None)
+    recorder = Recorder(request.operation, request.source, None, None)
     aside = replace(run, recorder=recorder)
 
     async def sessions(project: str | None) -> tuple[int, str | None]:

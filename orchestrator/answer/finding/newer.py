@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn, cut_text
 from orchestrator.answer.finding.relevance import Judged, turns_in
-from registry.domain import Role, format_time
+from registry.domain import Role, format_time, now
 from registry.search.retrieval import SearchResult, corpus_of
 from registry.search.sessions import surroundings
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import SaidMessage, by_numbers, turns_of
+from registry.storage.conversations.messages import MessageRow, by_numbers, turns_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import analyze
@@ -39,8 +40,8 @@ class Change(NamedTuple):
 class Stretch(NamedTuple):
     """A hit, and the spoken messages of its turn and of those behind it."""
 
-    hit: SaidMessage
-    around: Sequence[SaidMessage]
+    hit: MessageRow
+    around: Sequence[MessageRow]
 
 
 NO_CHANGE = Change(None, {})
@@ -58,7 +59,7 @@ def as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
         return candidates
     (chosen, best), *others = candidates
     near = [row for row, score in others if _is_near(row, score, chosen, best)]
-    end = max((span.end for span in said.dates if span.end), default=None)
+    end = max(_past_ends(said), default=None)
     older: list[ChannelRow] = []
     if end and chosen.created_at > end:
         older = [row for row in near if row.created_at <= end]
@@ -79,29 +80,40 @@ def change_of(
     """Return the later statement on the same thing in another conversation, else in this one where it says so."""
     if said.in_the_past or _is_dated(chosen, said):
         return NO_CHANGE
-    turns = turns_of(tx, turns_in(kept[:3]))
+    turns = turns_of(tx, turns_in(kept[:6]))
     hits = [row for row in turns if row.role in _SPOKEN and not _ASKS.search(row.text)]
     if not hits:
         return NO_CHANGE
     later = _in_later_conversation(tx, candidates, found, max(row.timestamp for row in hits))
     if later:
         is_same = _is_same_subject(found, chosen.number, later.hit.channel_number)
-        replaced = _replaced_by(tx, hits, later.around, found) if is_same else []
+        replaced = _latest_turn(_replaced_by(tx, hits, later.around, found)) if is_same else []
         return Change(_newer(later, found), {row.id: format_time(later.hit.timestamp) for row in replaced})
     hit, replaced = _in_same_conversation(tx, hits, found, kept)
     if hit is None:
         return NO_CHANGE
     when = format_time(hit.timestamp)
-    return Change(_newer(Stretch(hit, [hit]), found), {row.id: when for row in replaced}, (chosen.number, hit.turn))
+    marked = {row.id: when for row in _latest_turn(replaced)}
+    return Change(_newer(Stretch(hit, [hit]), found), marked, (chosen.number, hit.turn))
+
+
+def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
+    """Return the messages of the last turn only: it settled what the ones before it were about."""
+    last = max((row.turn for row in replaced), default=0)
+    return [row for row in replaced if row.turn == last]
 
 
 def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
     """Return True if a date in the request asks for what held then, and does not only speak of that day."""
-    return any(span.end and chosen.created_at <= span.end for span in said.dates)
+    return any(chosen.created_at <= end for end in _past_ends(said))
+
+
+def _past_ends(said: Understood) -> list[datetime]:
+    return [span.end for span in said.dates if span.end and span.end < now()]
 
 
 def _in_later_conversation(
-    tx: ReadTransaction, candidates: Sequence[Scored], found: SearchResult, after: Any
+    tx: ReadTransaction, candidates: Sequence[Scored], found: SearchResult, after: datetime
 ) -> Stretch | None:
     """Return the stretch of the best later conversation; one of the same project goes first."""
     if not candidates:
@@ -144,8 +156,8 @@ def _newer(stretch: Stretch, found: SearchResult) -> dict[str, Any]:
 
 
 def _in_same_conversation(
-    tx: ReadTransaction, hits: Sequence[SaidMessage], found: SearchResult, kept: Sequence[Judged]
-) -> tuple[SaidMessage | None, list[SaidMessage]]:
+    tx: ReadTransaction, hits: Sequence[MessageRow], found: SearchResult, kept: Sequence[Judged]
+) -> tuple[MessageRow | None, list[MessageRow]]:
     """Return a later message of the same conversation that says that it replaces a hit, and what it replaces.
 
     The user takes back something that an earlier message says; or, some turns later, a sentence that names a change
@@ -180,8 +192,8 @@ def _is_same_subject(found: SearchResult, chosen: int, later: int) -> bool:
 
 
 def _replaced_by(
-    tx: ReadTransaction, earlier: Sequence[SaidMessage], stretch: Sequence[SaidMessage], found: SearchResult
-) -> list[SaidMessage]:
+    tx: ReadTransaction, earlier: Sequence[MessageRow], stretch: Sequence[MessageRow], found: SearchResult
+) -> list[MessageRow]:
     """Return the earlier messages of which the stretch says that something else holds now: a sentence names a change,
     and a rare word of the earlier message that was not asked for (the old value).
 

@@ -21,7 +21,7 @@ from registry.search.sessions import surroundings
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import by_numbers, messages_of, seqs_of, turns_of
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Seal, place_of, seal_of
+from registry.storage.paging import place_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import Understood
 
@@ -72,8 +72,8 @@ class Extraction:
     """What of the request was given up because nothing was found with it: its words, or its time."""
     note: str = ""
     has_older: bool = False
-    seal: Seal | None = None
-    """For the cursor of what is older."""
+    is_paged: bool = False
+    """A cursor may go on with what is older."""
     kept: KeptRanking | None = None
     relaxation: str = ""
     """What to give up next, because this is not sure enough (`orchestrator.answer.finding.relaxing`)."""
@@ -141,8 +141,7 @@ def last_messages(
     elif is_chosen and names_time:  # all that was said then may be meant
         others = [one for one in latest(asked, relaxed=relaxed) if one.number != row.number]
     asked.run.recorder.channel = row.name
-    seal = seal_of(tx)
-    before = place_of(query.cursor, seal) if query.cursor else None
+    before = place_of(query.cursor) if query.cursor else None
     rows = messages_of(
         tx, row.number, limit=query.limit + 1, roles=query.roles, from_=scope.from_, to=scope.to, before=before
     )
@@ -161,7 +160,7 @@ def last_messages(
         relaxed=relaxed,
         note=note_of(about, scope, query.utc_offset_minutes) if relaxed and names_time else "",
         has_older=len(rows) > query.limit,
-        seal=seal,
+        is_paged=True,
         candidates=with_nearest(candidates_in_time(tx, others, scope, query.roles), about, row),
     )
 
@@ -235,4 +234,4 @@ def with_nearest(candidates: list[dict[str, Any]], about: About | None, row: Cha
     if about is None or about.channel.number == row.number:
         return candidates
     others = [one for one in candidates if one["channel"] != about.channel.name]
-    return [candidate(about.channel, [about.message] if about.message else []), *others]
+    return [candidate(about.channel, [about.message._asdict()] if about.message else []), *others]

@@ -10,8 +10,8 @@ from sqlalchemy import Row, func, select
 from registry.domain import Role
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Page, cursor_of, read_rows, seal_of
-from registry.storage.tables import conversation
+from registry.storage.paging import Page, cursor_of, read_rows
+from registry.storage.tables import channel, conversation
 
 
 class Window(NamedTuple):
@@ -22,36 +22,46 @@ class Window(NamedTuple):
     later: str | None
 
 
-def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted: bool = False) -> Window:
-    """The stretch after the page's cursor, or before it if the order is "desc"; rows are in order either way."""
-    conditions = conversation.c.channel_number == channel_number, conversation.c.deleted.is_(deleted)
+def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted: bool | None = False) -> Window:
+    """Return the stretch after the page's cursor, or before it if the order is "desc"; rows are in order either way.
+
+    `deleted`: the deleted messages; None: all.
+    """
+    conditions = [conversation.c.channel_number == channel_number]
+    conditions += [] if deleted is None else [conversation.c.deleted.is_(deleted)]
     rows, cursor = read_rows(tx, conversation, conversation.c.timestamp, conditions, page)
     return Window(rows, None, cursor) if page.order == "asc" else Window(rows[::-1], cursor, None)
 
 
-def window_around(tx: ReadTransaction, row: MessageRow, before: int, limit: int) -> Window:
-    """The stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
-    at, just_before = (cursor_of(row.timestamp, number, seal_of(tx)) for number in (row.number, row.number - 1))
-    ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=row.deleted)
-    rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=row.deleted)
+def window_around(
+    tx: ReadTransaction, row: MessageRow, before: int, limit: int, *, deleted: bool | None = False
+) -> Window:
+    """Return the stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
+    at, just_before = (cursor_of(row.timestamp, number) for number in (row.number, row.number - 1))
+    ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=deleted)
+    rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=deleted)
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
 
 
-def questions_of(tx: ReadTransaction, channel_number: int, limit: int) -> Sequence[Any]:
-    """The first so many messages of the user, in order: id, beginning, timestamp. What a client put in is left out."""
-    columns = conversation.c.id, func.substr(conversation.c.text, 1, BEGINNING).label("text"), conversation.c.timestamp
-    conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(False)
+def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, int]:
+    """Return how many messages these channels have, deleted ones among them."""
+    query = select(channel.c.name, func.count()).join(conversation, conversation.c.channel_number == channel.c.number)
+    rows = tx.execute(query.where(channel.c.name.in_(channels)).group_by(channel.c.name)).all()
+    return dict((row[0], row[1]) for row in rows)
+
+
+def questions_of(tx: ReadTransaction, channel_number: int, limit: int, *, deleted: bool = False) -> Sequence[Any]:
+    """Return the user's first messages in order, without those a client put in: id, beginning, timestamp."""
+    # enough of a question to tell which one it is
+    columns = conversation.c.id, func.substr(conversation.c.text, 1, 500).label("text"), conversation.c.timestamp
+    conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(deleted)
     query = select(*columns).where(conversation.c.channel_number == channel_number, *conditions)
     query = query.where(conversation.c.payload["injected"].as_string().is_(None))
     return tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number).limit(limit)).all()
 
 
-BEGINNING = 500
-"""Characters of a question that tell which one it is."""
-
-
 def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:
-    """The messages of a channel that contain these very characters, in order of arrival."""
+    """Return the messages of a channel that contain these very characters, in order of arrival."""
     query = select(conversation.c.number).where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),

@@ -80,7 +80,8 @@ def read_search(text: str, now: datetime) -> Search:
 
 
 def _excluded(search: Search, match: re.Match[str], is_command: bool) -> dict[str, Any]:
-    return {} if is_command else {"excluded": (*search.excluded, match["excluded"])}
+    word = match["excluded"]
+    return {} if is_command and word.isascii() else {"excluded": (*search.excluded, word)}
 
 
 def _filter(search: Search, match: re.Match[str], now: datetime) -> dict[str, Any]:

@@ -46,6 +46,13 @@ def test_json_is_the_result_of_the_tool(ctxr: Ctxr) -> None:
     }
 
 
+def test_a_query_needs_no_quotes(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given={**FIBONACCI, "messages": [{"role": "user", "text": "Which docker compose file is it?"}]})
+    for words in (("docker", "compose"), ("docker", "compose", "file")):
+        assert "Which docker compose file is it?" in ctxr("extract", *words).output
+    assert ctxr("extract", "no_such_channel_1", "compose").exit_code == 3
+
+
 def test_an_empty_query_shows_the_last_messages_of_a_channel(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     shown = ctxr("extract", "--limit", "1", FIBONACCI["channel"], "")
@@ -194,7 +201,6 @@ def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr, given: Any, na
     "words",
     [
         ("extract",),
-        ("extract", "continue", "the", "conversation"),
         ("extract", "x", "--limit", "0"),
         ("extract", "x", "--from", "someday"),
         ("extract", "x", "--mode", "poem"),

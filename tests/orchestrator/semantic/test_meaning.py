@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from orchestrator.requests.shapes import ImportRequest
+from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.semantic import embedding
 from orchestrator.semantic.embedders import Unavailable
 from orchestrator.semantic.embedding import Embedding, embed_all

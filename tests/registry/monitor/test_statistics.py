@@ -11,7 +11,7 @@ import pytest
 
 from registry.domain import new_id
 from registry.monitor import statistics as figures
-from registry.monitor.statistics import busiest_channels, execution_statistics, newest_executions, slowest_executions
+from registry.monitor.statistics import execution_statistics, newest_executions, slowest_executions
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import Execution, ExecutionFilter, save_execution
@@ -103,18 +103,6 @@ async def test_of_many_runs_counts_stay_exact_and_percentiles_say_they_are_round
     means = [[point.pop("mean_ms") for point in found["series"]] for found in (exact, rounded)]
     assert means[1] == pytest.approx(means[0])
     assert rounded == exact
-
-
-async def test_the_busiest_channels_come_first(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = runs(300)
-    await record(registry, made)
-    first, second = await registry.read(lambda tx: busiest_channels(tx, ALL, 5))
-    assert (first["channel"], second["channel"]) == ("a", "b")
-    durations = [run.duration_ms for run in made if run.channel == "a"]
-    assert (first["count"], first["p95_ms"]) == (len(durations), percentile(durations, 95))
-    monkeypatch.setattr(figures, "CHANNEL_RUNS", 20)
-    [first] = await registry.read(lambda tx: busiest_channels(tx, ALL, 1))
-    assert (first["count"], first["p95_ms"]) == (len(durations), percentile(durations[-20:], 95))
 
 
 async def test_the_slowest_and_the_last_that_failed_are_found(registry: Registry) -> None:

@@ -97,3 +97,8 @@ def test_a_day_is_that_of_the_offset() -> None:
 @given(st.text(max_size=80))
 def test_any_text_can_be_searched_for(text: str) -> None:
     assert isinstance(read(text).words, str)
+
+
+def test_a_korean_word_is_excluded_also_beside_a_command() -> None:
+    assert read("docker -이미지").excluded == ("이미지",)
+    assert read("docker -rf").excluded == ()
