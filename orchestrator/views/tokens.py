@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from registry.registry import Registry
+from registry.storage.database import ReadTransaction
 from registry.storage.safety import tokens
 from registry.storage.safety.tokens import Shown as Shown
+
+
+def list_tokens(tx: ReadTransaction) -> list[dict[str, Any]]:
+    """Return all tokens, revoked ones too, newest first; never their secrets."""
+    return tokens.list_tokens(tx)
 
 
 @dataclass(frozen=True, slots=True)
