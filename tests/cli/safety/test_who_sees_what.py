@@ -156,6 +156,7 @@ def _values(here: World, theirs: World, people: People) -> dict[str, list[str]]:
         "id": [here.ids["a"][0], theirs.ids["b"][0]],
         "execution_id": [here.runs["a"][0], theirs.runs["b"][0]],
         "kind": ["project", "tag"],
+        "name": ["none.zip"],
     }
 
 
