@@ -158,10 +158,6 @@ def present(outcome: Outcome, *names: str) -> dict[str, Any]:
     return {name: outcome[name] for name in names if name in outcome}
 
 
-def refuse(field_name: str, given: object, allowed: str) -> InvalidRequest:
-    return InvalidRequest("The request is not valid.", f"{field_name}: given {given!r}; allowed: {allowed}")
-
-
 PROJECT = "current (this client's folder), all, or a folder's path or name"
 WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
 
