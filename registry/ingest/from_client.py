@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
@@ -22,8 +20,8 @@ from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
 from registry.domain import Actor, Message, Role, Session, digest_of, now, storable
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
-from registry.ingest.intake import FORGOTTEN, is_forgotten, is_sound, keeping_of, let_in_session, with_sound_times
-from registry.ingest.message_rows import Ready, Row, Said, as_kept, is_recall, of_the_moment, rows_of
+from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
+from registry.ingest.message_rows import Row, Said, as_kept, is_recall, of_the_moment, rows_of
 from registry.ingest.save import Saved, save_messages, save_new
 from registry.ingest.session_channel import (
     IN_SESSION,
@@ -44,8 +42,6 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import is_anything_forgotten
 from registry.storage.tables import channel, channel_alias, conversation
 
-NOTHING: Mapping[int, Ready] = MappingProxyType({})
-
 PREFIX = "copy:"  # prefix of ids of messages that only a copy has so far
 
 _IS_COPIED = conversation.c.native_id.startswith(PREFIX)
@@ -53,14 +49,9 @@ _IS_OF_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)
 _IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(_IS_OF_HOOK)))
 
 
-def ingest_all(
-    tx: WriteTransaction, source: str, sessions: Sequence[Session], made_ready: Mapping[int, Ready] = NOTHING
-) -> list[Saved]:
-    """Store several sessions, those of which nothing is known together and first.
-
-    `made_ready`: what another process has done of it, by the session's place.
-    """
-    new = ingest_new(tx, source, sessions, made_ready)
+def ingest_all(tx: WriteTransaction, source: str, sessions: Sequence[Session]) -> list[Saved]:
+    """Store several sessions, those of which nothing is known together and first."""
+    new = ingest_new(tx, source, sessions)
     return [new.get(at) or ingest_from_client(tx, source, session) for at, session in enumerate(sessions)]
 
 
@@ -228,13 +219,8 @@ class _New:
         return describing(self.session) | whose_times(self.session, None)
 
 
-def ingest_new(
-    tx: WriteTransaction, source: str, came: Sequence[Session], made_ready: Mapping[int, Ready]
-) -> dict[int, Saved]:
-    """Store those of which nothing is known; what became of each by its place. The others are left to be stored.
-
-    `made_ready`: what another process has done of it, by the session's place.
-    """
+def ingest_new(tx: WriteTransaction, source: str, came: Sequence[Session]) -> dict[int, Saved]:
+    """Store the sessions of which nothing is known; return what became of each, by its place."""
     if is_anything_forgotten(tx):
         return {}
     decide_alone(tx, source)
@@ -242,13 +228,10 @@ def ingest_new(
     new: dict[int, _New] = {}
     done: dict[int, Saved] = {}
     for at, name in _unknown(tx, source, came).items():
-        given = made_ready.get(at)
-        is_ready = given is not None and is_sound(given, received_at) and not keeping_of(tx).never
-        session, kept_out = _let_in(tx, source, came[at], received_at, is_ready=is_ready)
+        sound = tuple(with_sound_times(came[at].messages, received_at))
+        session, kept_out = let_in_session(tx, source, replace(came[at], messages=sound))
         if kept_out:
             done[at] = Saved.refused(kept_out)
-        elif given and is_ready:
-            new[at] = _New(name, session, given.rows)
         elif not any(map(is_recall, kept := list(map(as_kept, session.messages)))):
             said = list(map(Said.of, kept))
             new[at] = _New(name, session, rows_of(said, source, of_the_moment(describing(session)), received_at))
@@ -259,17 +242,6 @@ def ingest_new(
     rows = [(made[one.name], one.rows) for one in new.values()]
     saved = save_new(tx, rows, actor=Actor.READER, received_at=received_at)
     return done | dict(zip(new, saved, strict=True))
-
-
-def _let_in(
-    tx: WriteTransaction, source: str, session: Session, received_at: datetime, *, is_ready: bool
-) -> tuple[Session, str | None]:
-    """Return a session as it may be stored; of one made ready elsewhere only the description is checked."""
-    if not is_ready:
-        sound = with_sound_times(session.messages, received_at)
-        return let_in_session(tx, source, replace(session, messages=tuple(sound)))
-    let_in, kept_out = let_in_session(tx, source, replace(session, messages=()))
-    return replace(let_in, messages=session.messages), kept_out
 
 
 def _unknown(tx: ReadTransaction, source: str, came: Sequence[Session]) -> dict[int, str]:

@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, digest_of, format_time, now, storable
-from registry.ingest.message_rows import Ready
 from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, SHARE, WIDEST, width_of
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.forgetting import (
@@ -186,11 +185,6 @@ def _paths(message: Message) -> Iterator[str]:
 
 
 AHEAD = timedelta(days=1)  # tolerated lead of another machine's clock or time zone
-
-
-def is_sound(times: Ready, received_at: datetime) -> bool:
-    """Return whether all times of a conversation can be."""
-    return times.first >= EARLIEST and times.last <= received_at + AHEAD
 
 
 def with_sound_times(messages: Sequence[Message], received_at: datetime) -> Sequence[Message]:

@@ -1,7 +1,5 @@
 """Messages as they are kept, made into rows of `conversation` as far as that needs no registry. Pure.
 
-So another process can do it while this one stores others (`orchestrator.sync.reader_process`).
-
 Of calls of our own tools, as clients keep them in their chats, only a mark stays, of what was asked. What they answer
 is stored already, where it was said. Stored once more as part of the chat that asked, it would be found in place of the
 conversation it came from.
@@ -12,32 +10,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from registry.domain import IDENTITY, Message, Role, Session, as_json, digest_of, new_id, preview_of, storable
+from registry.domain import Message, Role, digest_of, new_id, preview_of, storable
 from registry.storage.index.index_entries import RECALL, UNINDEXED, scope_tokens
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, tokens_of
-from registry.text.privacy.masking import holds_secret, mask_value
-from registry.text.privacy.secrets import without_private
 
 SNAPSHOT = "notion_snapshot"  # record type of a page's snapshot
 PAGES = frozenset({"notion"})  # the sources of pages
 
 Row = dict[str, Any]
 """Fields of `conversation`; and `words`, by which it is found: all tokens but its channel's, parted by spaces."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """All messages of a session, none of which is a recall, as rows of a channel of their own."""
-
-    rows: Sequence[Row]
-    first: datetime
-    last: datetime
-    characters: int  # approximate size of texts and payloads
 
 
 class Said(NamedTuple):
@@ -62,43 +48,6 @@ _PER_MESSAGE = ("file", "language", "model", "additional_context")
 def of_the_moment(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata of the moment, not of the channel: it is stored with the new messages."""
     return {name: metadata[name] for name in _PER_MESSAGE if name in metadata}
-
-
-def ready(session: Session, source: str) -> Ready | None:
-    """A session that is new, if it is kept as it came; None where the registry has to decide something first."""
-    moments = [message.timestamp for message in session.messages if message.timestamp]
-    about = of_the_moment({name: held for name, held in session.meta.items() if held is not None})
-    if not moments or len(moments) < len(session.messages) or not _is_kept_whole(about):
-        return None
-    said = list(map(Said.of, session.messages))
-    if not all(map(_is_kept, said)):
-        return None
-    messages = [one if (kept := as_kept(one.message)) is one.message else Said.of(kept) for one in said]
-    if any(is_recall(one.message) for one in messages):
-        return None
-    rows = rows_of(messages, source, about, moments[0])
-    return Ready(rows, min(moments), max(moments), sum(len(row["text"]) + len(as_json(row["payload"])) for row in rows))
-
-
-def _is_kept(said: Said) -> bool:
-    message = said.message
-    if _is_private(message.text) or holds_secret(message.text):
-        return False
-    if IDENTITY.issuperset(message.more) and not message.context:  # most of them
-        return True
-    about = {name: held for name, held in message.more.items() if name not in IDENTITY}
-    return _is_kept_whole(about) and _is_kept_whole(message.context)
-
-
-def _is_kept_whole(value: Any) -> bool:
-    return not value or (not _is_private(value) and mask_value(value, b"any") == value)
-
-
-def _is_private(value: Any) -> bool:
-    if isinstance(value, str):
-        return without_private(value) is not value
-    held = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return any(map(_is_private, held))
 
 
 def rows_of(messages: Sequence[Said], source: str, about: Mapping[str, Any], received_at: datetime) -> list[Row]:

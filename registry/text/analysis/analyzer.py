@@ -6,7 +6,7 @@ stored text again.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
@@ -75,9 +75,6 @@ def analyze(text: str) -> list[str]:
     A token has 1 to 64 lower-case letters and digits (Unicode L*, N*), nothing else: both FTS5's unicode61 and
     PostgreSQL's tsvector take it as one word.
     """
-    known = _ANALYZED.pop(text, None)
-    if known is not None:
-        return known.split()
     return tokens_of(dict.fromkeys(text.split()))  # long texts repeat theirs
 
 
@@ -89,22 +86,6 @@ def tokens_of(pieces: Iterable[str]) -> list[str]:
 def held_of(tokens: frozenset[str], text: str) -> frozenset[str]:
     """Return the tokens that a text contains."""
     return tokens.intersection(chain.from_iterable(map(_OF_PIECES.__getitem__, text.split())))
-
-
-def note_analyzed(tokens: Mapping[str, str]) -> None:
-    """Store tokens that another process made, for the next `analyze` of each text. Tokens are separated by spaces."""
-    _ANALYZED.update(tokens)
-    for text in list(_ANALYZED)[:-_MOST_ANALYZED]:  # nobody has asked for these
-        _ANALYZED.pop(text, None)
-
-
-def forget_analyzed() -> None:
-    """Drop the stored tokens that were not used."""
-    _ANALYZED.clear()
-
-
-_ANALYZED: dict[str, str] = {}
-_MOST_ANALYZED = 2000
 
 
 class _OfPieces(dict[str, tuple[str, ...]]):
