@@ -18,6 +18,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 PACKAGES: list[str] = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 USED_WITHOUT_AN_IMPORT = {
+    "psycopg": "SQLAlchemy opens PostgreSQL with it",
     "python-multipart": "starlette reads forms with it",
     "tzdata": "zoneinfo reads it where the system has no time zones",
     "pystemmer": "snowballstemmer stems with it",

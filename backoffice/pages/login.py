@@ -1,4 +1,4 @@
-"""/login: a browser shows its token once, and is known by a cookie from then on."""
+"""/login: exchange a token or a one-time code for a session cookie."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEE_OTHER = 303
 
 @router.get("/login")
 async def login_page(request: Request, next: str = "/", code: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """Ask for a token; `code` stands for one, once, in the link that the server has printed."""
+    """Show the sign-in form; `code`: the one-time code of a link that the server has printed."""
     return render(request, "login.html", next=_local(next), code=code, is_wrong=False)
 
 
@@ -32,7 +32,7 @@ async def sign_in(
     code: Annotated[str, Form(max_length=200)] = "",
     next: Annotated[str, Form(max_length=2000)] = "/",
 ) -> Response:
-    """Sign in with a token or a code; the page again if it is not good."""
+    """Sign in with a token or a code; show the form again if it is not valid."""
     gate: Gate = request.app.state.gate
     credential = await _credential_of(gate, client.registry, token.strip(), code)
     if credential is None:
@@ -52,7 +52,7 @@ async def _credential_of(gate: Gate, registry: Registry, token: str, code: str) 
 
 @router.post("/logout")
 async def sign_out(request: Request) -> Response:
-    """Forget the session."""
+    """End the session."""
     gate: Gate = request.app.state.gate
     gate.sessions.end(request.cookies.get(COOKIE, ""))
     answer = RedirectResponse("/login", SEE_OTHER)
@@ -61,7 +61,7 @@ async def sign_out(request: Request) -> Response:
 
 
 def _local(path: str) -> str:
-    """A page of ours, whatever the address says."""
+    """Return the path if it is one of this server's pages, else `/`."""
     parts = urlsplit(path)
     is_ours = path.startswith("/") and not path.startswith("//") and "\\" not in path and not parts.netloc
     return path if is_ours and path.isprintable() else "/"

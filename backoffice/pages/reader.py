@@ -1,4 +1,4 @@
-"""A page's reader: in which language they read it, in which time zone, and when they looked last.
+"""The reader of a page: language, time zone and last visit.
 
 English and Korean are a table of texts keyed by the English ones. No gettext: two languages, one of them without
 plurals. Days and times in filters are the reader's own: the browser tells its time zone by a cookie (`app.js`). The API
@@ -35,7 +35,7 @@ Translate = Callable[..., str]
 
 
 def language_of(request: Request) -> str:
-    """The language the reader has chosen (cookie `lang`), else the browser's."""
+    """Return the language chosen by the reader (cookie `lang`), else the browser's."""
     chosen = request.cookies.get("lang")
     return chosen if chosen in LANGUAGES else _preferred(request.headers.get("accept-language", ""))
 
@@ -47,7 +47,7 @@ def _preferred(header: str) -> str:
 
 
 def _weighted(part: str) -> tuple[str, float]:
-    """`ko-KR;q=0.8` as ("ko", 0.8)."""
+    """Parse `ko-KR;q=0.8` into ("ko", 0.8)."""
     tag, _, weight = part.partition(";q=")
     try:
         return tag.strip().lower().partition("-")[0], float(weight or 1)
@@ -57,7 +57,7 @@ def _weighted(part: str) -> tuple[str, float]:
 
 @cache
 def texts(language: str) -> Mapping[str, str]:
-    """The texts of a language by the English ones; English needs none."""
+    """Return the texts of a language, keyed by the English ones; none for English."""
     if language == DEFAULT:
         return {}
     files = sorted((FOLDER / language).glob("*.json"))
@@ -66,7 +66,7 @@ def texts(language: str) -> Mapping[str, str]:
 
 
 def translator(language: str) -> Translate:
-    """`t("{name} was deleted", name=…)`: a text in that language, its fields filled in."""
+    """Return `t`: `t("{name} was deleted", name=…)` translates a text and fills in its fields."""
     known = texts(language)
 
     def translate(text: str, **fields: Any) -> str:
@@ -76,7 +76,7 @@ def translator(language: str) -> Translate:
 
 
 def teller(language: str) -> Callable[[str], str]:
-    """`said("No channel 'x' in the registry")`: what others have put into words, in that language.
+    """Return `said`, which translates sentences made elsewhere: `said("No channel 'x' in the registry")`.
 
     Records and errors are in English, with their facts filled in; a sentence nobody knows stays as it is.
     """
@@ -95,7 +95,7 @@ def teller(language: str) -> Callable[[str], str]:
 
 @cache
 def _sentences(language: str) -> list[tuple[re.Pattern[str], str]]:
-    """Each sentence as a pattern of its fields, and its translation; those with most words of their own first."""
+    """Return sentences as patterns with their translations, those with the most literal text first."""
     file = FOLDER / language / SAID
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     in_order = sorted(known, key=lambda sentence: -len(_FIELD.sub("", sentence)))
@@ -109,7 +109,7 @@ def _pattern(sentence: str) -> re.Pattern[str]:
 
 
 def counter(translate: Translate) -> Callable[[str, str, int], str]:
-    """`tn("{n} message", "{n} messages", count)`; a language without plurals translates the second."""
+    """Return `tn`: `tn("{n} message", "{n} messages", count)` translates a count."""
 
     def count(one: str, many: str, n: int) -> str:
         return translate(one if n == 1 and translate(many) == many else many, n=f"{n:,}")
@@ -122,21 +122,21 @@ Told = Literal["told", "untold", "unknown"]
 
 
 def zone_told(request: Request) -> Told:
-    """Return whether we know the reader's time zone; `unknown`: the browser named one that we have no table of."""
+    """Return whether the browser has sent its time zone; `unknown`: one without time zone data."""
     if not request.cookies.get(COOKIE):
         return "untold"
     return "told" if _zone_of(request) else "unknown"
 
 
 def as_instant(request: Request, name: str, given: str) -> str:
-    """A filter's `from` or `to` as the reader means it, as an instant; what is none stays, to be refused."""
+    """Convert a filter's `from` or `to` to an instant; return it unchanged if it is no time, so that it is refused."""
     span = parse_span(given, reader_now(request)) if given else None
     moment = span and (span.end if name == "to" else span.start)
     return format_time(moment) if moment else given
 
 
 def as_local(request: Request, given: str) -> str:
-    """An instant as the reader's clock and calendar say it: what a field for a date or a time takes."""
+    """Convert an instant to the reader's local time, as a date or time field takes it."""
     try:
         moment = parse_time(given).astimezone(_zone_of(request) or UTC)
     except (ValueError, OverflowError):
@@ -145,12 +145,12 @@ def as_local(request: Request, given: str) -> str:
 
 
 def reader_now(request: Request) -> datetime:
-    """Now, by the reader's clock and calendar."""
+    """Return the current time in the reader's time zone."""
     return datetime.now(_zone_of(request) or UTC)
 
 
 def utc_offset_minutes(request: Request) -> int:
-    """The reader's clock against UTC, now."""
+    """Return the reader's current offset from UTC in minutes."""
     offset = reader_now(request).utcoffset() or timedelta()
     return int(offset.total_seconds() // 60)
 
@@ -175,12 +175,12 @@ class Visit:
     cookie: str
 
     def keep(self, response: Response) -> None:
-        """Let the browser remember."""
+        """Set the cookie."""
         response.set_cookie(LOOKED, self.cookie, max_age=31_536_000, samesite="lax", httponly=True)
 
 
 def visit(request: Request) -> Visit:
-    """This visit and the one before; what is looked at within half an hour is one visit."""
+    """Return this visit and the one before; requests within half an hour are one visit."""
     began, before = _kept(request.cookies.get(LOOKED, ""))
     if began is None or now() - began > SAME_VISIT:
         began, before = now(), began
@@ -197,16 +197,31 @@ def _is_time(part: str) -> bool:
 
 
 def day_of(request: Request, instant: str) -> str:
-    """The reader's day of an instant."""
+    """Return the reader's day of an instant."""
     return parse_time(instant).astimezone(reader_now(request).tzinfo).date().isoformat()
 
 
 def named_days(request: Request) -> dict[str, str]:
-    """The days that have a name."""
+    """Return the dates of today and yesterday with their names."""
     today = reader_now(request).date()
     return {today.isoformat(): "today", (today - timedelta(days=1)).isoformat(): "yesterday"}
 
 
 def since(before: datetime | None) -> str | None:
-    """As an address has it."""
+    """Return the instant as text for an address."""
     return format_time(before) if before else None
+
+
+def age(instant: str, *, now: datetime, language: str) -> str:
+    """Return how long ago an instant was, in a few characters: `5m`, `3h`, `2d`, then the date."""
+    moment = parse_time(instant).astimezone(now.tzinfo)
+    minutes = max(int((now - moment).total_seconds() // 60), 0)
+    if not minutes:
+        return {"en": "now", "ko": "방금"}[language]
+    units = {"en": ("{}m", "{}h", "{}d"), "ko": ("{}분", "{}시간", "{}일")}[language]
+    for unit, size, most in zip(units, (1, 60, 1440), (60, 1440, 10_080), strict=True):
+        if minutes < most:
+            return unit.format(minutes // size)
+    if language == "ko":
+        return f"{moment.month}월 {moment.day}일" if moment.year == now.year else f"{moment:%Y.%m}"
+    return f"{moment:%b} {moment.day}" if moment.year == now.year else f"{moment:%b %Y}"

@@ -1,10 +1,10 @@
-"""A template becomes a page in the reader's language and theme; headers let nothing foreign in. A failure, too."""
+"""Render templates in the reader's language and theme, with strict security headers; errors as pages."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from backoffice.admission import COOKIE
 from backoffice.errors import wants_page
-from backoffice.pages.reader import counter, language_of, teller, translator, zone_told
+from backoffice.pages.reader import age, counter, language_of, reader_now, teller, translator, zone_told
 from registry.errors import StorageError
 from registry.text.model_names import model_name
 from registry.text.privacy.hidden_characters import visible
@@ -25,8 +25,9 @@ from registry.text.privacy.hidden_characters import visible
 BACKOFFICE = Path(__file__).parent.parent
 STATIC = BACKOFFICE / "static"
 THEMES = ("light", "dark")
+# Images of data: URIs are the marks of fields in the base stylesheet; stored texts never become such images.
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
@@ -40,18 +41,18 @@ HEADERS = {
 
 @cache
 def asset(name: str) -> str:
-    """The address of a file in `static`, which changes with its content: browsers may keep it for ever."""
+    """Return the address of a static file; it changes with the content, so that browsers may cache it forever."""
     version = sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"/static/{name}?v={version}"
 
 
 def channel_url(name: str, **query: Any) -> str:
-    """The page of a channel; free-form names may contain slashes."""
+    """Return the address of a channel's page; names may contain slashes."""
     return address(f"/channels/{quote(name, safe='')}", **query)
 
 
 def address(path: str, **query: Any) -> str:
-    """A path with those parameters that have a value; a trailing underscore of a name is dropped."""
+    """Return a path with its non-empty parameters; a trailing underscore of a name is dropped."""
     given = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "", [])}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
@@ -72,6 +73,30 @@ environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+CLIENT_ICONS = {
+    "claude": "claude",
+    "claude-code": "claudecode",
+    "cursor": "cursor",
+    "cursor-agent": "cursor",
+    "copilot-vscode": "githubcopilot",
+    "copilot-cli": "githubcopilot",
+    "gemini": "googlegemini",
+    "gemini-cli": "googlegemini",
+    "windsurf": "windsurf",
+    "cline": "cline",
+    "zed": "zedindustries",
+    "opencode": "opencode",
+    "qwen-code": "qwen",
+    "codex": "square-terminal",
+}
+
+
+def client_icon(source: str) -> str:
+    """Return the icon of a client: its logo where there is one."""
+    return CLIENT_ICONS.get(source, "message-circle")
+
+
+environment.filters["client_icon"] = client_icon
 environment.globals |= {"asset": asset, "channel_url": channel_url, "address": address}
 environment.filters["number"] = _number
 environment.filters["model_name"] = model_name
@@ -85,7 +110,7 @@ def render(
     headers: Mapping[str, str] | None = None,
     **context: Any,
 ) -> HTMLResponse:
-    """The template as a page in the reader's language; `section` in the context marks the room in the navigation."""
+    """Render a template; `section` in the context marks the current entry of the navigation."""
     page = environment.get_template(template).render(_with_frame(request, context))
     return HTMLResponse(page, status, {**HEADERS, **(headers or {})})
 
@@ -99,6 +124,9 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
         "opened": False,
         "show_deleted": False,
         "place": None,
+        "rail": getattr(request.state, "rail", None),
+        "here": address(request.url.path, **request.query_params),
+        "age": partial(age, now=reader_now(request), language=language),
         **context,
         "lang": language,
         "theme": theme if theme in THEMES else None,
@@ -118,7 +146,7 @@ INTO_NOTICE = {"HX-Retarget": "#notice", **INTO_TARGET}
 
 
 def add_page_errors(app: FastAPI) -> None:
-    """Show what the handlers so far answer as a page where a browser asks for one."""
+    """Wrap the error handlers so that browsers get errors as pages."""
     for kind, handler in list(app.exception_handlers.items()):
         app.add_exception_handler(kind, _as_page(handler))
 

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI, Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from backoffice.pages import login
-from backoffice.pages.archive import backups, briefings, forgetting
-from backoffice.pages.flow import playground, runs, sources, statistics
+from backoffice.dependencies import Asking
+from backoffice.pages import insights, login
+from backoffice.pages.flow import playground, runs
 from backoffice.pages.rendering import STATIC
-from backoffice.pages.viewer import actions, channels, conversation, problems, today, usage, views
+from backoffice.pages.settings import pages as settings
+from backoffice.pages.viewer import actions, channels, conversation, palette, today, views
+from orchestrator.views import conversations
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
 ROUTERS = (
-    login.router,
     channels.router,
     today.router,
-    usage.router,
-    problems.router,
+    palette.router,
     views.router,
-    backups.router,
-    briefings.router,
     conversation.router,
     actions.router,
-    forgetting.router,
-    statistics.router,
-    sources.router,
+    insights.router,
+    settings.router,
     playground.router,
     runs.router,
 )
@@ -44,8 +41,16 @@ class Assets(StaticFiles):
         return answer
 
 
+async def load_rail(request: Request, client: Asking) -> None:
+    """Read what stands beside the navigation, for whole pages only."""
+    is_part = "hx-request" in request.headers or "pane" in request.headers
+    if request.method == "GET" and not is_part:
+        request.state.rail = await client.view(conversations.rail)
+
+
 def add_pages(app: FastAPI) -> None:
     """Serve the pages beside the API."""
+    app.include_router(login.router, include_in_schema=False)
     for router in ROUTERS:
-        app.include_router(router, include_in_schema=False)
+        app.include_router(router, include_in_schema=False, dependencies=[Depends(load_rail)])
     app.mount("/static", Assets(directory=STATIC), name="static")

@@ -11,7 +11,7 @@ function showLocalTime(element) {
   const at = new Date(element.dateTime);
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   const seconds = "seconds" in element.dataset ? `:${two(at.getSeconds())}` : "";
-  element.textContent = `${day} ${two(at.getHours())}:${two(at.getMinutes())}${seconds}`;
+  if (!("age" in element.dataset)) element.textContent = `${day} ${two(at.getHours())}:${two(at.getMinutes())}${seconds}`;
   const exact = at.toLocaleString(document.documentElement.lang, { dateStyle: "full", timeStyle: "long" });
   element.title = [exact, element.dataset.note].filter(Boolean).join("; ");
   element.dataset.local = "";
@@ -21,9 +21,10 @@ function showLocalTime(element) {
 
 async function copy(text, button) {
   await navigator.clipboard.writeText(text);
-  const label = button.textContent;
-  button.textContent = button.dataset.done;
-  setTimeout(() => (button.textContent = label), 1500);
+  const place = button.querySelector("span") ?? button;
+  const label = place.textContent;
+  place.textContent = button.dataset.done;
+  setTimeout(() => (place.textContent = label), 1500);
 }
 
 function addCopyButton(block) {
@@ -59,6 +60,7 @@ function markWord(node, word) {
 
 function openTarget() {
   const target = document.getElementById(location.hash.slice(1));
+  target?.closest(".strip")?.setAttribute("open", "");
   target?.querySelector(".fold")?.setAttribute("open", "");
   target?.scrollIntoView();
 }
@@ -72,7 +74,7 @@ function tellZone() {
   remember(cookie);
   // The times in these fields were written as UTC: an instant is turned, of a day only the server knows the ends.
   const fields = all("input[type^=date]").filter((field) => field.value);
-  const hasDays = document.querySelector(".day, .activity") || fields.some((field) => !field.dataset.at);
+  const hasDays = document.querySelector(".day, #overview, .year") || fields.some((field) => !field.dataset.at);
   if (isTold() && hasDays) return location.reload();
   fields.forEach((field) => (field.value = localField(field.dataset.at)));
 }
@@ -88,6 +90,7 @@ function prepare() {
   all("time[datetime]:not([data-local])").forEach(showLocalTime);
   all(".code:not([data-copyable])").forEach(addCopyButton);
   markWords();
+  document.dispatchEvent(new Event("prepared"));
 }
 
 // --- Clicks
@@ -131,7 +134,7 @@ function remember(cookie) {
 document.addEventListener("click", (event) => {
   for (const [selector, act] of Object.entries(clicks)) {
     const element = event.target.closest(selector);
-    if (element) act(element);
+    if (element) act(element, event);
   }
 });
 
@@ -165,7 +168,7 @@ function setTyping(form, isTyping = true) {
 // --- Keys: rows are marked data-row; what is focused is the row, or the link in it marked data-main.
 
 function step(by, selector = "[data-row]") {
-  const rows = all(selector);
+  const rows = all(selector).filter((row) => row.offsetParent);
   const here = rows.findIndex((row) => row.contains(document.activeElement));
   const row = rows[here < 0 ? 0 : Math.min(Math.max(here + by, 0), rows.length - 1)];
   (row?.querySelector("[data-main]") ?? row)?.focus();
@@ -173,7 +176,7 @@ function step(by, selector = "[data-row]") {
 }
 
 const keys = {
-  "/": () => (document.querySelector("main [data-search]") ?? document.querySelector("[data-search]"))?.focus(),
+  "/": () => document.querySelector("main :is([data-search], [data-find])")?.focus(),
   j: () => step(1),
   k: () => step(-1),
   n: () => step(1, ".message.user"),
@@ -195,9 +198,16 @@ const MOST_WAITING_MS = 5000;
 
 const topOf = (row) => row.getBoundingClientRect().top;
 
+// The list scrolls by itself where something stands beside it, else with the page.
+function scroller() {
+  const list = document.querySelector(".list .scroll");
+  return list && getComputedStyle(list).overflowY === "auto" ? list : document.scrollingElement;
+}
+
 function rememberPlace() {
   const rows = all(ROWS);
-  const row = scrollY && rows.find((row) => topOf(row) >= 0);
+  const top = scroller() === document.scrollingElement ? 0 : topOf(scroller());
+  const row = scroller().scrollTop && rows.find((row) => topOf(row) >= top);
   history.replaceState({ ...history.state, place: row ? { rows: rows.length, id: row.dataset.id, top: topOf(row) } : null }, "");
 }
 
@@ -207,11 +217,11 @@ async function returnToPlace() {
   if (!isBack || !id) return;
   const end = Date.now() + MOST_WAITING_MS;
   while (all(ROWS).length < rows && Date.now() < end) {
-    scrollTo(0, document.body.scrollHeight); // what is in sight is asked for
+    scroller().scrollTop = scroller().scrollHeight; // what is in sight is asked for
     await new Promise((go) => setTimeout(go, 30));
   }
   const row = all(ROWS).find((row) => row.dataset.id === id);
-  if (row) scrollBy(0, topOf(row) - top);
+  if (row) scroller().scrollTop += topOf(row) - top;
 }
 
 // --- Live: what happens in the registry from the moment the page shows, by the kind of event. `catchUp` is called when

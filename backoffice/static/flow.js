@@ -1,4 +1,4 @@
-// The flow monitor: runs that come in while one watches, and the chart to choose a period from.
+// Runs that come in while one watches, and the chart to choose a period from.
 
 // --- Live: each event says that there is something new; the page itself says what, with its filters applied.
 
@@ -21,7 +21,7 @@ function watch() {
   const refresh = async () => {
     timer = null;
     if (isPaused || !document.querySelector("[data-live]")) return;
-    const page = await pageAt(location.href);
+    const page = await pageAt(location.pathname === "/flow" ? location.href : "/flow");
     if (page) prepend(page);
   };
 
@@ -63,6 +63,8 @@ function prepend(page) {
   const rows = [...fresh.querySelectorAll("[data-id]")].filter((row) => !known.has(row.dataset.id));
   rows.forEach((row) => row.classList.add("fresh"));
   list.prepend(...rows.map((row) => document.adoptNode(row)));
+  const toCheck = page.getElementById("to-check");
+  if (toCheck) document.getElementById("to-check")?.replaceWith(document.adoptNode(toCheck));
   document.querySelector("#executions [role=status]").textContent = page.querySelector("#executions [role=status]").textContent;
   prepare(); // of app.js: the times
 }
@@ -108,7 +110,7 @@ function choose(chart, bucket_s) {
   const from = Math.floor(at(left) / minute) * minute;
   const to = Math.ceil(at(left + width) / minute) * minute;
   const iso = (at) => new Date(at * 1000).toISOString();
-  location.href = `/flow/statistics?${new URLSearchParams({ from: iso(from), to: iso(to) })}`;
+  location.href = `/insights?${new URLSearchParams({ from: iso(from), to: iso(to) })}`;
 }
 
 const two = (number) => String(number).padStart(2, "0");
@@ -142,7 +144,7 @@ function colours(place, ...names) {
 
 function draw(place) {
   const data = JSON.parse(document.getElementById(place.dataset.chart).textContent);
-  const [accent, soft, signal, muted, line, text] = colours(place, "--accent", "--accent-soft", "--signal", "--muted", "--line", "--text");
+  const [accent, soft, signal, muted, line, text] = colours(place, "--primary", "--primary-soft", "--danger", "--muted-foreground", "--border", "--foreground");
   const language = document.documentElement.lang;
   const number = (value) => (value == null ? "–" : value.toLocaleString(language));
   const ms = (value) => (value == null ? "–" : `${Number(value.toPrecision(3)).toLocaleString(language)} ms`);

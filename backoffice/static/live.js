@@ -2,15 +2,13 @@
 
 const PAUSE_MS = 700; // so often at most, however much is stored
 
-const news = document.querySelector("[data-news]");
-
 // Called once for whatever happens within a moment.
 function soon(act) {
   let timer = null;
   return () => (timer ??= setTimeout(() => ((timer = null), act()), PAUSE_MS));
 }
 
-function tell(count) {
+function tell(count, news = document.querySelector("[data-news]")) {
   if (!news) return;
   news.hidden = !count;
   news.textContent = `${news.dataset.label} (${count})`;
@@ -20,28 +18,23 @@ function tell(count) {
 
 const stateOf = (row) => row.dataset.state;
 
-function growList() {
-  const list = document.getElementById("rows");
-  if (!list) return listen({ message: soon(() => location.reload()) }, () => {}); // the first conversation of a registry
-  const waiting = new Set();
-  const isInUse = () => list.matches(":hover, :focus-within") || list.querySelector("input:checked");
+const waiting = new Set();
 
-  const refresh = async () => {
-    if (!list.isConnected) return; // filters were changed meanwhile
-    const page = await pageAt(location.href);
-    if (page?.getElementById("rows")) merge(list, page);
-    waiting.clear();
-    tell(0);
-  };
-  const refreshSoon = soon(() => (isInUse() ? tell(waiting.size) : refresh()));
-  const note = (event) => {
-    waiting.add(JSON.parse(event.data).channel);
-    refreshSoon();
-  };
-  news?.addEventListener("click", refresh);
-  list.addEventListener("pointerleave", () => waiting.size && refreshSoon());
-  listen({ message: note }, refreshSoon);
+async function refreshList() {
+  const list = document.getElementById("rows");
+  if (!document.querySelector("#channels[data-grows]")) return; // filters were chosen meanwhile
+  if (!list) return location.reload(); // the first conversation of a registry
+  const page = await pageAt("/");
+  if (page?.getElementById("rows")) merge(list, page);
+  waiting.clear();
+  tell(0);
 }
+
+const isInUse = (list) => list?.matches(":hover, :focus-within") || list?.querySelector("input:checked");
+const refreshSoon = soon(() => (isInUse(document.getElementById("rows")) ? tell(waiting.size) : refreshList()));
+
+document.addEventListener("click", (event) => event.target.closest("[data-news]") && refreshList());
+document.getElementById("rows")?.addEventListener("pointerleave", () => waiting.size && refreshSoon());
 
 function merge(list, page) {
   const held = new Map([...list.querySelectorAll("[data-id]")].map((row) => [row.dataset.id, row]));
@@ -80,40 +73,58 @@ function arrange(list, wanted) {
 
 // --- A conversation: what is said goes to its end, with a line above it; where the end is far, only its number is told.
 
-function growConversation(messages) {
-  const { channel } = messages.dataset;
-  let unseen = 0;
-  const seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && tell((unseen = 0)));
-  seen.observe(document.getElementById("end"));
+let unseen = 0;
+let growing = null; // the conversation that is open
 
-  const grow = async () => {
-    const last = [...messages.querySelectorAll(".message")].at(-1);
-    if (messages.querySelector(".later")) return tell(unseen);
-    const page = await pageAt(last ? `?at=${last.id}` : location.pathname);
-    if (!page) return;
-    const known = new Set([...messages.querySelectorAll(".message")].map((one) => one.id));
-    const fresh = [...page.querySelectorAll("#messages .message")].filter((one) => !known.has(one.id));
-    if (!fresh.length) return;
-    if (!messages.querySelector(".from-here")) messages.append(document.getElementById("from-here").content.cloneNode(true));
-    const more = page.querySelector("#messages .later");
-    messages.append(...[...fresh, ...(more ? [more] : [])].map((one) => document.adoptNode(one)));
-    document.querySelector("[data-facts]").replaceWith(document.adoptNode(page.querySelector("[data-facts]")));
-    if (more) htmx.process(messages);
-    prepare();
-    const isSeen = document.getElementById("end").getBoundingClientRect().top < innerHeight;
-    tell(isSeen ? (unseen = 0) : unseen);
-  };
-  const growSoon = soon(grow);
-  listen({ message: (event) => JSON.parse(event.data).channel === channel && (unseen++, growSoon()) }, growSoon);
-  news.addEventListener("click", (event) => {
-    const line = messages.querySelector(".from-here");
-    if (!line) return; // a link to the end
-    event.preventDefault();
-    line.scrollIntoView();
-    tell((unseen = 0));
-  });
+const tellHere = (count) => tell((unseen = count), document.querySelector("[data-news-here]"));
+const seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && tellHere(0));
+
+function watchConversation() {
+  growing = document.querySelector("#messages[data-channel]");
+  unseen = 0;
+  seen.disconnect();
+  if (growing) seen.observe(document.getElementById("end"));
 }
 
-const messages = document.querySelector("#messages[data-channel]");
-if (messages) growConversation(messages);
-if (document.querySelector("#channels[data-grows]")) growList();
+async function growConversation() {
+  const messages = growing;
+  const stretches = [...messages.querySelectorAll(".stretch")];
+  const isFar = stretches.length && !stretches.at(-1).firstElementChild; // the end is not in the document
+  if (messages.querySelector(".later") || isFar) return tellHere(unseen);
+  const last = [...messages.querySelectorAll(".message")].at(-1);
+  const page = await pageAt(last ? `${location.pathname}?at=${last.id}` : location.pathname);
+  if (!page) return;
+  const known = new Set([...messages.querySelectorAll(".message")].map((one) => one.id));
+  const fresh = [...page.querySelectorAll("#messages .message")].filter((one) => !known.has(one.id));
+  if (!fresh.length) return;
+  if (!messages.querySelector(".from-here")) messages.append(document.getElementById("from-here").content.cloneNode(true));
+  const more = page.querySelector("#messages .later");
+  messages.append(...[...fresh, ...(more ? [more] : [])].map((one) => document.adoptNode(one)));
+  document.querySelector("[data-facts]").replaceWith(document.adoptNode(page.querySelector("[data-facts]")));
+  if (more) htmx.process(messages);
+  prepare();
+  const isSeen = document.getElementById("end").getBoundingClientRect().top < innerHeight;
+  tellHere(isSeen ? 0 : unseen);
+}
+
+const growSoon = soon(() => growing && growConversation());
+
+document.addEventListener("click", (event) => {
+  const line = event.target.closest("[data-news-here]") && growing?.querySelector(".from-here");
+  if (!line) return; // a link to the end
+  event.preventDefault();
+  line.scrollIntoView();
+  tellHere(0);
+});
+
+function note(event) {
+  const { channel } = JSON.parse(event.data);
+  if (channel === growing?.dataset.channel) (unseen++, growSoon());
+  if (!document.querySelector("#channels[data-grows]")) return;
+  waiting.add(channel);
+  refreshSoon();
+}
+
+document.addEventListener("beside", watchConversation);
+watchConversation();
+if (growing || document.querySelector("#channels[data-grows]")) listen({ message: note }, () => (refreshSoon(), growSoon()));

@@ -15,7 +15,7 @@ from orchestrator.answer.finding.reading import NEAR, Extraction
 from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
 from orchestrator.answer.standing import where_it_stands
 from orchestrator.requests.shapes import ExtractRequest
-from registry.domain import format_time, new_id, parse_time
+from registry.domain import Role, format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
@@ -55,10 +55,12 @@ def _is_choice(data: Extraction) -> bool:
 
 
 def _speaking(data: Extraction) -> list[MessageDict]:
-    """Return the best hit of a conversation, and what came of it."""
+    """Return the best hit of a conversation, the answer to it, and what came of it."""
     ranked = data.ranked[0]
     best = min(ranked, key=lambda message: data.hits.get(message["number"], len(data.hits)))
-    return with_outcome([best, *(one for one in ranked if place_in_time(one) > place_in_time(best))])
+    behind = [one for one in ranked if place_in_time(one) > place_in_time(best)]
+    answer = behind[:1] if best["role"] == Role.USER else []
+    return [best, *answer, *(one for one in with_outcome([best, *behind])[1:] if one not in answer)]
 
 
 def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -91,7 +93,8 @@ def _known_of(data: Extraction) -> _Known:
 
 
 def _answer(request: ExtractRequest, data: Extraction, tokens: int, known: _Known) -> dict[str, Any]:
-    budget = Budget(min(request.query.limit, max(2, tokens // 15)), tokens)  # each message has an id and a time, too
+    few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # each has an id and a time, too
+    budget = Budget(min(request.query.limit, few), tokens)
     goes_on = (data.read.goes_on and not _is_choice(data)) or not (data.ranked or data.kept)
     near = len(data.ranked) if request.is_shortened else _near_turns(data)
     everything = _everything(data, budget, near=near, goes_on=goes_on)

@@ -15,7 +15,7 @@ from registry.monitor.activity import channels_since
 from registry.storage.conversations import channels, messages
 from registry.storage.conversations.aliases import links_of
 from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel
-from registry.storage.conversations.facets import projects_like, sources, tags_like
+from registry.storage.conversations.facets import projects_by_activity, projects_like, sources, tags_like
 from registry.storage.conversations.message_windows import (
     Window,
     counts_with_deleted,
@@ -36,9 +36,7 @@ from registry.storage.records.executions import get_execution
 from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
 
 SHOWN_SOURCES = 50
-PINNED = 20
 SUGGESTED = 20
-QUESTIONS = 500  # in the outline of a conversation
 DELIVERIES = 20
 BRIEFINGS = 60
 WHOLE_CHANNEL = 1_000_000  # more messages than a channel has
@@ -82,14 +80,23 @@ def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
     return latest_briefings(tx, BRIEFINGS)
 
 
-def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool, is_narrowed: bool) -> dict[str, Any]:
+def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -> dict[str, Any]:
     """Return what the list of conversations shows beside its rows."""
     return {
         "place": str(newest_place(tx)) if is_newest else None,
         "news": channels_since(tx, last_visit) if last_visit else 0,
         "sources": sources(tx)[:SHOWN_SOURCES],
-        "pinned": [] if is_narrowed else pinned_channels(tx, PINNED),
+    }
+
+
+def rail(tx: ReadTransaction) -> dict[str, Any]:
+    """Return what every page shows beside its navigation: pinned conversations, saved views, projects."""
+    return {
+        "pinned": pinned_channels(tx, 20),
         "views": list_views(tx),
+        "projects": [
+            {"name": name, "path": path, "channels": count} for name, path, count in projects_by_activity(tx, 8)
+        ],
     }
 
 
@@ -158,7 +165,7 @@ def conversation(
         "is_pinned": has_pin(tx, row.number),
         "questions": [
             {"id": one.id, "preview": preview_of(one.text), "timestamp": format_time(one.timestamp)}
-            for one in questions_of(tx, row.number, QUESTIONS, deleted=row.deleted)
+            for one in questions_of(tx, row.number, deleted=row.deleted)
         ],
         "messages": [message_item(message) for message in window.rows],
         "earlier": window.earlier,
@@ -208,10 +215,15 @@ def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dic
     return _item(tx, row), [message_item(one) for one in rows]
 
 
-def related(tx: ReadTransaction, name: str) -> dict[str, Any]:
-    """Return a channel and the conversations about the same."""
+def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
+    """Return what stands beside a conversation: others about the same, and the runs that delivered parts of it."""
     row = get_channel(tx, name)
-    return {"channel": _item(tx, row), "related": related_sessions(tx, row)}
+    results = list_results(tx, row.name, Page(8, None, "desc"))["items"]
+    return {
+        "channel": _item(tx, row),
+        "related": related_sessions(tx, row),
+        "deliveries": [one for one in results if one["metadata"]],
+    }
 
 
 def message_facts(tx: ReadTransaction, message_id: str) -> dict[str, Any]:

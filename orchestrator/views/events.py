@@ -1,4 +1,4 @@
-"""What is stored and run, as it happens: a stream for listeners that stay, readable again from any place."""
+"""Stream stored messages and finished executions to listeners, resumable from any place."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class RunView:
     verdicts: list[Judgement]
     """On the best messages found."""
     missed: Missed | None
-    """Why nothing was delivered, where something was asked for in words."""
+    """Why nothing was delivered, or only a guess, where something was asked for in words."""
     delivered: list[dict[str, Any]]
     gone: int
     """How many of the delivered messages are deleted by now, or were left out of the record."""
@@ -56,13 +56,14 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
     rows = by_ids(tx, ids)
     lookup = RecordedLookup(run["operation"], steps.get("cr_query", {}).get("detail", {}), frozenset(ids), is_complete)
     judged = [lookup.judge(one, row := found.get(one["message"]), _message(row)) for one in verdicts]
+    is_unsure = not run["delivered"] or run["status"] == "guessed"
     return RunView(
         run,
         steps,
         frozenset(pairwise(step["node"] for step in run["steps"])),
         judging,
         judged,
-        lookup.missed(judged) if lookup.noted.get("words") and not run["delivered"] else None,
+        lookup.missed(judged) if lookup.noted.get("words") and is_unsure else None,
         [message for row in rows if (message := _message(row))],
         len(ids) - len(rows),
         steps.get("cr_write", {}).get("detail", {}).get("tokens"),

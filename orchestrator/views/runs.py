@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.recording.evaluation import repeatable
+from orchestrator.views.case_file import case_file
 from orchestrator.views.explained_run import expected_in, run_view
-from registry.domain import format_time
+from registry.domain import format_time, now
 from registry.monitor import statistics, trends
 from registry.storage.conversations.facets import sources
-from registry.storage.conversations.pins_and_views import list_views
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
@@ -36,7 +36,7 @@ def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]
     """Return what the list of runs shows."""
     place = str(newest_place(tx))
     found = list_executions(tx, filters, page)
-    return {"place": place, "found": found, "sources": sources(tx), "views": list_views(tx)}
+    return {"place": place, "found": found, "sources": sources(tx)}
 
 
 def run_page(tx: ReadTransaction, execution_id: str, beside: str | None, expected: str | None) -> dict[str, Any]:
@@ -44,10 +44,16 @@ def run_page(tx: ReadTransaction, execution_id: str, beside: str | None, expecte
     view = run_view(tx, execution_id)
     return {
         "view": view,
+        "case": case_file(tx, view),
         "other": run_view(tx, beside) if beside else None,
         "expected": expected_in(tx, view, expected) if expected else None,
         "useful": judgements.rating_of(tx, execution_id),
     }
+
+
+def unsure(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[str, Any]]:
+    """Return the newest guesses and misses of the last 30 days that nobody has rated."""
+    return judgements.unsure_executions(tx, now() - timedelta(days=30), without_source, limit)
 
 
 def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:

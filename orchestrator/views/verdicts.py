@@ -1,4 +1,4 @@
-"""Why messages were delivered and others were not, told by what decided it: the words that each of them holds."""
+"""Verdicts on the messages found: which words they hold, and why they were delivered or not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Why nothing was delivered. `unknown`: words that occur nowhere in what was searched."""
+    """The reasons why nothing was delivered. `unknown`: words that occur nowhere in what was searched."""
 
     unknown: list[str]
     nearest: Judgement | None
@@ -55,7 +55,7 @@ class RecordedLookup:
     """Whether all that was delivered is in the record."""
 
     def judge(self, verdict: Mapping[str, Any], row: MessageRow | None, shown: dict[str, Any] | None) -> Judgement:
-        """A recorded verdict in words."""
+        """Return a recorded verdict with its reason."""
         wording = int(verdict.get("wording") or 0)
         query = self._query(wording)
         held = matched_words(query, row.text) if row else ()
@@ -98,7 +98,7 @@ class RecordedLookup:
         return (NO_ROOM if is_left_out else KEPT), None
 
     def missed(self, judged: Sequence[Judgement]) -> Missed:
-        """Why none of the messages found was good enough."""
+        """Return why none of the messages found was good enough."""
         terms = self.noted.get("terms", ())
         found = [Term(one["token"], one["weight"], 1) for one in terms if isinstance(one, dict)]
         words = parse_query(" ".join(map(str, self.noted.get("words", ())))).words
@@ -112,7 +112,7 @@ class RecordedLookup:
 
 
 def _own(word: QueryWord, terms: Sequence[Term]) -> int:
-    """The bits of a word's own terms: another word's would count as a match of no word."""
+    """Return the bits of a word's own terms."""
     return sum(1 << place for place, term in enumerate(terms) if term.token in word.tokens)
 
 

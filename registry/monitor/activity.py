@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Date, Engine, Interval, cast, func, literal, literal_column, select
+from sqlalchemy import ColumnElement, Date, Engine, Integer, Interval, cast, func, literal, literal_column, select
 
+from registry.storage.conversations.channels import channel_item
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
@@ -52,6 +53,30 @@ def messages_by_source(tx: ReadTransaction, start: datetime, end: datetime | Non
 def messages_by_project(tx: ReadTransaction, start: datetime, end: datetime | None = None) -> Sequence[Share]:
     """By project, those with most messages first."""
     return _shares(tx, channel.c.project_path, start, end)
+
+
+def messages_by_hour(tx: ReadTransaction, start: datetime, utc_offset_minutes: int) -> dict[tuple[int, int], int]:
+    """Count messages by weekday (0: Monday) and hour, by a clock so far from UTC."""
+    weekday: ColumnElement[Any]
+    hour: ColumnElement[Any]
+    if tx.dialect.name == "postgresql":
+        shift = cast(literal(f"{utc_offset_minutes} minutes"), Interval)
+        local = func.timezone("UTC", conversation.c.timestamp) + shift
+        weekday, hour = func.extract("isodow", local) - 1, func.extract("hour", local)
+    else:
+        at: ColumnElement[Any] = literal_column("conversation.timestamp")
+        shift_by = f"{utc_offset_minutes} minutes"
+        weekday = (cast(func.strftime("%w", at, shift_by), Integer) + 6) % 7
+        hour = cast(func.strftime("%H", at, shift_by), Integer)
+    query = select(weekday, hour, func.count()).where(*said_within(start, None)).group_by(weekday, hour)
+    return {(int(row[0]), int(row[1])): row[2] for row in tx.execute(query)}
+
+
+def largest_channels(tx: ReadTransaction, start: datetime, limit: int) -> list[dict[str, Any]]:
+    """Return the conversations with most messages of those that went on since `start`."""
+    query = select(channel).where(channel.c.updated_at >= start, channel.c.deleted.is_(False))
+    rows = tx.execute(query.order_by(channel.c.message_count.desc(), channel.c.number).limit(limit)).all()
+    return [channel_item(row, ()) for row in rows]
 
 
 def channels_since(tx: ReadTransaction, start: datetime) -> int:

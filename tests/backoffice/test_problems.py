@@ -16,12 +16,12 @@ async def test_what_two_conversations_met_is_shown_with_both(http: httpx.AsyncCl
     [first, _] = await log("shop", FAULT.format("map"), "Guard the list.", project="/home/me/shop")
     await log("blog", FAULT.format("id"), "It is not loaded yet.", project="/home/me/blog")
     await log("alone", "RuntimeError: only here and once", "Hm.")
-    page = (await http.get("/problems", headers={"Accept": "text/html"})).text
+    page = (await http.get("/insights", headers={"Accept": "text/html"})).text
     assert "Cannot read properties of undefined" in page
-    assert "<span>2 conversations</span> <span>2 projects</span>" in page
+    assert "2 conversations, 2 projects" in page
     assert f"/channels/shop?at={first}#{first}" in page.replace("&amp;", "&")
     assert "only here and once" not in page
 
 
 async def test_a_registry_without_any_says_so(http: httpx.AsyncClient) -> None:
-    assert "No problem has come back" in (await http.get("/problems", headers={"Accept": "text/html"})).text
+    assert "Problems that come back" not in (await http.get("/insights", headers={"Accept": "text/html"})).text

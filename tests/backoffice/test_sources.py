@@ -46,8 +46,8 @@ async def seen(http: httpx.AsyncClient) -> dict[str, Any]:
 
 async def synced(http: httpx.AsyncClient) -> dict[str, Any]:
     """What there is after a sync that was started by the page's button."""
-    answer = await http.post("/flow/sources/sync")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/flow/sources")
+    answer = await http.post("/settings/sync")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/settings")
     while (found := await seen(http))["sync"]["state"] == "running":
         pass
     return found
@@ -161,4 +161,4 @@ async def test_what_starts_another_program_or_cannot_be_read_is_told_apart(
 async def test_a_shared_registry_looks_at_nobodys_files(http: httpx.AsyncClient, claude: Path) -> None:
     found = await seen(http)
     assert found == {"is_shared": True, "stores": [], "clients": [], "sync": None}
-    assert "ctxr sync" in problem_of(await http.post("/flow/sources/sync"))["details"]
+    assert "ctxr sync" in problem_of(await http.post("/settings/sync"))["details"]

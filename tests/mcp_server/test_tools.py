@@ -29,13 +29,13 @@ def local(instant: str) -> str:
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
 CHANNEL = "cursor_session_20250929_1430"
-ASKED = {
+ASKED: dict[str, Any] = {
     "role": "user",
     "text": "이 함수의 시간복잡도를 개선하려면 어떻게 해야 할까요?",
     "timestamp": "2025-09-29T14:30:15.123Z",
     "context": {"file": "src/utils/optimizer.py", "line": 145},
 }
-ANSWERED = {
+ANSWERED: dict[str, Any] = {
     "role": "assistant",
     "text": "재귀 피보나치는 메모이제이션으로 O(n)이 됩니다.",
     "timestamp": "2025-09-29T14:30:18.456Z",

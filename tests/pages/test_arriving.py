@@ -26,8 +26,8 @@ PATHS = (
     f"/channels/{LONG}?q=cache",
     f"/channels/{LOGIN}?deleted=1",
     "/flow",
-    "/flow/statistics",
-    "/flow/sources",
+    "/insights",
+    "/settings",
 )
 
 

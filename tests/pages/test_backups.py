@@ -23,12 +23,12 @@ async def test_backups_are_listed_with_what_they_hold_and_damaged_ones_are_named
     transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
     html = {"Accept": "text/html"}
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=html) as http:
-        assert "No backups yet" in (await http.get("/backups")).text
+        assert "No backups yet" in (await http.get("/settings/backups")).text
         log = {"operation": "conversation_log", "channel": "a", "messages": [{"role": "user", "text": "hi"}]}
         assert (await orchestrator.run(log))["success"]
         assert (await orchestrator.run({"operation": "create_backup", "query": {}}))["success"]
         (tmp_path / "backups" / "torn.zip").write_bytes(b"PK")
-        shown = (await http.get("/backups")).text
+        shown = (await http.get("/settings/backups")).text
     registry.close()
     assert "1 conversation" in shown
     assert "1 message" in shown

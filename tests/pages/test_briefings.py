@@ -44,8 +44,8 @@ async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> None:
-    assert "No briefing yet" in (await http.get("/briefings")).text
-    made = await http.post("/briefings", data={"date": DAY})
+    assert "No briefing of this day yet" in (await http.get("/today")).text
+    made = await http.post("/today", data={"date": DAY})
     assert made.status_code == 303
     page = (await http.get(made.headers["location"])).text
     assert f"Briefing of {DAY}" in page
@@ -53,10 +53,10 @@ async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> Non
     assert "<b>Redis" not in page
     assert "wiki: page 7" in page
     assert "notes: ValueError: the disk is full" in page
-    assert (await http.get("/briefings")).text.count(f">{DAY}</a>") == 1
+    assert (await http.get("/today")).text.count(f">{DAY}</a>") == 1
 
 
 async def test_a_day_without_conversations_is_said_to_be_one(http: httpx.AsyncClient) -> None:
-    refused = await http.post("/briefings", data={"date": "2020-01-01"})
+    refused = await http.post("/today", data={"date": "2020-01-01"})
     assert refused.status_code == 404
     assert "No conversations on that day" in refused.text

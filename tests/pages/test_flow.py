@@ -63,8 +63,9 @@ async def test_a_run_that_goes_on_shows_at_the_foot_of_the_window_and_moves_noth
 
 async def test_a_filter_chosen_is_in_the_address_and_new_runs_obey_it(server: str, page: Page) -> None:
     await page.goto(f"{server}/flow")
+    await page.click("summary[aria-label='Filters']")
     await page.select_option("[name=operation]", "extract")
-    await expect(page.locator("[data-id]")).to_have_count(1)
+    await expect(page.locator("#rows [data-id]")).to_have_count(1)
     await expect(page).to_have_url(re.compile("operation=extract"))
     await expect(page.locator("[data-live]")).to_be_visible()
     await ask(server, "cache")
@@ -82,7 +83,8 @@ async def test_a_run_is_opened_by_keys_and_leads_to_the_message(server: str, pag
     await page.goto(f"{server}/flow?operation=extract")
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
-    await expect(page.locator("h1")).to_contain_text("extract")
+    await expect(page.locator("h1")).to_contain_text("피보나치")
+    await page.click(".technical > summary")
     await expect(page.locator(".node.taken")).to_have_count(4)
     await page.locator(".verdicts a").first.click()
     await expect(page.locator(".message:target")).to_contain_text("피보나치")
@@ -97,14 +99,14 @@ async def test_a_run_is_repeated_and_compared(server: str, page: Page) -> None:
 
 async def test_a_period_is_chosen_on_the_chart(server: str, page: Page) -> None:
     await ask(server, "cache")
-    await page.goto(f"{server}/flow/statistics?last=1h")
+    await page.goto(f"{server}/insights?last=24h")
     box = await page.locator(".u-over").bounding_box()
     assert box
     await page.mouse.move(box["x"] + box["width"] * 0.1, box["y"] + 40)
     await page.mouse.down()
     await page.mouse.move(box["x"] + box["width"] - 1, box["y"] + 40, steps=4)
     await page.mouse.up()
-    await expect(page).to_have_url(re.compile(r"statistics\?from=.+&to=.+"))
+    await expect(page).to_have_url(re.compile(r"insights\?from=.+&to=.+"))
     await expect(page.locator(".summary.figures")).to_be_visible()
 
 
@@ -113,7 +115,7 @@ async def test_the_chart_covers_the_period_and_what_is_chosen_on_it_is_what_stan
 ) -> None:
     await ask(server, "cache")
     before = datetime.now(UTC)
-    await page.goto(f"{server}/flow/statistics?last=24h")
+    await page.goto(f"{server}/insights?last=24h")
     box = await page.locator(".u-over").bounding_box()
     assert box
     right, y = box["x"] + box["width"] - 1, box["y"] + 40
@@ -129,14 +131,14 @@ async def test_the_chart_covers_the_period_and_what_is_chosen_on_it_is_what_stan
 
 
 async def test_the_chart_follows_light_and_dark(server: str, page: Page) -> None:
-    await page.goto(f"{server}/flow/statistics")
+    await page.goto(f"{server}/insights")
     await expect(page.locator(".chart canvas")).to_have_count(1)
     before = await page.evaluate("document.querySelector('canvas').toDataURL()")
     await page.click("[data-theme-switch]")
     await page.wait_for_function("before => document.querySelector('canvas').toDataURL() !== before", arg=before)
 
 
-@pytest.mark.parametrize(("address", "shown"), [("/flow/statistics", ".summary.figures"), ("/usage", ".empty")])
+@pytest.mark.parametrize(("address", "shown"), [("/insights", ".summary.figures")])
 async def test_figures_that_cannot_be_counted_say_so_and_heal(
     server: str, page: Page, monkeypatch: pytest.MonkeyPatch, address: str, shown: str
 ) -> None:
@@ -164,7 +166,7 @@ def clients(empty_home: Path) -> Path:
 
 
 async def test_a_sync_is_started_and_its_outcome_shown(server: str, page: Page, clients: Path) -> None:
-    await page.goto(f"{server}/flow/sources")
+    await page.goto(f"{server}/settings")
     store = page.locator(".store", has_text="claude-code")
     await expect(store).to_contain_text("not read yet")
     await page.click("text=Sync now")
@@ -176,7 +178,7 @@ async def test_a_sync_is_started_and_its_outcome_shown(server: str, page: Page, 
 
 
 async def test_the_command_that_connects_a_client_is_copied(server: str, page: Page, clients: Path) -> None:
-    await page.goto(f"{server}/flow/sources")
+    await page.goto(f"{server}/settings")
     cursor = page.locator(".client", has_text="Cursor")
     await expect(cursor.locator(".status.missing")).to_have_count(2)
     await cursor.locator("[data-copy]").first.click()
@@ -184,12 +186,12 @@ async def test_the_command_that_connects_a_client_is_copied(server: str, page: P
 
 
 async def test_a_machine_without_clients_says_where_to_look(empty_server: str, page: Page) -> None:
-    await page.goto(f"{empty_server}/flow/sources")
+    await page.goto(f"{empty_server}/settings")
     await expect(page.locator(".empty")).to_contain_text("CTXR_CODEX_DIR")
 
 
 async def test_an_empty_monitor_says_what_to_do(empty_server: str, page: Page) -> None:
-    for address in ("/flow", "/flow/statistics"):
+    for address in ("/flow", "/insights"):
         await page.goto(empty_server + address)
         await expect(page.locator(".empty code").first).to_have_text("ctxr search hello")
     await page.goto(f"{empty_server}/flow")
@@ -209,7 +211,7 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
     await ask(server, "cache")
     async with httpx.AsyncClient(base_url=server, timeout=60) as http:
         await http.post("/bo/ao/run", json={"operation": "extract", "channel": "nobody/" + "long" * 40})
-    for address in ("/flow", f"/flow/{run}", f"/flow/{run}?beside={run}", "/flow/statistics", "/flow/sources"):
+    for address in (f"/flow/{run}", f"/flow/{run}?beside={run}", "/settings/trash", "/settings/forget", "/flow/try"):
         await page.goto(server + address)
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, address
         assert await movement(page) < 0.02, address
@@ -220,11 +222,12 @@ async def test_enter_searches_without_a_script_too(server: str, browser: Browser
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
     await page.goto(server)
-    await page.fill(".filters [name=q]", "cookie")
-    await page.press(".filters [name=q]", "Enter")
+    await page.fill("main [name=q]", "cookie")
+    await page.press("main [name=q]", "Enter")
     await expect(page).to_have_url(re.compile("q=cookie"))
     await page.goto(f"{server}/flow")
+    await page.click("summary[aria-label='Filters']")
     await page.fill(".filters [name=channel]", "nobody")
     await page.press(".filters [name=channel]", "Enter")
-    await expect(page.locator(".empty h2")).to_have_text("No matching runs")
+    await expect(page.locator(".list .empty h2")).to_have_text("No matching runs")
     await context.close()

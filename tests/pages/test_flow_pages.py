@@ -47,7 +47,7 @@ async def test_runs_are_listed_page_by_page_and_narrowed_down_in_the_address(htt
 
 
 async def test_what_the_filters_do_not_know_is_refused_in_words(http: httpx.AsyncClient) -> None:
-    for address in ("/flow?status=odd", "/flow/statistics?last=century", "/flow?cursor=x"):
+    for address in ("/flow?status=odd", "/insights?last=century", "/flow?cursor=x"):
         assert "allowed" in await text_of(http, address, 400)
     assert "exec_none" in await text_of(http, "/flow/exec_none", 404)
 
@@ -305,18 +305,18 @@ async def test_what_changes_the_registry_is_not_run_again(http: httpx.AsyncClien
     assert (await newest(http, operation="save"))["id"] == run["id"]
 
 
-async def test_statistics_count_by_operation_source_channel_and_error(
+async def test_insights_count_by_operation_source_and_error(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await orchestrator.run({"operation": "extract", "channel": "nobody", "source": "claude"})
-    assert "Recent failures" not in await text_of(http, "/flow/statistics")
+    assert "Recent failures" not in await text_of(http, "/insights")
     await orchestrator.run({"operation": "extract", "query": {"limit": 0}, "source": "claude"})
-    shown = await text_of(http, "/flow/statistics")
-    for name in ("conversation_log", "gemini", FIBONACCI, "Nothing found", "Slowest runs", "Recent failures"):
+    shown = await text_of(http, "/insights")
+    for name in ("conversation_log", "gemini", "Nothing found", "Slowest runs", "Recent failures"):
         assert name in shown
     assert "≈" not in shown
-    assert "No runs in this period" in await text_of(http, "/flow/statistics?from=2001-01-01&to=2001-01-02")
-    assert "No runs in" not in await text_of(http, "/flow/statistics?last=all")
+    assert "No runs in this period" in await text_of(http, "/insights?from=2001-01-01&to=2001-01-02")
+    assert "No runs in" not in await text_of(http, "/insights?last=all")
     assert "error_code=INVALID_REQUEST" in shown
     assert "1 run<" in await text_of(http, "/flow?error_code=NOT_FOUND")
     assert "No matching runs" in await text_of(http, "/flow?error_code=TIMEOUT")
@@ -328,7 +328,7 @@ async def test_errors_that_read_alike_are_one_row_with_when_they_were_seen(
     for limit in (0, -1, "x"):
         await orchestrator.run({"operation": "search", "query": {"text": "a", "limit": limit}}, "cursor-vscode 1.7")
     await orchestrator.run({"operation": "extract", "channel": "nobody"}, "cursor-vscode 1.8")
-    shown = await text_of(http, "/flow/statistics")
+    shown = await text_of(http, "/insights")
     rows = re.findall(
         r'error_code=INVALID_REQUEST&amp;operation=search"><span title="INVALID_REQUEST">Not valid</span>.*?</tr>',
         shown,
@@ -344,7 +344,7 @@ async def test_errors_that_read_alike_are_one_row_with_when_they_were_seen(
 
 
 async def test_statistics_say_what_was_moved_and_how_long_an_operation_took(http: httpx.AsyncClient) -> None:
-    shown = await text_of(http, "/flow/statistics?last=24h&operation=conversation_log")
+    shown = await text_of(http, "/insights?last=24h&operation=conversation_log")
     assert re.search(r"Moved in this period: \d+ new messages stored, 0 duplicates, \d+ messages? delivered", shown)
     series = json.loads(shown.split('id="chart-data">')[1].split("</script>")[0])["series"]
     assert all(0 < point["p50_ms"] <= point["p95_ms"] for point in series if point["p50_ms"])
@@ -353,7 +353,7 @@ async def test_statistics_say_what_was_moved_and_how_long_an_operation_took(http
 
 async def test_times_of_a_period_are_shown_in_the_readers_zone_and_led_to_as_instants(http: httpx.AsyncClient) -> None:
     http.cookies.set("zone", "Asia/Seoul")
-    shown = await text_of(http, "/flow/statistics?from=2000-01-01&to=2100-01-01")
+    shown = await text_of(http, "/insights?from=2000-01-01&to=2100-01-01")
     assert 'name="from" value="2000-01-01T00:00"' in shown
     assert 'name="to" value="2100-01-01T23:59"' in shown
     assert "from=1999-12-31T15%3A00%3A00.000Z" in shown

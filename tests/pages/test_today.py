@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backoffice.pages.viewer.today import LEVELS, map_of
+from backoffice.pages.viewer.today import map_of
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from registry.registry import Registry
@@ -46,7 +46,6 @@ async def test_the_list_has_a_heading_for_each_day(http: httpx.AsyncClient, orch
     headings = re.findall(r'<h2 class="day">([^<]+)', page)
     assert [heading.strip() for heading in headings[:2]] == ["Today", "Yesterday"]
     assert len(headings) == 3
-    assert ">Yesterday</a>" in page
     yesterday = (await http.get("/", params={"from": "yesterday", "to": "yesterday"})).text
     assert re.findall(r'data-main href="/channels/(\w+)"', yesterday) == ["three"]
 
@@ -55,27 +54,27 @@ async def test_activity_tells_who_spoke_on_which_day(http: httpx.AsyncClient, or
     await say(orchestrator, "one", 0, source="cursor", project="/home/me/shop")
     await say(orchestrator, "two", 0, source="claude")
     await say(orchestrator, "old", 30, source="codex")
-    page = (await http.get("/activity")).text
+    page = (await http.get("/overview")).text
     marks = re.findall(r'aria-label="(\d{4}-\d\d-\d\d): (\d+) messages?"', page)
     assert [count for _, count in marks] == ["1", "2"]
     assert all(name in page for name in ("cursor", "claude", ">shop</a>"))
     assert "codex" not in page
-    assert "/activity" in (await http.get("/")).text
+    assert "/overview" in (await http.get("/")).text
 
 
 async def test_what_is_new_since_the_last_visit_is_marked(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     await say(orchestrator, "old", 3, source="cursor")
     first = await http.get("/")
-    assert "Since you last looked" not in first.text
+    assert " new</a>" not in first.text
     await say(orchestrator, "fresh", 0, source="cursor")
     began = int((now() - timedelta(hours=2)).timestamp())
     http.cookies.delete("looked")
     http.cookies.set("looked", str(began))
     page = (await http.get("/")).text
-    assert re.search(r"Since you last looked: 1 conversation<", page)
+    assert ">1 new</a>" in page
     assert page.count('class="fresh"') == 1
     again = (await http.get("/")).text
-    assert "Since you last looked: 1 conversation<" in again, "half an hour is one visit"
+    assert ">1 new</a>" in again, "half an hour is one visit"
     for odd in ("x", "99999999999999", "1.2.3", ""):
         http.cookies.delete("looked")
         http.cookies.set("looked", odd)
@@ -84,14 +83,14 @@ async def test_what_is_new_since_the_last_visit_is_marked(http: httpx.AsyncClien
 
 async def test_sources_are_one_click_away_from_everywhere(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     for address in ("/", "/flow"):
-        assert 'href="/flow/sources"' in (await http.get(address)).text
-    assert ('action="/flow/sources/sync"' in (await http.get("/")).text) == orchestrator.registry.is_embedded
+        assert 'href="/settings"' in (await http.get(address)).text
+    assert ('action="/settings/sync"' in (await http.get("/")).text) == orchestrator.registry.is_embedded
 
 
-def test_one_busy_day_leaves_the_others_visible() -> None:
+def test_a_days_level_is_its_quartile() -> None:
     today = date(2026, 3, 4)
-    days = map_of({"2026-03-02": 10_000, "2026-03-03": 1, "2024-01-01": 5}, today)
+    days = map_of({"2026-03-02": 10_000, "2026-03-03": 1, "2026-03-01": 3, "2026-02-28": 40, "2024-01-01": 5}, today)
     levels = {day.date: day.level for day in days if day.messages}
-    assert levels == {"2026-03-02": LEVELS, "2026-03-03": 1}
+    assert levels == {"2026-02-28": 3, "2026-03-01": 2, "2026-03-02": 4, "2026-03-03": 1}
     assert days[-1].date == "2026-03-04"
     assert {day.weekday for day in days if day.week == 0} == set(range(7))

@@ -1,4 +1,4 @@
-"""The orchestrator's graph as a picture: its nodes in a row, edges that skip nodes as arcs above and below. Pure."""
+"""Lay out the graph: nodes in a row, edges that skip nodes as arcs above and below. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """The start of each node (x) and the path of each edge."""
+    """The x of each node and the path of each edge."""
 
     columns: dict[str, int]
     ways: dict[tuple[str, str], str]
@@ -32,12 +32,12 @@ class Drawing:
 
 @cache
 def graph_drawing() -> Drawing:
-    """The picture of the graph as it was compiled."""
+    """Return the drawing of the compiled graph."""
     return drawn(describe_graph())
 
 
 def drawn(graph: Mapping[str, Any]) -> Drawing:
-    """The picture of nodes and edges; the arcs of short skips are above, of long ones and of ways back below."""
+    """Return the drawing of nodes and edges: short skips above, long ones and edges back below."""
     names = list(graph["nodes"])
     edges = sorted((names.index(edge["from"]), names.index(edge["to"])) for edge in graph["edges"])
     arcs = sorted((edge for edge in edges if edge[1] - edge[0] != 1), key=lambda edge: abs(edge[1] - edge[0]))
@@ -62,7 +62,7 @@ def _x(place: int) -> int:
 
 
 def _arc(edge: Edge, border: int, side: int, place: int) -> str:
-    """Out of a node and into another one, so far from the row that arcs do not meet."""
+    """Return an arc's path, far enough from the row that arcs do not cross."""
     start, end = (_x(at) + WIDTH // 2 + 6 * place for at in edge)
     way = 1 if end > start else -1
     far = border + side * (ROUND + RISE * place)

@@ -1,4 +1,4 @@
-"""/flow/try and /flow/cases: ask with other words and limits, compare, and keep what should have been found."""
+"""/flow/try and /flow/cases: the playground and the test cases."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Text = Annotated[str, Form()]
 
 @router.get("/try")
 async def try_page(request: Request, client: Asking, run: Annotated[Word | None, Query()] = None) -> HTMLResponse:
-    """A form to ask with; `run`: filled in as that run asked."""
+    """Show the form, filled in with the request of `run` if one is named."""
     asked: dict[str, Any] = {}
     if run:
         asked = repeatable(await client.view(views.get_execution, run))
@@ -71,7 +71,7 @@ async def try_it(
     roles: Annotated[Sequence[str], Form()] = (),
     of: Text = "",
 ) -> RedirectResponse:
-    """Ask, and show the run; beside the one that the form was filled in from."""
+    """Run the request and show it, beside the run the form was filled in from."""
     lines = [line.strip() for line in also.splitlines() if line.strip()]
     given = {"text": text, "also": lines, "project": project, "tag": tag, "limit": limit, "max_tokens": max_tokens}
     given |= {"mode": mode, "from": from_, "to": to, "roles": list(roles), "least_coverage": least_coverage}
@@ -88,7 +88,7 @@ def _number(name: str, given: Any) -> Any:
 
 @router.post("/{execution_id}/expected")
 async def expect(client: Asking, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
-    """Keep what this run should have found as a case, and show where it was lost."""
+    """Keep the message a run should have found as a test case, and show at which step it was lost."""
     named = _MESSAGE.search(message)
     if named is None:
         raise InvalidRequest("That names no message.", f"message: given {message!r}; allowed: its id or its address")
@@ -104,14 +104,14 @@ ALLOWED = ", ".join(JUDGED)
 
 @router.get("/cases")
 async def cases_page(request: Request, client: Asking) -> HTMLResponse:
-    """The questions that are kept with what they should find."""
+    """List the test cases."""
     cases = await client.view(views.list_expectations)
     return _cases(request, [{"case": case} for case in cases])
 
 
 @router.post("/cases/run")
 async def run_cases(request: Request, client: Asking) -> HTMLResponse:
-    """Ask them all again."""
+    """Run all test cases."""
     outcomes = await evaluate(client.orchestrator, client.name)
     return _cases(request, [{"case": one.case, "place": one.place} for one in outcomes], outcomes)
 
@@ -125,6 +125,6 @@ def _cases(
 
 @router.post("/cases/{case_id}/deletion")
 async def drop_case(client: Asking, case_id: Annotated[Word, Path()]) -> RedirectResponse:
-    """Keep a case no longer."""
+    """Delete a test case."""
     await client.change(views.drop_expectation, case_id)
     return RedirectResponse("/flow/cases", SEE_OTHER)

@@ -1,4 +1,4 @@
-"""The monitor's pages become HTML: durations and shares as they are written and drawn there."""
+"""Filters for durations, shares and record fields, and rendering of the pages of runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
 def duration(ms: float | None) -> str:
-    """`0.04 ms`, `3.2 ms`, `48 ms`, `1.2 s`; a dash for none."""
+    """Format a duration: `0.04 ms`, `3.2 ms`, `48 ms`, `1.2 s`; a dash for None."""
     if ms is None:
         return "–"
     if ms >= 1000:
@@ -30,34 +30,34 @@ def duration(ms: float | None) -> str:
 
 
 def bar(ms: float) -> int:
-    """The width of a duration's bar, logarithmic: one millisecond and half a minute can be told apart from others."""
+    """Return the width of a duration's bar, on a logarithmic scale up to 30 s."""
     return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
 
 
 def token(given: str) -> str:
-    """An index token without the mark of its kind."""
+    """Return an index token without the prefix of its kind."""
     return given.removeprefix(LATIN_KEY_PREFIX).removeprefix(HANGUL_KEY_PREFIX).removeprefix(IDENTIFIER_PREFIX)
 
 
 def is_sound(given: str) -> bool:
-    """Return whether an index token is a word's sound, and not how it is written."""
+    """Return whether an index token stands for a word's sound, not its spelling."""
     return given.startswith(KEY_PREFIX)
 
 
 def share(part: float | None) -> str:
-    """A success rate; 100 % only if nothing failed."""
+    """Format a success rate; 100 % only if nothing failed."""
     if part is None:
         return "–"
     return f"{100 * part:.0f} %" if part in (0, 1) else f"{min(100 * part, 99.9):.1f} %"
 
 
 def is_instant(given: object) -> bool:
-    """Return whether it is a time as records hold it: ISO 8601, in UTC."""
+    """Return whether a value is a time in ISO 8601 and UTC."""
     return isinstance(given, str) and _INSTANT.fullmatch(given) is not None
 
 
 def render_flow(request: Request, template: str, **context: Any) -> HTMLResponse:
-    """A page of this room."""
+    """Render a page of runs, insights or settings."""
     return render(request, f"flow/{template}", **{"section": "flow", **context})
 
 

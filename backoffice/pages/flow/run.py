@@ -1,4 +1,4 @@
-"""One run as its page draws it: its time as a waterfall, its state step by step, and two runs side by side. Pure."""
+"""A run's waterfall, its state at each step, and the comparison of two runs. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from registry.domain import parse_time
 
 
 class Span(NamedTuple):
-    """A stretch of a run: a node's, or one between two of them. Milliseconds from the start; shares of the whole."""
+    """A step of a run or the gap between two steps; milliseconds from the start, and shares of the whole."""
 
     name: str
     is_gap: bool
@@ -48,7 +48,7 @@ def waterfall(run: Mapping[str, Any]) -> list[Span]:
 
 
 class StatePart(NamedTuple):
-    """A part of the state at a node: how much it held before, and after; None: it was not there."""
+    """The size of a part of the state before and after a node; None: absent."""
 
     name: str
     before: Any
@@ -56,7 +56,7 @@ class StatePart(NamedTuple):
 
     @property
     def part(self) -> str:
-        """The part of the state that this is in."""
+        """Return the field of the state."""
         return self.name.partition(".")[0]
 
     @property
@@ -66,7 +66,7 @@ class StatePart(NamedTuple):
 
 
 def states(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[StatePart]]:
-    """For each node the parts of the state, as noted; empty where a run was recorded without them."""
+    """Return the parts of the state at each node; empty if they were not recorded."""
     found: dict[str, list[StatePart]] = {}
     before: dict[str, Any] = {}
     for step in steps:
@@ -87,7 +87,7 @@ def _flat(change: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs side by side: figures by name, and who delivered which message."""
+    """Two runs compared: figures by name, and which of them delivered which message."""
 
     figures: list[tuple[str, Any, Any]]
     durations: list[tuple[str, float | None, float | None]]

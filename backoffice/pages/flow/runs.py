@@ -1,20 +1,23 @@
-"""/flow: what the orchestrator did. The list of runs as they happen, one run explained, two runs compared."""
+"""/flow: the list of runs, and one run as a case file."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from backoffice.dependencies import SOURCE, Asking
+from backoffice.channels import find_channels
+from backoffice.dependencies import SOURCE, Asking, Client
 from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.rendering import render_flow
+from backoffice.pages.flow.repairs import changed, conditions_of, repairs
 from backoffice.pages.flow.run import compare, states, waterfall
 from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address
-from backoffice.pages.viewer.channels import PERIOD, given_query
-from backoffice.queries import ExecutionsQuery, Word
+from backoffice.pages.viewer.channels import PERIOD, best_hits, given_query
+from backoffice.queries import ChannelsQuery, ExecutionsQuery, Word
 from orchestrator.operations import operations, reading
 from orchestrator.recording.evaluation import JUDGED
 from orchestrator.views import runs as views
@@ -25,8 +28,6 @@ router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 ROWS = 50
 FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
-SLOWER = (100, 1_000, 10_000)
-"""Milliseconds to choose from."""
 STATUSES = ("succeeded", "guessed", "not_found", "failed")
 
 Id = Annotated[Word, Path()]
@@ -34,30 +35,45 @@ Id = Annotated[Word, Path()]
 
 @router.get("")
 async def executions_page(request: Request, client: Asking) -> HTMLResponse:
-    """The runs, newest first; new ones come in by themselves while the page is open."""
+    """Show answers to check, then all runs, newest first; new ones come in while the page is open."""
     query = given_query(request, ExecutionsQuery, limit=ROWS)
+    listing = await list_context(request, client, query)
+    return render_flow(request, "executions.html", running=client.running() if query.cursor is None else [], **listing)
+
+
+async def list_context(request: Request, client: Client, query: ExecutionsQuery) -> dict[str, Any]:
+    """Return what the template of the list of runs needs."""
     if not query.source:
         query.without_source = SOURCE  # the operator's own reading is shown on request
-
     shown = await client.view(views.runs_page, query.filters, query.page)
     shown["sources"] = sorted({*shown["sources"], SOURCE})
-    given = {name: request.query_params.get(name, "") for name in FILTERS}
+    is_list = request.url.path == "/flow"
+    given = {name: request.query_params.get(name, "") if is_list else "" for name in FILTERS}
     cursor = shown["found"]["next_cursor"]
-    return render_flow(
-        request,
-        "executions.html",
-        given=given,
-        limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
-        operations=[*operations(), "unknown"],
-        statuses=STATUSES,
-        codes=[code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
-        slower=SLOWER,
-        is_newest=query.cursor is None,
-        running=client.running() if query.cursor is None else [],
-        address_here=address("/flow", **given),
-        more=address("/flow", **given, cursor=cursor) if cursor else None,
+    is_whole = not any(given.values()) and query.cursor is None
+    unsure = await client.view(views.unsure, SOURCE, 50) if is_whole else []
+    return {
+        "given": given,
+        "limits": {name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
+        "operations": [*operations(), "unknown"],
+        "statuses": STATUSES,
+        "codes": [code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
+        "slower": (100, 1_000, 10_000),
+        "is_newest": query.cursor is None,
+        "address_here": address("/flow", **given),
+        "narrowed": {name: value for name, value in given.items() if value and name != "q"},
+        "more": address("/flow", **given, cursor=cursor) if cursor else None,
+        "to_check": by_question(unsure),
         **shown,
-    )
+    }
+
+
+def by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
+    """Group runs by their question and conversation: the newest of each, and how many there are."""
+    groups: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
+    for run in runs:
+        groups.setdefault((run["asked"], run["channel"]), []).append(run)
+    return [(group[0], len(group)) for group in groups.values()]
 
 
 @router.get("/running")
@@ -73,24 +89,38 @@ async def execution_page(
     execution_id: Id,
     beside: Annotated[str | None, Query()] = None,
     expected: Annotated[str | None, Query()] = None,
+    should: Annotated[str, Query(max_length=1000)] = "",
 ) -> HTMLResponse:
-    """Show one run: its path through the graph, what each node did and why, what was delivered.
+    """Show one run as a case file; `beside` another one, and with what became of the message `expected`.
 
-    `beside` another one; `expected`: what became of that message.
+    `should`: words of what it should have found.
     """
 
     shown = await client.view(views.run_page, execution_id, beside, expected)
     view, other = shown["view"], shown["other"]
+    run = view.run
+    conditions = conditions_of(run["request"], view.steps.get("cr_query", {}).get("detail", {}).get("understood", {}))
+    can_be_tried = run["operation"] in JUDGED and bool(run["request"])
+    is_unsure = can_be_tried and run["status"] != "failed" and not shown["case"].is_sure
+    is_whole = "pane" not in request.headers
+    listing = await list_context(request, client, ExecutionsQuery(limit=ROWS)) if is_whole else {}
+    candidates = (
+        await find_channels(client, ChannelsQuery(q=should, limit=6), SOURCE, is_recorded=False) if should else {}
+    )
     return render_flow(
         request,
         "execution.html",
-        **shown,
+        **{**listing, **shown},
         drawing=graph_drawing(),
-        run=view.run,
-        spans=waterfall(view.run),
-        states=states(view.run["steps"]),
-        can_be_tried=view.run["operation"] in JUDGED and bool(view.run["request"]),
-        can_repeat=view.run["operation"] in reading(),
+        run=run,
+        conditions=conditions,
+        repairs=await repairs(client, run["request"], conditions) if is_unsure else [],
+        should=should,
+        candidates=[(item, best_hits(candidates).get(item["channel"])) for item in candidates.get("items", [])],
+        spans=waterfall(run),
+        states=states(run["steps"]),
+        can_be_tried=can_be_tried,
+        can_repeat=run["operation"] in reading(),
         comparison=compare(view, other) if other else None,
     )
 
@@ -103,14 +133,19 @@ async def rate_run(client: Asking, execution_id: Id, useful: Annotated[bool, For
 
 
 @router.post("/{execution_id}/again")
-async def run_again(client: Asking, execution_id: Id) -> RedirectResponse:
-    """Ask the same once more, and show both runs; only what reads can be repeated."""
+async def run_again(
+    client: Asking,
+    execution_id: Id,
+    text: Annotated[str, Form(max_length=4000)] = "",
+    drop: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
+) -> RedirectResponse:
+    """Run the request once more, with other words or without some fields, and show both runs."""
     run = await client.view(views.get_execution, execution_id)
     if run["operation"] not in reading():
         allowed = ", ".join(sorted(reading()))
         raise InvalidRequest("This cannot be run again.", f"operation: given {run['operation']!r}; allowed: {allowed}")
     repeated = new_id("exec")
     # A failure is shown as the new run's page shows it.
-    given = {**run["request"], "operation": run["operation"], "source": SOURCE}
-    await client.answer(given, repeated)
+    request = changed(run["request"], text, drop) if text or drop else run["request"]
+    await client.answer({**request, "operation": run["operation"], "source": SOURCE}, repeated)
     return RedirectResponse(address(f"/flow/{repeated}", beside=execution_id), 303)

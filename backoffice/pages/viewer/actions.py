@@ -1,4 +1,4 @@
-"""What an operator does to a conversation: name it, take it or a message out and back, carry it away."""
+"""Actions on conversations and messages: name, delete, restore, export."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Client
-from backoffice.pages.archive.export import FORMATS, as_archive, as_file
 from backoffice.pages.rendering import address, channel_url, render
-from backoffice.pages.viewer.channels import given_query
+from backoffice.pages.viewer.export import as_archive, as_file
 from backoffice.pages.viewer.messages import shown
-from backoffice.queries import PageQuery
+from orchestrator.export.texts import ExportFormat
 from orchestrator.requests.field_types import ChannelName
 from orchestrator.views import conversations as views
-from registry.errors import InvalidRequest
 
 router = APIRouter(default_response_class=HTMLResponse)
 
 SEE_OTHER = 303
-DELETED_ROWS = 100
 
 
 @router.post("/channels/{channel:path}")
@@ -44,28 +41,18 @@ async def name_channel(
 
 @router.post("/deletions")
 async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
-    """Delete a conversation softly, and show how to take that back."""
+    """Delete a conversation softly and show its page, which offers to undo."""
     await client.run({"operation": "delete", "channel": channel, "query": {"soft": True}, "source": SOURCE})
     return RedirectResponse(channel_url(channel), SEE_OTHER)
 
 
-@router.get("/deleted")
-async def deleted_page(request: Request, client: Asking) -> HTMLResponse:
-    """The conversations that are deleted and can be restored."""
-    query = given_query(request, PageQuery, limit=DELETED_ROWS)
-    found = await client.view(views.list_channels, {"deleted": True}, query.page)
-    cursor = found["next_cursor"]
-    more = address("/deleted", cursor=cursor) if cursor else None
-    return render(request, "deleted.html", section="registry", found=found, more=more)
-
-
 @router.post("/removals")
 async def remove_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
-    """Delete a deleted conversation for good."""
+    """Delete a deleted conversation forever."""
     # Only what is there can be removed; one that was deleted comes back for this moment.
     await client.run({"operation": "restore", "channel": channel, "query": {}, "source": SOURCE})
     await client.run({"operation": "delete", "channel": channel, "query": {"soft": False}, "source": SOURCE})
-    return RedirectResponse("/deleted", SEE_OTHER)
+    return RedirectResponse("/settings/trash", SEE_OTHER)
 
 
 @router.post("/selections")
@@ -75,7 +62,7 @@ async def act_on_several(
     channel: Annotated[list[ChannelName], Form()],
     tag: Annotated[str, Form()] = "",
 ) -> Response:
-    """Tag, delete or carry away the conversations that were ticked."""
+    """Tag, delete or export the selected conversations."""
     if do == "export":
         told = [await client.view(views.transcript, name) for name in channel]
         return await asyncio.to_thread(as_archive, told)
@@ -85,32 +72,34 @@ async def act_on_several(
         asked = {"operation": "tag", "query": {"add_tags": [one for one in map(str.strip, tag.split(",")) if one]}}
     for name in channel:
         await client.run({**asked, "channel": name, "source": SOURCE})
-    return RedirectResponse("/deleted" if do == "delete" else address("/", tag=tag.split(",")[0].strip()), SEE_OTHER)
+    return RedirectResponse(
+        "/settings/trash" if do == "delete" else address("/", tag=tag.split(",")[0].strip()), SEE_OTHER
+    )
 
 
 @router.post("/restorations")
 async def restore_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
-    """Take the deletion of a conversation, and of all its messages, back."""
+    """Restore a conversation with all its messages."""
     await client.run({"operation": "restore", "channel": channel, "query": {}, "source": SOURCE})
     return RedirectResponse(channel_url(channel), SEE_OTHER)
 
 
 @router.post("/messages/{id}/deletion")
 async def delete_message(request: Request, client: Asking, message_id: Id) -> Response:
-    """Delete a message softly; in its place stands how to take that back."""
+    """Delete a message softly and show in its place how to undo."""
     await client.run({"operation": "delete", "query": {"id": message_id, "soft": True}, "source": SOURCE})
     return await _message(request, client, message_id)
 
 
 @router.post("/messages/{id}/restoration")
 async def restore_message(request: Request, client: Asking, message_id: Id) -> Response:
-    """Take the deletion of a message back; it stands in its place again."""
+    """Restore a message and show it in its place."""
     await client.run({"operation": "restore", "query": {"id": message_id}, "source": SOURCE})
     return await _message(request, client, message_id)
 
 
 async def _message(request: Request, client: Client, message_id: str) -> Response:
-    """The message for its place in the page; without a script, the page on which it stands now."""
+    """Return the message's part of the page; without a script, redirect to its page."""
     if "hx-request" not in request.headers:
         return RedirectResponse(f"/messages/{message_id}", SEE_OTHER)
     item = await client.view(views.show_message, message_id)
@@ -118,10 +107,7 @@ async def _message(request: Request, client: Client, message_id: str) -> Respons
 
 
 @router.get("/exports/{channel:path}")
-async def export_channel(client: Asking, channel: Name, kind: str = "markdown") -> Response:
-    """A whole conversation as a file to keep."""
-    if kind not in FORMATS:
-        raise InvalidRequest("No such format.", f"kind: given {kind!r}; allowed: {', '.join(FORMATS)}")
-
+async def export_channel(client: Asking, channel: Name, kind: ExportFormat = "markdown") -> Response:
+    """Download a whole conversation."""
     session, messages = await client.view(views.transcript, channel)
     return await asyncio.to_thread(as_file, kind, session, messages)

@@ -1,4 +1,4 @@
-"""/: the channels of the registry, narrowed down and searched while one types."""
+"""/: the list of conversations, filtered and searched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import find_channels
-from backoffice.dependencies import SOURCE, Asking, CopyOf
+from backoffice.dependencies import SOURCE, Asking, Client, CopyOf
 from backoffice.pages.reader import as_instant, as_local, day_of, named_days, since, utc_offset_minutes, visit
 from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.viewer.snippets import Part, snippet
@@ -30,7 +30,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
-    """The address's parameters in that shape; a form sends what is not filled in as empty, which means not given."""
+    """Validate the address's parameters; empty ones, as forms send them, count as not given."""
     given = {name: value for name, value in request.query_params.items() if value}
     given |= {name: as_instant(request, name, given[name]) for name in (*PERIOD, "time") if name in given}
     try:
@@ -40,7 +40,7 @@ def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
 
 
 class RegistryQuery(ChannelsQuery):
-    """Which channels the list shows, and where it goes on."""
+    """The parameters of the list's page."""
 
     typing: bool = Field(False, description="somebody is still typing: the search is no execution")
     day: str | None = Field(None, max_length=10, description="the day of the row before: it has its heading")
@@ -54,49 +54,54 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
         named = await client.view(views.find_by_id, query.q.strip())
         if named:
             return _jump(request, PLACES[named[0]](named[1]))
-
     here = visit(request)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
-    is_narrowed = any(given.values()) or bool(query.cursor)
-    is_newest = not (query.q or query.cursor or query.deleted)
-    shown = await client.view(views.home, last_visit=here.before, is_newest=is_newest, is_narrowed=is_narrowed)
-    found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=not query.typing)
-    understood = found.get("understood", {})
-    days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]
-    cursor = found["next_cursor"]
-    page = render(
-        request,
-        "channels.html",
-        section="registry",
-        given=given,
-        limits={name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
-        found=found,
-        hits=best_hits(found),
-        understood=understood,
-        more=address("/", **given, cursor=cursor, day=days[-1]) if cursor else None,
-        days=days,
-        day_before=query.day,
-        named_days=named_days(request),
-        is_home=not is_narrowed,
-        address_here=address("/", **given),
-        is_newest=is_newest,
-        is_by_relevance=query.is_by_relevance,
-        looked=since(here.before),
-        can_sync=client.registry.takes_in,
-        elsewhere=elsewhere,
-        chips=chips(query.q or "", understood),
-        narrowed={name: given[name] for name in NARROWING if given[name]},
-        **shown,
-    )
+    listing = await list_context(request, client, query, given)
+    page = render(request, "channels.html", section="conversations", elsewhere=elsewhere, **listing)
     if query.typing:
         page.headers["HX-Replace-Url"] = address("/", **given)
-    if not is_narrowed:
+    if listing["is_home"]:
         here.keep(page)
     return page
 
 
+async def list_context(
+    request: Request, client: Client, query: RegistryQuery, given: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what the template of the list needs."""
+    here = visit(request)
+    is_home = not any(given.values()) and not query.cursor
+    shown = await client.view(
+        views.home, last_visit=here.before, is_newest=not (query.q or query.cursor or query.deleted)
+    )
+    found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=not query.typing)
+    understood = found.get("understood", {})
+    days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]
+    cursor = found["next_cursor"]
+    return {
+        "given": given,
+        "limits": {name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
+        "found": found,
+        "hits": best_hits(found),
+        "understood": understood,
+        "more": address("/", **given, cursor=cursor, day=days[-1]) if cursor else None,
+        "days": days,
+        "day_before": query.day,
+        "named_days": named_days(request),
+        "is_home": is_home,
+        "address_here": address("/", **given),
+        "is_newest": not (query.q or query.cursor or query.deleted),
+        "is_by_relevance": query.is_by_relevance,
+        "looked": since(here.before),
+        "can_sync": client.registry.takes_in,
+        "chips": [chip for chip in chips(query.q or "", understood) if chip.kind != "word" or chip.text.endswith("*")],
+        "narrowed": {name: given[name] for name in NARROWING if given[name]},
+        **shown,
+    }
+
+
 def _jump(request: Request, place: str) -> Response:
-    """There; from a search while one types, by htmx's own header."""
+    """Redirect; a request by htmx is redirected by its own header."""
     if "hx-request" in request.headers:
         return Response(headers={"HX-Redirect": place})
     return RedirectResponse(place, 303)
@@ -114,7 +119,7 @@ PLACES: dict[str, Callable[[str], str]] = {
 async def suggestions(
     request: Request, client: Asking, kind: Literal["project", "tag"], words: Annotated[str, Query()] = ""
 ) -> HTMLResponse:
-    """Projects or tags there are that contain the words, to choose from while typing."""
+    """Suggest projects or tags that contain the words."""
     found = await client.view(views.suggest_names, kind, words)
     return render(request, "suggestions.html", found=found)
 
@@ -124,7 +129,7 @@ IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[_/-])[^\s\"]{8,200}")
 
 
 class Chip(NamedTuple):
-    """A part of how a search was read. `kind` names its label; `rest`: the search without it, if it can be removed."""
+    """A condition of a search. `kind` names its label; `rest`: the search without it, if it can be removed."""
 
     kind: str
     text: str
@@ -132,7 +137,7 @@ class Chip(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """Why a conversation is in the list: its best message, and how many have to do with the words."""
+    """The best message of a found conversation, and how many match."""
 
     message_id: str
     parts: Sequence[Part]
@@ -140,12 +145,12 @@ class Hit(NamedTuple):
 
 
 def chips(text: str, understood: Mapping[str, Any]) -> list[Chip]:
-    """The parts of a search in the order of their kinds."""
+    """Return the conditions of a search in the order of their kinds."""
     return [Chip(kind, shown, _cut(text, pattern)) for kind, shown, pattern in _read(understood)]
 
 
 def _read(understood: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Kind, what is shown, and the pattern of how it was typed."""
+    """Yield kind, shown text, and the pattern of how it was typed."""
     for word in understood.get("words", ()):
         yield "word", word, rf"(?<!\w){re.escape(word)}\S*"
     for phrase in understood.get("phrases", ()):
@@ -188,7 +193,7 @@ def best_hits(found: Mapping[str, Any]) -> dict[str, Hit]:
 
 
 def marked(passage: str, words: Sequence[str]) -> list[Part]:
-    """A passage whose hits stand between asterisks, in parts."""
+    """Split a passage whose hits stand between asterisks into parts."""
     if "**" not in passage:
         return snippet(passage, words)
     return [Part(part, at % 2 == 1) for at, part in enumerate(passage.split("**")) if part]

@@ -15,30 +15,24 @@ from pydantic import BaseModel, ConfigDict, Field
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Client, without_parameters
-from backoffice.errors import OperationFailed
 from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
-from backoffice.pages.viewer.channels import given_query
+from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context
 from backoffice.pages.viewer.markdown import image_in
-from backoffice.pages.viewer.messages import shown
+from backoffice.pages.viewer.messages import blocks_of, shown
 from backoffice.pages.viewer.snippets import snippet
 from backoffice.queries import Start, Word
 from orchestrator.views import conversations as views
 from registry.domain import format_time
-from registry.errors import ErrorCode, NotFound
+from registry.errors import NotFound
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-STRETCH = 40
-"""Messages at a time: a few screens."""
-AHEAD = 6
-"""Messages shown before the one that was jumped to."""
+STRETCH = 40  # messages at a time: a few screens
+AHEAD = 6  # messages shown before the one that was jumped to
 MOST_HITS = 100
-MOST_COMMITS = 100
-CONTINUED = 50
-"""How many messages the prompt for another AI asks for."""
 
 
 class ConversationQuery(BaseModel):
@@ -57,31 +51,35 @@ class ConversationQuery(BaseModel):
 
 @router.get("/channels/{channel:path}")
 async def conversation_page(request: Request, client: Asking, channel: Name) -> HTMLResponse:
-    """Show a stretch of a conversation; `deleted` includes deleted messages."""
+    """Show a stretch of a conversation; `deleted` shows its deleted messages."""
     query = given_query(request, ConversationQuery)
-
     wanted = query.model_dump(include={"at", "after", "before", "time", "deleted"})
     found = await client.view(views.conversation, channel, stretch=STRETCH, ahead=AHEAD, **wanted)
-    found["messages"] = [shown(message) for message in found["messages"]]
+    found["blocks"] = blocks_of([shown(message) for message in found.pop("messages")])
     found["earlier"] = _other(channel, query, before=found["earlier"])
     found["later"] = _other(channel, query, after=found["later"])
-    found["most_hits"] = MOST_HITS
     is_searched = query.q and not found["is_deleted"]
-    found["hits"] = await _hits(client, channel, query.q or "", is_recorded=not query.typing) if is_searched else None
+    found["hits_here"] = (
+        await _hits(client, channel, query.q or "", is_recorded=not query.typing) if is_searched else None
+    )
+    is_whole = "hx-request" not in request.headers and "pane" not in request.headers
+    nothing = dict.fromkeys(FILTERS, "")
+    listing = await list_context(request, client, RegistryQuery(limit=ROWS), nothing) if is_whole else {}
     prompt = continue_prompt(found["channel"])
     time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
         lambda: render(
             request,
             "conversation.html",
-            section="registry",
+            section="conversations",
             query=query,
             prompt=prompt,
             openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
             resumes=resume_commands(found["channel"]),
             time_at=time_at,
             shown_time=as_local(request, time_at),
-            **found,
+            most_hits=MOST_HITS,
+            **{**listing, **found},
         )
     )
 
@@ -107,7 +105,7 @@ async def _hits(client: Client, channel: str, words: str, *, is_recorded: bool) 
 def continue_prompt(channel: dict[str, Any]) -> str:
     """Return the prompt that makes another AI continue a conversation with `extract`."""
     name = channel["title"] or channel["first_message_preview"] or channel["channel"]
-    call = json.dumps({"channel": channel["channel"], "query": {"limit": CONTINUED}}, ensure_ascii=False)
+    call = json.dumps({"channel": channel["channel"], "query": {"limit": 50}}, ensure_ascii=False)
     return (
         f"Continue our conversation “{name}”.\n"
         f"First call the tool `extract` of the MCP server `context-registry` with\n{call}\n"
@@ -121,27 +119,21 @@ def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
     return [(writer.client.name, f"ctxr resume {named} --in {source} --run") for source, writer in WRITERS.items()]
 
 
-@router.get("/related/{channel:path}", dependencies=[without_parameters])
-async def related_page(request: Request, client: Asking, channel: Name) -> HTMLResponse:
-    """The conversations about the same: searched for when asked, and not whenever one is opened."""
+@router.get("/margin/{channel:path}", dependencies=[without_parameters])
+async def margin(request: Request, client: Asking, channel: Name) -> HTMLResponse:
+    """Return what stands beside a conversation and takes longer: related ones, deliveries, commits."""
+    found = await client.view(views.margin, channel)
+    query = {"session_id": found["channel"]["channel"], "limit": 100}
+    request_for_commits = {"operation": "blame", "query": query, "source": SOURCE}
+    answer = await client.answer(request_for_commits, is_recorded=False) if found["channel"]["project_path"] else {}
+    return await asyncio.to_thread(render, request, "margin.html", commits=answer.get("found", []), **found)
 
-    found = await client.view(views.related, channel)
-    return render(request, "related.html", section="registry", **found)
 
-
-@router.get("/commits/{channel:path}", dependencies=[without_parameters])
-async def commits_page(request: Request, client: Asking, channel: Name) -> HTMLResponse:
-    """The commits that were made from a conversation, in the repository of its folder."""
-
-    item = await client.view(views.show_channel, channel)
-    query = {"session_id": item["channel"], "limit": MOST_COMMITS}
-    answer = await client.answer({"operation": "blame", "query": query, "source": SOURCE})
-    if not answer["success"] and answer["error"]["code"] != ErrorCode.NOT_FOUND:
-        raise OperationFailed(answer["error"])
-    found, reason = answer.get("found", []), answer.get("error", {}).get("message", "")
-    return await asyncio.to_thread(
-        render, request, "commits.html", section="registry", channel=item, found=found, reason=reason
-    )
+@router.get("/related/{channel:path}")
+@router.get("/commits/{channel:path}")
+async def old_margin(channel: Name) -> RedirectResponse:
+    """Redirect the pages that are parts of the conversation's page now."""
+    return RedirectResponse(channel_url(channel), 301)
 
 
 @router.get("/messages/{id}")

@@ -1,4 +1,4 @@
-"""Stored text as HTML that can do no harm. Stored text is hostile: it came from models, web pages and strangers' files.
+"""Render stored text as safe HTML. Stored text is hostile: it came from models, web pages and strangers' files.
 
 Three walls: HTML in the text is shown as text; what leaves the renderer goes through a list of allowed elements;
 and the page's own headers allow no script and nothing from elsewhere.
@@ -61,7 +61,7 @@ _CLEANER = nh3.Cleaner(
 
 
 def html_of(text: str, images: str = "") -> str:
-    """Markdown as HTML in which nothing runs, loads, or leaves its place.
+    """Render Markdown as HTML without scripts, remote content or styles.
 
     `images`: the address below which the text's own pictures are served by number (`with_images_by_number`).
     """
@@ -76,7 +76,7 @@ def _picture(images: str, number: str, name: str) -> str:
 
 
 def with_images_by_number(text: str) -> str:
-    """The text with the pictures it holds itself (data URIs) as numbers: they are long, and no words."""
+    """Replace embedded images (data URIs) by numbers."""
     if "base64," not in text:
         return text
     numbers = count()
@@ -84,7 +84,7 @@ def with_images_by_number(text: str) -> str:
 
 
 def image_in(text: str, number: int) -> tuple[str, bytes] | None:
-    """The media type and bytes of a text's picture; None where there is none, or it is not what it says."""
+    """Return the media type and bytes of an embedded image; None if there is none or its content has another type."""
     found = next(islice(_INLINE_IMAGE.finditer(text), number, None), None)
     if found is None:
         return None
@@ -99,7 +99,7 @@ _BEGINNINGS = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": 
 
 
 def code_html(code: str, language: str) -> str:
-    """A block of code, highlighted if the language is known."""
+    """Render a block of code, highlighted if the language is known."""
     return _CLEANER.clean(_block(code, language))
 
 
@@ -131,7 +131,7 @@ def _fence(_renderer: object, tokens: Sequence[Token], index: int, _options: obj
 
 
 def _image(_renderer: object, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
-    """A picture is never loaded: it would tell its server that, when and from where this is read."""
+    """Render a remote image as a link: loading it would tell its server who reads this and when."""
     address = str(tokens[index].attrs.get("src", ""))
     name = tokens[index].content or address
     kind, _, number = address.partition(":")
@@ -141,21 +141,21 @@ def _image(_renderer: object, tokens: Sequence[Token], index: int, _options: obj
 
 
 def _lower_headings(state: Any) -> None:
-    """The page has headings of its own above the text's."""
+    """Lower headings by two levels, below those of the page."""
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + 2, 6)}"
 
 
 def _tell_alignment(state: Any) -> None:
-    """By a class: style attributes are not let through."""
+    """Mark a cell's alignment by a class; style attributes are removed."""
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and (style := str(token.attrs.pop("style", ""))):
             token.attrs["class"] = style.rpartition(":")[2]
 
 
 def _tick_tasks(state: Any) -> None:
-    """`- [x] done` with a box, ticked or empty."""
+    """Render `- [x] done` with a ticked box."""
     for item, _paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         first = token.children[0] if item.type == "list_item_open" and token.children else None
         if first and first.type == "text" and (task := _TASK.match(first.content)):
@@ -163,7 +163,7 @@ def _tick_tasks(state: Any) -> None:
 
 
 def _link_addresses(state: Any) -> None:
-    """Bare addresses as links."""
+    """Turn bare addresses into links."""
     for block in state.tokens:
         if block.type == "inline" and "://" in block.content:
             block.children = list(_with_links(block.children or []))
@@ -191,7 +191,7 @@ def _text(content: str) -> Token:
 
 
 def _keep_tex(state: Any, silent: bool) -> bool:
-    """TeX between dollars or backslashed brackets stays as it was written: no emphasis in it, nothing unescaped."""
+    """Keep TeX between dollars or backslashed brackets verbatim."""
     if state.src[state.pos] not in "$\\" or not (found := _TEX.match(state.src, state.pos)):
         return False
     if not silent:

@@ -1,14 +1,14 @@
-"""A stored message as it is shown: who speaks, what is folded away, and what it says as harmless HTML. Pure."""
+"""Stored messages as the conversation page shows them. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
-from itertools import islice
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -39,6 +39,38 @@ class ShownMessage:
     missing: int
     deleted: bool
     facts: dict[str, str]
+    model: str
+    tokens: int
+    attachments: Sequence[str]
+
+
+class Block(NamedTuple):
+    """Messages shown together: one message, or a run of tool calls and thoughts behind one summary line."""
+
+    messages: Sequence[ShownMessage]
+    is_strip: bool
+
+    @property
+    def tools(self) -> int:
+        """Return how many tool calls there are."""
+        return sum(message.role == "tool" for message in self.messages)
+
+    @property
+    def failed(self) -> int:
+        """Return how many of the tool calls failed."""
+        return sum(message.has_failed for message in self.messages)
+
+
+def blocks_of(messages: Iterable[ShownMessage]) -> list[Block]:
+    """Group messages in order: two or more tool calls and thoughts in a row make a strip."""
+    blocks: list[Block] = []
+    for is_aside, group in groupby(messages, key=lambda one: one.role in ("tool", "thinking") and not one.deleted):
+        some = list(group)
+        if is_aside and len(some) > 1:
+            blocks.append(Block(some, True))
+        else:
+            blocks += [Block([one], False) for one in some]
+    return blocks
 
 
 def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
@@ -62,7 +94,14 @@ def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
         missing=max(len(text) - most, 0),
         deleted=item["deleted"],
         facts=dict(_facts(item)),
+        model=str(payload.get("model") or ""),
+        tokens=int(_mapping(payload.get("usage")).get("output_tokens") or 0),
+        attachments=[str(_mapping(one).get("name") or one) for one in _listed(payload.get("attachments"))],
     )
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -107,7 +146,7 @@ def is_pasted(text: str) -> bool:
 
 
 def _below_headline(text: str) -> str:
-    """A call's first line says what was called; it stands above already."""
+    """Drop the first line, which is shown as the headline."""
     first, _, rest = text.lstrip().partition("\n")
     return rest.lstrip("\n") if len(first) <= _HEADLINE else text
 
@@ -120,7 +159,7 @@ def _output(text: str) -> str:
 
 
 def _changes(params: Mapping[str, Any], most: int) -> Iterator[str]:
-    """The changes to files that a call asked for, as diffs."""
+    """Yield the file changes of a tool call as diffs."""
     edits = params.get("edits")
     for edit in [params, *(map(_mapping, edits) if isinstance(edits, list) else [])]:
         old, new = edit.get("old_string"), edit.get("new_string")

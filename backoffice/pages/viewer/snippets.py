@@ -1,4 +1,4 @@
-"""A few words of a text around what was searched for. Pure."""
+"""Snippets of a text around the words searched for. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ WIDTH = 200
 
 
 class Part(NamedTuple):
-    """A stretch of a text, and whether it is one of the words."""
+    """A part of a snippet; `is_hit`: it is one of the words."""
 
     text: str
     is_hit: bool
 
 
 def snippet(text: str, words: Sequence[str]) -> list[Part]:
-    """The text on one line from shortly before the first of the words, which are marked wherever they stand."""
+    """Return one line of the text from shortly before the first of the words, with all words marked."""
     pattern = re.compile("|".join(re.escape(word) for word in _longest_first(words)) or "(?!)", re.IGNORECASE)
     first = pattern.search(text)
     start = max(first.start() - BEFORE, 0) if first else 0

@@ -1,28 +1,32 @@
-"""What happened: the year as a map, and who spoke in the last week."""
+"""/overview and /today: the year as a map, the last week, answers to check; a day and its briefing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, timedelta
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from markupsafe import Markup
 
-from backoffice.dependencies import Asking
-from backoffice.pages.reader import reader_now, utc_offset_minutes
-from backoffice.pages.rendering import render
-from orchestrator.views import figures
+from backoffice.dependencies import SOURCE, Asking
+from backoffice.pages.reader import as_instant, reader_now, utc_offset_minutes
+from backoffice.pages.rendering import address, render
+from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, list_context
+from backoffice.pages.viewer.markdown import html_of
+from backoffice.queries import Word
+from orchestrator.views import conversations, figures, runs
 
 router = APIRouter(default_response_class=HTMLResponse)
 
 WEEKS = 53
 DAY = timedelta(days=1)
-LEVELS = 4
 
 
 class Day(NamedTuple):
-    """A square of the map: where it stands, how many messages, and how dark that is (0 to LEVELS)."""
+    """A square of the map: its place, its number of messages, and how dark it is (0 to 4)."""
 
     date: str
     week: int
@@ -32,31 +36,70 @@ class Day(NamedTuple):
 
 
 def map_of(counts: Mapping[str, int], today: date) -> list[Day]:
-    """The last year, a column for each week."""
+    """Return the days of the last year, a column for each week; a day's level is the quartile of its messages."""
     monday = today - timedelta(days=today.weekday()) - (WEEKS - 1) * timedelta(weeks=1)
     days = [monday + place * DAY for place in range((today - monday).days + 1)]
-    most = max(counts.values(), default=0)
+    busy = sorted(count for day in days if (count := counts.get(day.isoformat(), 0)))
     return [
-        Day(day.isoformat(), place // 7, place % 7, count, _level(count, most))
+        Day(
+            day.isoformat(), place // 7, place % 7, count, 1 + 4 * bisect_left(busy, count) // len(busy) if count else 0
+        )
         for place, day in enumerate(days)
         for count in (counts.get(day.isoformat(), 0),)
     ]
 
 
-def _level(count: int, most: int) -> int:
-    """Half of the most is nearly as dark as the most: one busy day must not make all others pale."""
-    return 0 if not count else max(1, min(LEVELS, round(LEVELS * (count / most) ** 0.5)))
+def months_of(days: Sequence[Day]) -> list[tuple[str, int]]:
+    """Return the first whole week of each month, and the month's English short name."""
+    firsts = {day.date[:7]: day for day in reversed(days) if day.weekday == 0}
+    ordered = sorted(firsts.values())
+    return [(f"{date.fromisoformat(one.date):%b}", one.week) for one in ordered if 0 < one.week < WEEKS - 2]
 
 
-@router.get("/activity")
-async def activity_page(request: Request, client: Asking) -> HTMLResponse:
-    """The year as a map, and who spoke in the last week: a part of the list's page; without a script, a page."""
+@router.get("/overview")
+async def overview(request: Request, client: Asking) -> HTMLResponse:
+    """Show the year as a map, who spoke in the last week, and answers to check: beside the list, or as a page."""
     here = reader_now(request)
     offset = utc_offset_minutes(request)
     midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
     year = midnight - timedelta(weeks=WEEKS)
     week = midnight - 6 * DAY
-
     shown = await client.view(figures.activity, year.astimezone(UTC), week.astimezone(UTC), offset)
-    shown["days"] = map_of(shown["days"], here.date())
-    return render(request, "activity.html", section="registry", week=week.date().isoformat(), **shown)
+    days = map_of(shown.pop("days"), here.date())
+    unsure = await client.view(runs.unsure, SOURCE, 8)
+    context: dict[str, Any] = {
+        "days": days,
+        "months": months_of(days),
+        "week": week.date().isoformat(),
+        "unsure": unsure,
+    }
+    return render(request, "overview.html", section="conversations", **context, **shown)
+
+
+@router.get("/today")
+async def today_page(
+    request: Request, client: Asking, briefing: Annotated[Word | None, Query()] = None
+) -> HTMLResponse:
+    """Show the conversations of a day and its briefing: of the day asked for, else of today."""
+    found = await client.view(conversations.list_briefings)
+    here = reader_now(request).date().isoformat()
+    shown = next((one for one in found if one["id"] == briefing), None) or next(
+        (one for one in found if one["date"] == here), None
+    )
+    day = shown["date"] if shown else here
+    html = Markup(html_of(shown["text"])) if shown else None  # noqa: S704, sanitised by `markdown`
+    given = {**dict.fromkeys(FILTERS, ""), "from": day, "to": day}
+    query = RegistryQuery(
+        limit=ROWS, **{"from": as_instant(request, "from", day), "to": as_instant(request, "to", day)}
+    )
+    listing = await list_context(request, client, query, given)
+    context = {"briefings": found, "shown": shown, "html": html, "today": here, "date": day}
+    return render(request, "today.html", section="today", **{**listing, **context})
+
+
+@router.post("/today")
+async def make_briefing(request: Request, client: Asking, date: Annotated[str, Form()]) -> RedirectResponse:
+    """Make the briefing of a day, or hand it on again to actions that did not take it."""
+    query = {"date": date, "utc_offset_minutes": utc_offset_minutes(request)}
+    made = await client.run({"operation": "daily_briefing", "query": query, "source": SOURCE})
+    return RedirectResponse(address("/today", briefing=made["briefing"]["id"]), 303)

@@ -1,4 +1,4 @@
-"""What an operator keeps at hand: lists under a name, and pinned conversations."""
+"""Saved views and pinned conversations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def keep_view(client: Asking, name: Name, address: Annotated[str, Form(max
 
 @router.post("/views/{view_id}/deletion", dependencies=[for_everything])
 async def forget_view(client: Asking, view_id: Annotated[Word, Path()]) -> Response:
-    """Keep a view no longer."""
+    """Delete a saved view."""
     await client.change(conversations.drop_view, view_id)
     return RedirectResponse("/", SEE_OTHER)
 
@@ -42,6 +42,6 @@ async def forget_view(client: Asking, view_id: Annotated[Word, Path()]) -> Respo
 async def pin_channel(
     client: Asking, channel: Annotated[ChannelName, Form()], pinned: Annotated[bool, Form()] = True
 ) -> Response:
-    """Pin a conversation, or take its pin away."""
+    """Pin or unpin a conversation."""
     await client.run({"operation": "tag", "channel": channel, "query": {"pinned": pinned}, "source": SOURCE})
     return RedirectResponse(channel_url(channel), SEE_OTHER)

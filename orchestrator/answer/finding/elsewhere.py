@@ -153,7 +153,8 @@ async def _in_other_folders(
     aside = replace(run, recorder=recorder)
 
     async def sessions(project: str | None) -> tuple[int, str | None]:
-        wider = query.model_copy(update={"project": project, "limit": 1, "offset": 0})
+        as_rows = {"as_lines": False} if isinstance(query, ListQuery) else {}
+        wider = query.model_copy(update={"project": project, "limit": 1, "offset": 0, **as_rows})
         with recorder.step("elsewhere"):
             found = await answer(aside, request.model_copy(update={"query": wider}))
         total = 0 if but_guesses and found.get("confidence") == "low" else found["pagination"]["total"]

@@ -56,6 +56,14 @@ def latest_projects(tx: ReadTransaction, source: str, limit: int) -> list[str]:
     return list(tx.execute(query).scalars())
 
 
+def projects_by_activity(tx: ReadTransaction, limit: int) -> list[tuple[str, str, int]]:
+    """Return the projects with the latest activity: name, path and number of channels."""
+    path = channel.c.project_path
+    query = select(func.max(channel.c.project_name), path, func.count())
+    query = query.where(path.is_not(None), channel.c.deleted.is_(False)).group_by(path)
+    return [tuple(row) for row in tx.execute(query.order_by(func.max(channel.c.updated_at).desc()).limit(limit))]
+
+
 def _most_used(tx: ReadTransaction, grouped: Select[str], limit: int) -> list[str]:
     ordering = func.count().desc(), grouped.selected_columns[0]
     return list(tx.execute(grouped.order_by(*ordering).limit(limit)).scalars())

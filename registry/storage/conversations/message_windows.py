@@ -43,6 +43,16 @@ def window_around(
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
 
 
+def deleted_containing(tx: ReadTransaction, words: Sequence[str], limit: int) -> Sequence[Any]:
+    """Return deleted messages that contain all of the (at most three longest) words, the newest first."""
+    longest = sorted(words, key=len, reverse=True)[:3]
+    query = select(conversation.c.id, conversation.c.channel, conversation.c.timestamp, conversation.c.text).where(
+        conversation.c.deleted.is_(True),
+        *(conversation.c.text.icontains(word, autoescape=True) for word in longest),
+    )
+    return tx.execute(query.order_by(conversation.c.timestamp.desc()).limit(limit)).all()
+
+
 def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, int]:
     """Return how many messages these channels have, deleted ones among them."""
     query = select(channel.c.name, func.count()).join(conversation, conversation.c.channel_number == channel.c.number)
@@ -50,14 +60,14 @@ def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[st
     return dict((row[0], row[1]) for row in rows)
 
 
-def questions_of(tx: ReadTransaction, channel_number: int, limit: int, *, deleted: bool = False) -> Sequence[Any]:
-    """Return the user's first messages in order, without those a client put in: id, beginning, timestamp."""
+def questions_of(tx: ReadTransaction, channel_number: int, *, deleted: bool = False) -> Sequence[Any]:
+    """Return the user's messages in order, without those a client put in: id, beginning, timestamp."""
     # enough of a question to tell which one it is
     columns = conversation.c.id, func.substr(conversation.c.text, 1, 500).label("text"), conversation.c.timestamp
     conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(deleted)
     query = select(*columns).where(conversation.c.channel_number == channel_number, *conditions)
     query = query.where(conversation.c.payload["injected"].as_string().is_(None))
-    return tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number).limit(limit)).all()
+    return tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number)).all()
 
 
 def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:

@@ -15,8 +15,8 @@ from registry.errors import NotFound
 from registry.storage.conditions import given_conditions
 from registry.storage.conversations.messages import get_message
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.executions import get_execution
-from registry.storage.tables import conversation, expectation, rating
+from registry.storage.records.executions import GUESSED, execution_item, get_execution
+from registry.storage.tables import conversation, execution, expectation, rating
 
 
 class Rated(NamedTuple):
@@ -40,6 +40,20 @@ def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> 
 def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
     """Return whether a run was said to be of use; None where nobody has said."""
     return tx.execute(select(rating.c.useful).where(rating.c.execution_id == execution_id)).scalar()
+
+
+def unsure_executions(tx: ReadTransaction, since: datetime, without_source: str, limit: int) -> list[dict[str, Any]]:
+    """Return the newest runs that guessed or found nothing and that nobody has rated."""
+    query = select(execution).outerjoin(rating, rating.c.execution_id == execution.c.id)
+    query = query.where(
+        execution.c.status.in_((GUESSED, "not_found")),
+        execution.c.started_at >= since,
+        execution.c.source != without_source,
+        execution.c.asked != "",
+        rating.c.execution_id.is_(None),
+    )
+    newest = query.order_by(execution.c.started_at.desc(), execution.c.number.desc()).limit(limit)
+    return [execution_item(row) for row in tx.execute(newest)]
 
 
 def ratings(tx: ReadTransaction, from_: datetime | None, to: datetime | None) -> Sequence[Rated]:

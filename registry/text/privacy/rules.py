@@ -96,8 +96,8 @@ class Rules:
     def __init__(self, files: list[str]) -> None:
         tables = []
         for file in files:
-            with open(file, "rb") as opened:
-                tables.append(tomllib.load(opened))
+            with open(file, "rb") as written:
+                tables.append(tomllib.load(written))
         self.problem = ""
         self.digest = blake2b(repr(tables).encode(), digest_size=8).hexdigest()
         self.all = [rule for table in tables for rule in _read_rules(table)]

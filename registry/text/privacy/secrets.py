@@ -178,9 +178,8 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
     value, is_listed = found[group], found["listed"] is not None
     if name.is_whole_word and (found["more"] or is_listed):
         return None
-    if group == "bare" and found["told"] is not None and TITLED.fullmatch(value[:200]):
-        return None
-    if is_listed and (is_name(value) or is_code(value)):
+    is_prose = group == "bare" and found["told"] is not None and TITLED.fullmatch(value[:200])
+    if is_prose or (is_listed and (is_name(value) or is_code(value))):
         return None
     return group if _is_secret(name, value, is_quoted=group == "quoted") else None
 
@@ -190,14 +189,11 @@ def _mentioned(found: re.Match[str], name: Name) -> str | None:
         return "bare" if is_thrown(found["bare"]) else None
     if (name.is_whole_word and not found["verb"]) or _ABOUT.search(found["more"]):
         return None
+    is_told = found["verb"] and not name.is_whole_word and name.kind == "password"
     if found["quoted"]:
-        return (
-            "quoted"
-            if found["verb"] and not name.is_whole_word and name.kind == "password" and is_chosen(found["quoted"])
-            else None
-        )
+        return "quoted" if is_told and is_chosen(found["quoted"]) else None
     value = found["bare"]
-    if found["verb"] and name.kind == "password" and not name.is_whole_word and not TITLED.fullmatch(value[:200]):
+    if is_told and not TITLED.fullmatch(value[:200]):
         return "bare" if sum(map(str.isdigit, value)) > 1 and is_chosen(value) else None
     return "bare" if is_strong(value) or (name.kind == "secret" and is_thrown(value)) else None
 

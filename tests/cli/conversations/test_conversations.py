@@ -73,17 +73,6 @@ def test_the_next_page_goes_on_where_the_last_one_ended(ctxr: Ctxr) -> None:
     assert json.loads(ctxr(*page, "--cursor", cursor).output)["messages"][0]["role"] == "user"
 
 
-def test_other_channels_are_offered_when_none_was_named(ctxr: Ctxr) -> None:
-    ctxr("log", "-", given=FIBONACCI)
-    asked = "피보나치 힙의 삭제 연산은 시간이 얼마나 걸리는지, 어떤 순서로 하는지 설명해 주세요"
-    other = {"channel": "claude_session_1", "messages": [{"role": "user", "text": asked}]}
-    ctxr("log", "-", given={**other, "meta": {"title": "아주 긴 제목 " * 20}})
-    shown = ctxr("extract", "피보나치").output
-    assert "claude_session_1" in shown
-    assert FIBONACCI["channel"] in shown
-    assert max(map(display_width, shown.splitlines())) <= 80
-
-
 LONG = {
     "channel": "long",
     "meta": {"title": "Rate limits of the upload gateway", "source": "codex", "project": "/home/me/gateway"},

@@ -156,6 +156,7 @@ def _values(here: World, theirs: World, people: People) -> dict[str, list[str]]:
         "id": [here.ids["a"][0], theirs.ids["b"][0]],
         "execution_id": [here.runs["a"][0], theirs.runs["b"][0]],
         "kind": ["project", "tag"],
+        "name": ["none.zip"],
     }
 
 
@@ -243,7 +244,7 @@ def _forms(theirs: World, people: People) -> Iterator[tuple[str, dict[str, str]]
         yield path, {"channel": b["channel"], "title": "mine"}
     yield "/selections", {"channel": b["channel"], "do": "tag", "tag": "mine"}
     yield "/views", {"name": "mine", "address": f"/?tag={b['tag']}"}
-    yield "/forget", {"channel": b["channel"], "dry_run": "true"}
+    yield "/settings/forget", {"channel": b["channel"], "dry_run": "true"}
     yield "/flow/try", {"operation": "extract", "text": b["text"]}
     for id_ in theirs.ids["b"][:1]:
         yield f"/messages/{id_}/deletion", {}

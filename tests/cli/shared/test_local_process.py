@@ -181,8 +181,8 @@ async def test_windows_share_a_process_and_each_has_its_own_tools_and_project(ho
         assert {tool.name for tool in every if must_not_be_repeated(tool)} <= NOT_REPEATED
         meta = {"project": project}
         await other.call_tool("conversation_log", {"channel": f"basket-{mode}", "messages": said("hi"), "meta": meta})
-        seen = (await one.call_tool("list_sessions", {})).structured_content
-        not_seen = (await other.call_tool("list_sessions", {})).structured_content
+        seen = (await one.call_tool("list_sessions", {"full": True})).structured_content
+        not_seen = (await other.call_tool("list_sessions", {"full": True})).structured_content
     assert seen is not None
     assert not_seen is not None
     assert f"basket-{mode}" in [session["channel"] for session in seen["result"]["sessions"]]
@@ -267,7 +267,7 @@ def test_a_new_chats_note_waits_for_no_process_that_hangs(home: Home) -> None:
     hanging = home.process
     os.kill(hanging, signal.SIGSTOP)
     assert home.run("note") == by_the_process
-    assert "open: hello" in by_the_process[1]
+    assert "last asked: hello" in by_the_process[1]
     assert home.process == hanging
 
 

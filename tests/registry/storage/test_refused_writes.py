@@ -19,7 +19,7 @@ from registry.storage.connections import ClosingConnection
 from registry.storage.conversations.channels import edit_channel, get_channel
 from registry.storage.conversations.messages import delete_message, message_place, restore_channel, restore_message
 from registry.storage.conversations.pins_and_views import drop_view
-from registry.storage.conversations.references import existing_channel, latest_channel, resolve_session
+from registry.storage.conversations.references import existing_channel, resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page
 from registry.storage.records.executions import get_execution, list_executions
@@ -36,7 +36,6 @@ REFUSED: list[Callable[[WriteTransaction], Any]] = [
     lambda tx: edit_channel(tx, "none", {"title": "x"}, None),
     lambda tx: get_channel(tx, "none"),
     lambda tx: existing_channel(tx, "none"),
-    lambda tx: latest_channel(tx, "none"),
     lambda tx: resolve_session(tx, "channel"),
     lambda tx: resolve_session(tx, "#99"),
     lambda tx: message_place(tx, 1, 99),

@@ -1,0 +1,84 @@
+"""/insights: activity, answers, tokens and problems of a period on one page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import Field
+
+from backoffice.dependencies import SOURCE, Asking
+from backoffice.pages.flow.rendering import render_flow
+from backoffice.pages.reader import as_local, reader_now, utc_offset_minutes
+from backoffice.pages.rendering import address
+from backoffice.pages.viewer.channels import PERIOD, given_query
+from backoffice.pages.viewer.today import WEEKS, map_of, months_of
+from backoffice.queries import OperationName, StatisticsQuery
+from orchestrator.views import figures
+from orchestrator.views import runs as views
+from registry.domain import format_time, now
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+LAST = {"24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30), "1y": timedelta(days=365)}
+
+
+class InsightsQuery(StatisticsQuery):
+    """Which period: from `from` to `to`, or else the last so much time."""
+
+    operation: OperationName | None = Field(None, description="whose times the chart shows")
+    last: Literal["24h", "7d", "30d", "1y", "all"] = "30d"
+
+    def period(self, at: datetime) -> StatisticsQuery:
+        """Return the period as two instants."""
+        if self.from_ or self.to or self.last == "all":
+            return self
+        return self.model_copy(update={"from_": at - LAST[self.last], "to": at})
+
+
+@router.get("/insights")
+async def insights_page(request: Request, client: Asking) -> HTMLResponse:
+    """Show what was said when, how the questions to it went, and what models took."""
+    asked = given_query(request, InsightsQuery)
+    at = now()
+    period = asked.period(at)
+    bucket_s = period.bucket_s(at)
+    limits = {
+        "from": format_time(period.from_) if period.from_ else "",
+        "to": format_time(period.to) if period.to else "",
+    }
+    here = reader_now(request)
+    midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
+    year = (midnight - timedelta(weeks=WEEKS)).astimezone(UTC)
+    said = await client.view(figures.insights, year, period.from_, utc_offset_minutes(request))
+    found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation, SOURCE)
+    days = map_of(said.pop("days"), here.date())
+    return render_flow(
+        request,
+        "insights.html",
+        section="insights",
+        lasts=[*LAST, "all"],
+        last=None if asked.from_ or asked.to else asked.last,
+        limits=limits,
+        shown_limits={name: as_local(request, limits[name]) for name in PERIOD},
+        bucket_s=bucket_s,
+        operation=asked.operation,
+        found=found,
+        days=days,
+        months=months_of(days),
+        busiest=max(said["hours"].values(), default=0),
+        **said,
+    )
+
+
+@router.get("/flow/statistics")
+@router.get("/usage")
+@router.get("/problems")
+@router.get("/activity")
+async def old_page(request: Request) -> RedirectResponse:
+    """Redirect the pages that are parts of Insights now."""
+    names = ("from", "to", "operation")
+    given = {name: request.query_params[name] for name in names if name in request.query_params}
+    return RedirectResponse(address("/insights", **given), 301)

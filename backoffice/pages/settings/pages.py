@@ -1,0 +1,175 @@
+"""/settings: clients and sources of this machine, backups, the trash, forgetting, access."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import PurePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel, Field
+
+from backoffice.dependencies import SOURCE, Asking, CopyOf, Local, for_everything, without_parameters
+from backoffice.pages.flow.rendering import render_flow
+from backoffice.pages.rendering import address
+from backoffice.pages.viewer.channels import given_query
+from backoffice.queries import PageQuery
+from orchestrator.views import conversations
+from orchestrator.views.tokens import list_tokens
+from registry.errors import ErrorCode, NotFound
+from sources.exports.client import CHATGPT, CLAUDE, GEMINI
+from sources.purging import LONG
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+SEE_OTHER = 303
+
+
+@router.get("/settings", dependencies=[without_parameters])
+async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> HTMLResponse:
+    """Show stores with what was read of them, and clients with what is installed and how to install it."""
+    seen = await machine.look()
+    return render_flow(
+        request,
+        "sources.html",
+        section="settings",
+        stores=seen["stores"],
+        clients=[_by_kind(client) for client in seen["clients"] if client["is_here"]],
+        absent=[client["client"] for client in seen["clients"] if not client["is_here"]],
+        is_shared=seen["is_shared"],
+        sync=seen["sync"],
+        elsewhere=elsewhere,
+        most=20,
+        long=LONG,
+        imported=(CLAUDE.source, CHATGPT.source, GEMINI.source),
+    )
+
+
+def _by_kind(client: dict[str, Any]) -> dict[str, Any]:
+    """Return a client with its parts by kind: a rule may be in several projects."""
+    by_kind = groupby(client["parts"], key=lambda part: part["what"])
+    return {**client, "parts": {what: list(parts) for what, parts in by_kind}}
+
+
+@router.post("/settings/sync")
+async def start_sync(machine: Local) -> RedirectResponse:
+    """Read what is new in the stores; the page shows how it goes."""
+    machine.start_sync()
+    return RedirectResponse("/settings", SEE_OTHER)
+
+
+@router.get("/settings/backups", dependencies=[without_parameters])
+async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLResponse:
+    """List the backups, newest first."""
+    answer = await client.answer({"operation": "list_backups", "query": {}, "source": SOURCE}, is_recorded=False)
+    backups = [{**one, "name": PurePath(one["path"]).name} for one in answer.get("backups", [])]
+    return render_flow(request, "backups.html", section="settings", backups=backups)
+
+
+@router.post("/settings/backups")
+async def make_backup(client: Asking, _here: Local) -> RedirectResponse:
+    """Make a backup."""
+    await client.run({"operation": "create_backup", "query": {}, "source": SOURCE})
+    return RedirectResponse("/settings/backups", SEE_OTHER)
+
+
+@router.get("/settings/backups/{name}")
+async def download_backup(client: Asking, _here: Local, name: str) -> FileResponse:
+    """Download a backup."""
+    answer = await client.run({"operation": "list_backups", "query": {}, "source": SOURCE}, is_recorded=False)
+    path = next((one["path"] for one in answer["backups"] if PurePath(one["path"]).name == name), None)
+    if path is None:
+        raise NotFound("No such backup", f"No backup {name!r} in this registry's folder")
+    return FileResponse(path, filename=name, media_type="application/zip")
+
+
+@router.get("/settings/trash")
+async def trash_page(request: Request, client: Asking) -> HTMLResponse:
+    """List the deleted conversations, which can be looked at and restored."""
+    query = given_query(request, PageQuery, limit=100)
+    found = await client.view(conversations.list_channels, {"deleted": True}, query.page)
+    cursor = found["next_cursor"]
+    more = address("/settings/trash", cursor=cursor) if cursor else None
+    return render_flow(request, "deleted.html", section="settings", found=found, more=more)
+
+
+@router.get("/settings/access", dependencies=[for_everything, without_parameters])
+async def access_page(request: Request, client: Asking) -> HTMLResponse:
+    """List the access tokens."""
+    return render_flow(request, "access.html", section="settings", tokens=await client.view(list_tokens))
+
+
+class Named(BaseModel):
+    """The fields of the form; all that are filled in must hold."""
+
+    id: Annotated[str, Field(max_length=40)] = ""
+    channel: Annotated[str, Field(max_length=4000)] = ""
+    project: Annotated[str, Field(max_length=4000)] = ""
+    before: Annotated[str, Field(max_length=4000)] = ""
+    matching: Annotated[str, Field(max_length=4000)] = ""
+
+    def given(self) -> dict[str, str]:
+        """Return the fields that are filled in."""
+        return {name: value.strip() for name, value in self if value.strip()}
+
+
+@router.get("/settings/forget")
+async def forget_page(request: Request, client: Asking, asked: Annotated[Named, Query()]) -> HTMLResponse:
+    """Show the form and, where something is named, how much would be deleted forever."""
+    named = asked.given()
+    if not named:
+        return _forget_page(request, named)
+    answer = await client.answer(_request(named, dry_run=True))
+    if answer["success"]:
+        return _forget_page(request, named, receipt=answer["receipt"])
+    return _forget_page(request, named, problem=answer["error"])
+
+
+@router.post("/settings/forget")
+async def forget(request: Request, client: Asking, asked: Annotated[Named, Form()]) -> HTMLResponse:
+    """Delete it forever, and show the receipt, which is kept nowhere else."""
+    done = await client.run(_request(asked.given()))
+    return _forget_page(request, {}, receipt=done["receipt"])
+
+
+def _request(named: dict[str, str], *, dry_run: bool = False) -> dict[str, Any]:
+    query: dict[str, Any] = {name: value for name, value in named.items() if name != "channel"}
+    query |= {"soft": False, **({"dry_run": True} if dry_run else {})}
+    return {"operation": "delete", "channel": named.get("channel"), "query": query, "source": SOURCE}
+
+
+def _forget_page(
+    request: Request,
+    named: dict[str, str],
+    *,
+    receipt: dict[str, Any] | None = None,
+    problem: dict[str, Any] | None = None,
+) -> HTMLResponse:
+    is_nothing = problem is not None and problem["code"] == ErrorCode.NOT_FOUND
+    return render_flow(
+        request,
+        "forget.html",
+        section="settings",
+        named={name: named.get(name, "") for name in Named.model_fields},
+        receipt=receipt,
+        problem=None if is_nothing else problem,
+        is_nothing=is_nothing,
+    )
+
+
+OLD = {
+    "/flow/sources": "/settings",
+    "/backups": "/settings/backups",
+    "/deleted": "/settings/trash",
+    "/forget": "/settings/forget",
+    "/briefings": "/today",
+}
+
+
+async def _redirect(request: Request) -> Response:
+    return RedirectResponse(address(OLD[request.url.path], **request.query_params), 301)
+
+
+for _path in OLD:
+    router.add_api_route(_path, _redirect, methods=["GET"])

@@ -1,0 +1,64 @@
+"""/palette: conversations, messages, runs and commands, from everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from backoffice.channels import find_channels
+from backoffice.dependencies import SOURCE, Asking
+from backoffice.pages.reader import language_of, translator, utc_offset_minutes
+from backoffice.pages.rendering import render
+from backoffice.pages.viewer.channels import best_hits
+from backoffice.queries import ChannelsQuery
+from orchestrator.views import runs
+
+router = APIRouter(default_response_class=HTMLResponse)
+
+
+class Command(NamedTuple):
+    """A command of the palette; `label` is English."""
+
+    label: str
+    address: str
+    icon: str
+
+
+COMMANDS = (
+    Command("Today", "/today", "calendar-days"),
+    Command("Runs", "/flow", "workflow"),
+    Command("Ask something", "/flow/try", "sparkles"),
+    Command("Test cases", "/flow/cases", "list-checks"),
+    Command("Insights", "/insights", "chart-column"),
+    Command("Settings", "/settings", "settings"),
+    Command("Trash", "/settings/trash", "trash-2"),
+    Command("Backups", "/settings/backups", "archive"),
+)
+KEYS = ("tag:", "project:", "source:", "after:", "before:")
+
+
+@router.get("/palette")
+async def palette(
+    request: Request, client: Asking, q: Annotated[str, Query(max_length=1000)] = "", typing: bool = True
+) -> HTMLResponse:
+    """List what matches the words; a search here is no execution."""
+    words = q.strip()
+    translate = translator(language_of(request))
+    commands = [one for one in COMMANDS if words.lower() in f"{one.label} {translate(one.label)}".lower()]
+    page = {"limit": 8, "cursor": None, "order": "desc"}
+    asked = await client.view(runs.list_executions, {"words": words, "without_source": SOURCE}, page) if words else {}
+    query = ChannelsQuery(q=words or None, limit=8)
+    found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=False)
+    last = words.rpartition(" ")[2]
+    return render(
+        request,
+        "palette.html",
+        q=words,
+        commands=commands,
+        runs=asked.get("items", [])[:4],
+        found=found["items"],
+        hits=best_hits(found),
+        keys=[f"{words.removesuffix(last)}{key}" for key in KEYS if last and key.startswith(last)],
+    )

@@ -1,0 +1,147 @@
+// The workspace: the list beside what is open, the outline, and the palette. `all`, `prepare` and `openTarget` are of app.js.
+"use strict";
+
+// --- Whatever has come into the page.
+
+document.addEventListener("prepared", () => {
+  all(".stretch").forEach((stretch) => far.observe(stretch));
+  all(".message.user[id]").forEach((question) => reading.observe(question));
+});
+
+// --- What is far away from the window is not in the document: ten thousand messages weigh like a hundred.
+
+const parked = new WeakMap();
+
+const far = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => (isIntersecting ? bring : park)(target)), {
+  rootMargin: "6000px",
+});
+
+function park(stretch) {
+  if (parked.has(stretch) || !stretch.isConnected || stretch.querySelector(":focus, :target, .about[open], .gone")) return;
+  stretch.style.height = `${stretch.offsetHeight}px`;
+  const held = document.createDocumentFragment();
+  held.append(...stretch.childNodes);
+  parked.set(stretch, held);
+}
+
+function bring(stretch) {
+  const held = parked.get(stretch);
+  if (!held) return;
+  stretch.append(held);
+  stretch.style.height = "";
+  parked.delete(stretch);
+}
+
+// --- The outline shows where one reads.
+
+const reading = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => isIntersecting && showPlace(target.id)), {
+  rootMargin: "0px 0px -60% 0px",
+});
+
+function showPlace(id) {
+  const link = document.querySelector(`[data-question="${CSS.escape(id)}"]`);
+  if (!link) return;
+  all("[data-question][aria-current]").forEach((other) => other.removeAttribute("aria-current"));
+  link.setAttribute("aria-current", "true");
+  link.closest("ol").scrollTop = link.offsetTop - link.closest("ol").offsetTop - 60;
+}
+
+// --- Beside a list, what is chosen opens without loading the list again.
+
+let shownPage = location.pathname + location.search;
+
+const isWide = () => matchMedia("(min-width: 901px)").matches;
+
+async function openBeside(address, isNew = true) {
+  const answer = await fetch(address, { headers: { Accept: "text/html", Pane: "detail" } }).catch(() => null);
+  const page = answer?.ok && !answer.redirected ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  const detail = page?.getElementById("detail");
+  if (!detail) return location.assign(address);
+  const { pathname, search, hash } = new URL(address, location.href);
+  if (isNew) history.pushState(null, "", pathname + search);
+  shownPage = pathname + search;
+  document.getElementById("detail").replaceWith(document.adoptNode(detail));
+  document.title = page.title;
+  document.querySelector("main h1.visually-hidden")?.remove(); // what is open has a heading of its own
+  document.body.dataset.pane = "detail";
+  all(".list [data-main][aria-current]").forEach((link) => link.removeAttribute("aria-current"));
+  htmx.process(detail);
+  prepare();
+  if (hash && isNew) location.replace(hash); // a jump, so that the target is marked
+  else if (hash) openTarget();
+  else scrollTo(0, 0);
+  document.dispatchEvent(new Event("beside"));
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest(".list [data-main]");
+  const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+  if (!link || !isPlain || !isWide() || event.defaultPrevented || !document.getElementById("detail")) return;
+  event.preventDefault();
+  openBeside(link.href).then(() => link.setAttribute("aria-current", "true"));
+});
+
+addEventListener("popstate", () => {
+  if (location.pathname + location.search === shownPage) return; // a jump within the page
+  if (/^\/(channels|flow)\/./.test(location.pathname) && document.getElementById("detail")) openBeside(location.href, false);
+  else location.reload();
+});
+
+// --- Rows that are ticked, and the filters that a search was read as.
+
+document.addEventListener("change", (event) => {
+  const told = event.target.matches("#rows input") && document.querySelector("[data-chosen]");
+  if (told) told.textContent = `${all("#rows input:checked").length} ${told.dataset.label}`;
+});
+
+document.addEventListener("htmx:after:swap", moveChips);
+
+function moveChips() {
+  const now = document.querySelector("[data-chips-now]");
+  if (now) document.querySelector("[data-chips]")?.replaceChildren(now.content.cloneNode(true));
+}
+
+// --- The palette: everything from everywhere.
+
+const palette = document.getElementById("palette");
+
+function openPalette() {
+  palette.showModal();
+  const input = palette.querySelector("input");
+  input.select();
+  htmx.trigger(palette.querySelector("form"), "open");
+}
+
+palette.querySelector("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  palette.querySelector("#palette-rows :is(a, button)")?.click();
+});
+
+palette.addEventListener("keydown", (event) => {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by) return;
+  event.preventDefault();
+  const rows = [palette.querySelector("input"), ...all("#palette-rows :is(a, button)")];
+  rows[Math.min(Math.max(rows.indexOf(document.activeElement) + by, 0), rows.length - 1)].focus();
+});
+
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-palette-open]")) return;
+  event.preventDefault();
+  openPalette();
+});
+
+document.addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.key !== "k") return;
+  event.preventDefault();
+  if (!palette.open) openPalette();
+});
+
+// --- Menus close when one clicks elsewhere, or by Escape.
+
+function closeMenus(but) {
+  all(".menu[open], .about[open]").forEach((menu) => menu.contains(but) || (menu.open = false));
+}
+
+document.addEventListener("pointerdown", (event) => closeMenus(event.target));
+document.addEventListener("keydown", (event) => event.key === "Escape" && closeMenus(null));

@@ -1,0 +1,202 @@
+"""One workspace: the rail, the list and what is open; old addresses; a run as a case file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from orchestrator.service import Orchestrator
+from tests.pages.seeds import FIBONACCI, LOGIN
+
+pytestmark = pytest.mark.anyio
+BACKOFFICE = Path(__file__).parents[2] / "backoffice"
+
+
+def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -> None:
+    sprite = (BACKOFFICE / "static/vendor/icons.svg").read_text(encoding="utf-8")
+    known = set(re.findall(r'<symbol id="([\w-]+)"', sprite))
+    templates = "".join(file.read_text(encoding="utf-8") for file in BACKOFFICE.glob("templates/**/*.html"))
+    assert set(re.findall(r'icon\("([\w-]+)"[,)]', templates)) - known == set()
+    folder = BACKOFFICE / "static/vendor"
+    notes = (folder / "README.md").read_text(encoding="utf-8")
+    for file in folder.iterdir():
+        assert file.name in notes or file.name == "README.md", file.name
+    for licence in re.findall(r"\((\S+-LICENSE\.txt)\)", notes):
+        assert (folder / licence).stat().st_size > 300
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/flow/statistics", "/insights"),
+        ("/usage", "/insights"),
+        ("/problems", "/insights"),
+        ("/activity", "/insights"),
+        ("/flow/sources", "/settings"),
+        ("/backups", "/settings/backups"),
+        ("/deleted", "/settings/trash"),
+        ("/forget?channel=c", "/settings/forget?channel=c"),
+        ("/briefings", "/today"),
+        (f"/related/{LOGIN}", f"/channels/{LOGIN}"),
+        (f"/commits/{LOGIN}", f"/channels/{LOGIN}"),
+    ],
+)
+async def test_old_addresses_lead_to_the_new_pages(http: httpx.AsyncClient, old: str, new: str) -> None:
+    answer = await http.get(old)
+    assert (answer.status_code, answer.headers["Location"]) == (301, new)
+    assert (await http.get(new)).status_code == 200
+
+
+@pytest.mark.parametrize(("width", "height", "most"), [(1440, 900, 160), (390, 844, 220)])
+async def test_the_first_row_stands_high_and_a_row_is_44_pixels(
+    server_to_read: str, page: Page, width: int, height: int, most: int
+) -> None:
+    await page.set_viewport_size({"width": width, "height": height})
+    for address in ("/", "/?q=cache", "/?source=gemini&q=vectors", "/flow", "/today?briefing=none"):
+        await page.goto(server_to_read + address)
+        row = page.locator(".channel, .run").first
+        if address.startswith("/today"):
+            continue
+        box = await row.bounding_box()
+        assert box, address
+        assert box["y"] <= most, address
+        assert box["height"] == 44, address
+    await page.goto(f"{server_to_read}/channels/{LOGIN}")
+    is_wide = width > 900
+    for selector, is_seen in ((".list", is_wide), ("#detail", True), (".rooms", True), (".find", is_wide)):
+        assert await page.locator(selector).is_visible() == is_seen, selector
+
+
+async def test_a_row_opens_beside_the_list_and_back_shows_the_list_again(server_to_read: str, page: Page) -> None:
+    await page.goto(f"{server_to_read}/?q=rotation")
+    row = page.locator(".list [data-main]").first
+    await row.click()
+    await expect(page.locator("#detail h1")).to_have_text("Refresh tokens")
+    await expect(page.locator(".list [data-search]")).to_have_value("rotation")
+    await expect(row).to_have_attribute("aria-current", "true")
+    assert urlsplit(page.url).path == f"/channels/{LOGIN}"
+    await expect(page.locator(".message:target")).to_contain_text("And rotation?")
+    await page.go_back()
+    await expect(page.locator("h1")).to_have_text("Conversations")
+    assert "q=rotation" in page.url
+
+
+async def test_ticked_rows_raise_a_bar_that_counts_them(server_to_read: str, page: Page) -> None:
+    await page.goto(server_to_read)
+    await expect(page.locator("#several")).to_be_hidden()
+    for number in (0, 1):
+        await page.locator(".channel").nth(number).hover()
+        await page.locator(".channel input").nth(number).check()
+    await expect(page.locator("#several")).to_contain_text("2 selected")
+    await expect(page.locator("#several")).to_be_in_viewport()
+
+
+async def test_the_palette_opens_at_the_message_and_stores_no_run(server_to_read: str, page: Page) -> None:
+    await page.goto(f"{server_to_read}/insights")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("HttpOnly")
+    await expect(page.locator("#palette-rows mark").first).to_have_text("HttpOnly")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".message:target")).to_contain_text("HttpOnly")
+    async with httpx.AsyncClient(base_url=server_to_read, timeout=60) as http:
+        shown = (await http.get("/palette", params={"q": "set"})).text
+        assert 'href="/settings"' in shown
+        runs = (await http.get("/bo/ao/executions", params={"source": "backoffice", "q": "HttpOnly"})).json()["items"]
+    operations = {run["operation"] for run in runs}
+    assert operations <= {"search"}, "what is opened is searched; typing in the palette is no execution"
+
+
+async def case_of(http: httpx.AsyncClient, orchestrator: Orchestrator, text: str, **request: Any) -> str:
+    asked = {"operation": "extract", "query": {"text": text}, "source": "claude", **request}
+    await orchestrator.run(asked, "claude-desktop/1.2")
+    run = (await http.get("/bo/ao/executions", params={"limit": 1})).json()["items"][0]
+    page = (await http.get(f"/flow/{run['id']}")).text
+    detail = page[page.index('<div id="detail"') : page.index('class="technical"')]
+    return re.sub(r"\s+", " ", detail)
+
+
+async def test_an_answer_shows_its_runner_up_and_what_decided(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    case = await case_of(http, orchestrator, "where should the refresh token live: cookie or local storage")
+    assert "Answered from “Refresh tokens”" in case
+    assert 'class="verdict succeeded"' in case
+    assert "word: <bdi>cookie</bdi>" in case
+
+
+@pytest.mark.parametrize(
+    ("text", "request_", "told"),
+    [
+        ("refresh token cookie yesterday", {}, "Without time “yesterday”"),
+        ("refresh token cookie tag:nobody", {}, "Without tag “nobody”"),
+        ("refresh token cookie source:gemini", {}, "Without client “gemini”"),
+        ("refresh token cookie", {"channel": FIBONACCI}, "The call named one conversation"),
+        ("zyxquokka plomberg", {}, "these words occur nowhere: zyxquokka, plomberg"),
+        ("HttpOnly -SameSite", {}, "Without “-SameSite”"),
+    ],
+)
+async def test_a_miss_is_explained_on_the_first_screen(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, text: str, request_: dict[str, Any], told: str
+) -> None:
+    case = await case_of(http, orchestrator, text, **request_)
+    assert told in case
+    assert 'class="verdict succeeded"' not in case
+
+
+async def test_a_miss_says_when_the_conversation_is_in_the_trash(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await http.post("/deletions", data={"channel": LOGIN})
+    case = await case_of(http, orchestrator, "HttpOnly SameSite cookie")
+    assert "In the trash:" in case
+    assert f"/channels/{LOGIN}?at=conv_" in case
+
+
+async def test_a_condition_is_taken_off_and_the_run_repeated_at_once(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    case = await case_of(http, orchestrator, "refresh token cookie yesterday")
+    run = re.findall(r'action="/flow/(exec_\w+)/again"', case)[0]
+    answer = await http.post(f"/flow/{run}/again", data={"text": "refresh token cookie"})
+    repeated = answer.headers["Location"].removeprefix("/flow/").partition("?")[0]
+    shown = (await http.get(f"/bo/ao/executions/{repeated}")).json()
+    assert (shown["asked"], shown["source"]) == ("refresh token cookie", "backoffice")
+    assert shown["channel"] == LOGIN
+    named = await case_of(http, orchestrator, "refresh token cookie", channel=FIBONACCI)
+    run = re.findall(r'action="/flow/(exec_\w+)/again"', named)[0]
+    answer = await http.post(f"/flow/{run}/again", data={"drop": "channel"})
+    repeated = answer.headers["Location"].removeprefix("/flow/").partition("?")[0]
+    assert (await http.get(f"/bo/ao/executions/{repeated}")).json()["channel"] == LOGIN
+
+
+async def test_what_it_should_have_been_is_searched_and_kept_by_one_click(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
+    run = (await http.get("/bo/ao/executions", params={"limit": 1})).json()["items"][0]["id"]
+    shown = (await http.get(f"/flow/{run}", params={"should": "rotation"})).text
+    [message, *_] = re.findall(r'name="message" value="(conv_\w+)"', shown)
+    answer = await http.post(f"/flow/{run}/expected", data={"message": message})
+    assert answer.headers["Location"] == f"/flow/{run}?expected={message}#expected"
+    assert "The case is kept:" in (await http.get(answer.headers["Location"])).text
+
+
+async def test_answers_to_check_come_first_and_leave_when_they_are_rated(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    for _ in range(3):
+        await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
+    runs = [run["id"] for run in (await http.get("/bo/ao/executions", params={"status": "not_found"})).json()["items"]]
+    page = (await http.get("/flow")).text
+    assert page.count('id="to-check"') == 1
+    assert "×3" in page, "the same question is one row"
+    for run in runs:
+        await http.post(f"/flow/{run}/rating", data={"useful": "false"})
+    assert 'id="to-check"' not in (await http.get("/flow")).text

@@ -1,0 +1,70 @@
+"""Figures and finds of the pages, on each database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.domain import now
+from registry.monitor.activity import largest_channels, messages_by_hour
+from registry.registry import Registry
+from registry.storage.conversations.facets import projects_by_activity
+from registry.storage.conversations.message_windows import counts_with_deleted, deleted_containing
+from registry.storage.records.judgements import rate_execution, unsure_executions
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def registry(database_url: str) -> Iterator[Registry]:
+    opened = Registry(database_url)
+    yield opened
+    opened.close()
+
+
+MONDAY = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
+
+
+async def log(orchestrator: Orchestrator, channel: str, texts: list[str], at: datetime, **meta: Any) -> None:
+    messages = [{"role": "user", "text": text, "timestamp": at.isoformat()} for text in texts]
+    answer = await orchestrator.run(
+        {"operation": "conversation_log", "channel": channel, "messages": messages, "metadata": meta}
+    )
+    assert answer["success"], answer
+
+
+async def test_messages_are_counted_by_the_readers_weekday_and_hour(registry: Registry) -> None:
+    orchestrator = Orchestrator(registry)
+    await log(orchestrator, "late", ["one", "two"], MONDAY, project="/home/me/shop")
+    await log(orchestrator, "early", ["three"], MONDAY + timedelta(days=6))
+    since = MONDAY - timedelta(days=1)
+    assert await registry.read(lambda tx: messages_by_hour(tx, since, 0)) == {(0, 23): 2, (6, 23): 1}
+    assert await registry.read(lambda tx: messages_by_hour(tx, since, 60)) == {(1, 0): 2, (0, 0): 1}
+    largest = await registry.read(lambda tx: largest_channels(tx, since, 1))
+    assert [(one["channel"], one["message_count"]) for one in largest] == [("late", 2)]
+    assert await registry.read(lambda tx: projects_by_activity(tx, 5)) == [("shop", "/home/me/shop", 1)]
+
+
+async def test_deleted_messages_are_found_by_their_words_and_counted(registry: Registry) -> None:
+    orchestrator = Orchestrator(registry)
+    await log(orchestrator, "gone", ["the redis timeout", "something else"], MONDAY)
+    await orchestrator.run({"operation": "delete", "channel": "gone", "query": {}})
+    found = await registry.read(lambda tx: deleted_containing(tx, ["redis", "timeout"], 3))
+    assert [(row.channel, row.text) for row in found] == [("gone", "the redis timeout")]
+    assert await registry.read(lambda tx: deleted_containing(tx, ["redis", "cache"], 3)) == []
+    assert await registry.read(lambda tx: counts_with_deleted(tx, ["gone"])) == {"gone": 2}
+
+
+async def test_a_miss_is_unsure_until_it_is_rated(registry: Registry) -> None:
+    orchestrator = Orchestrator(registry)
+    for source in ("claude", "backoffice"):
+        await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": source})
+    since = now() - timedelta(days=1)
+    [run] = await registry.read(lambda tx: unsure_executions(tx, since, "backoffice", 9))
+    assert (run["asked"], run["source"], run["status"]) == ("zyxquokka", "claude", "not_found")
+    await registry.write(lambda tx: rate_execution(tx, run["id"], useful=False))
+    assert await registry.read(lambda tx: unsure_executions(tx, since, "backoffice", 9)) == []
