@@ -379,7 +379,7 @@ class SearchArguments(ToolArguments):
 
 def search_result(outcome: Outcome) -> dict[str, Any]:
     """Return the sessions found with where was looked; `understood` says how the query was read."""
-    names = ("sessions", "confidence", "guess", "pagination", "project", "note", "understood", "elsewhere")
+    names = ("sessions", "confidence", "pagination", "project", "note", "understood", "elsewhere")
     return present(outcome, *names, "syncing", "local_copy")
 
 
@@ -387,8 +387,8 @@ SEARCH_TOOL = Tool(
     name="search_sessions",
     title="Search past sessions",
     description="Search PAST conversations with any AI client: the user's own words as query and always 3-4 other "
-    'wordings as also. Use it for "how did I implement…", "we discussed…", "지난번에 얘기한…". query may hold "a '
-    'phrase", -word, word*, tag:api, source:codex, after:2026-01 and times in words (yesterday, 지난주). '
+    'wordings as also. Use it for "how did I implement…", "we discussed…", "지난번에 얘기한…". query may hold '
+    "-word, tag:api, source:codex, after:2026-01 and times in words (yesterday, 지난주). "
     "Then read one with fetch_session_by_id.",
     effect=Effect.READS,
     arguments=SearchArguments,
