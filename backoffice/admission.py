@@ -6,6 +6,7 @@ Authorisation is enforced elsewhere: routes get a registry restricted to what th
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
 import secrets
 import time
@@ -75,10 +76,10 @@ class Credential(NamedTuple):
 
 @dataclass
 class Sessions:
-    """Signed-in browsers and one-time sign-in codes, kept in memory."""
+    """Signed-in browsers and used sign-in codes, kept in memory."""
 
     _known: dict[bytes, tuple[float, Credential]] = field(default_factory=dict)
-    _codes: dict[bytes, float] = field(default_factory=dict)
+    _used_codes: set[str] = field(default_factory=set)
 
     def begin(self, credential: Credential) -> str:
         """Start a session and return its key; the oldest of 1 000 sessions is dropped."""
@@ -97,15 +98,25 @@ class Sessions:
         """End a session."""
         self._known.pop(_digest(key), None)
 
-    def new_code(self) -> str:
-        """Return a sign-in code for this machine's user, valid once and for an hour."""
-        code = secrets.token_urlsafe(24)
-        self._codes[_digest(code)] = time.monotonic() + 3600
-        return code
+    def take_code(self, code: str, secret: str) -> bool:
+        """Return whether a sign-in code is valid, and use it up."""
+        payload, _, signature = code.rpartition(".")
+        until = payload.partition(".")[0]
+        is_signed = bool(secret) and compare_digest(signature.encode(), _signature(payload, secret).encode())
+        if not is_signed or time.time() > int(until) or code in self._used_codes:
+            return False
+        self._used_codes.add(code)
+        return True
 
-    def take_code(self, code: str) -> bool:
-        """Return whether a code is valid, and use it up."""
-        return time.monotonic() < self._codes.pop(_digest(code), 0.0)
+
+def sign_in_code(secret: str) -> str:
+    """Return a sign-in code for this machine's user, who can read the secret: valid once and for an hour."""
+    payload = f"{int(time.time()) + 3600}.{secrets.token_urlsafe(16)}"
+    return f"{payload}.{_signature(payload, secret)}"
+
+
+def _signature(payload: str, secret: str) -> str:
+    return hmac.digest(secret.encode(), payload.encode(), "sha256").hex()
 
 
 class Gate:
@@ -131,11 +142,7 @@ class Gate:
         if signed_in:
             _check_origin(method, headers)
             return signed_in
-        if (
-            self.rules.is_open
-            and not self.rules.secret
-            and not await _noting_outage(Tokens(registry).are_required(), self._outage)
-        ):
+        if self.rules.is_open and not await _noting_outage(Tokens(registry).are_required(), self._outage):
             return None
         raise Unauthorized("A token is needed.", "Authorization: Bearer …; `ctxr token create` makes one")
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from backoffice.schemas import CHANNEL, TIME
+from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
-from orchestrator.requests.operation_names import ALIASES, LOCAL
-from orchestrator.requests.queries import BriefingQuery, DeleteQuery, ExtractQuery, RestoreQuery, SearchQuery, TagQuery
-from orchestrator.requests.shapes import REQUESTS, MessageIn, Meta
+from orchestrator.requests.shapes import MessageIn, Meta
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -21,10 +22,10 @@ class LogBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    channel: ChannelName
+    channel: ChannelName | None = Field(None, description="left out: a new one is given and returned")
     messages: list[MessageIn] = Field(min_length=1)
     source: SourceName | None = Field(None, description="as in `meta`")
-    timestamp: Timestamp | None = Field(None, description="when it was sent")
+    timestamp: Timestamp | None = Field(None, description="when it was sent; dates messages that bring no time")
     meta: Meta | None = None
     follows: str | None = Field(
         None,
@@ -38,14 +39,19 @@ class LogBody(BaseModel):
     )
 
 
+_OPERATIONS = [one for one in operations().values() if not (one.is_local or one.is_internal)]
+_QUERIES: list[Any] = [one.request.model_fields["query"].annotation for one in _OPERATIONS if one.has_query]
+_Query: Any = reduce(or_, _QUERIES)
+
+
 class RunBody(BaseModel):
     """An operation of the orchestrator."""
 
-    operation: str = Field(json_schema_extra={"enum": [*(name for name in REQUESTS if name not in LOCAL), *ALIASES]})
+    operation: str = Field(json_schema_extra={"enum": [*(one.name for one in _OPERATIONS), *aliases()]})
     channel: ChannelName | None = None
     source: str | None = None
     messages: list[MessageIn] | None = None
-    query: ExtractQuery | SearchQuery | TagQuery | DeleteQuery | RestoreQuery | BriefingQuery | None = None
+    query: _Query | None = None
     metadata: Meta | None = None
 
 

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Body, Path, Query
 from backoffice.dependencies import API, Asking, Client, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, FoundChannel, ItemPage, ShownChannel
+from orchestrator.operations.tag import TagQuery
 from orchestrator.requests.field_types import ChannelName
-from orchestrator.requests.queries import TagQuery
 from orchestrator.views import conversations as views
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])

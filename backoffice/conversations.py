@@ -19,7 +19,7 @@ from backoffice.queries import (
     Word,
 )
 from backoffice.schemas import MESSAGE_ID, ChangesPage, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
-from orchestrator.requests.calls import as_request, log_result
+from orchestrator.requests.calls import as_request
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
 from orchestrator.views.changes import list_changes
@@ -63,8 +63,9 @@ async def show_changes(client: Asking, query: Annotated[ChangesQuery, Query()]) 
 async def store_messages(
     client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=LOG_EXAMPLES)]
 ) -> dict[str, Any]:
-    """Store the new messages of a conversation: conversation_log for hooks, importers and remote machines."""
-    return log_result(await client.run(as_request("conversation_log", _checked(given))))
+    """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
+    outcome = await client.run(as_request("conversation_log", _checked(given)))
+    return {name: value for name, value in outcome.items() if name != "success"}
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:

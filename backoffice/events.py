@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from backoffice.dependencies import Asking, Client
 from orchestrator.views import events
-from orchestrator.views.events import Start
+from orchestrator.views.events import Place
 
 KEEP_ALIVE_S = 15.0  # proxies close a connection that stays silent
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -44,7 +44,7 @@ async def _start(
             examples=["120.48"],
         ),
     ] = None,
-) -> Start:
+) -> Place:
     """Find where the stream begins, before the answer does: nothing is missed after it."""
     return await events.start_of(client.registry, last_seen or query.after)
 
@@ -54,13 +54,13 @@ async def _start(
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"example": EXAMPLE}}, "description": "an endless stream"}},
 )
-async def stream_events(client: Asking, start: Annotated[Start, Depends(_start)]) -> StreamingResponse:
+async def stream_events(client: Asking, start: Annotated[Place, Depends(_start)]) -> StreamingResponse:
     """Events `message` and `execution`; `data` is the item as the lists show it, `id` resumes the stream."""
     # Not FastAPI's own event streams: they fail when a client leaves while events are on their way.
     return StreamingResponse(_lines(client, start), headers=HEADERS, media_type="text/event-stream")
 
 
-async def _lines(client: Client, start: Start) -> AsyncIterator[bytes]:
+async def _lines(client: Client, start: Place) -> AsyncIterator[bytes]:
     async for happened in events.follow(client.registry, start, KEEP_ALIVE_S):
         for one in happened:
             data = json.dumps(one.item, ensure_ascii=False, separators=(",", ":"))

@@ -12,7 +12,7 @@ from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, 
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
 from orchestrator.graph import describe_graph
-from orchestrator.requests.operation_names import LOCAL, Operation
+from orchestrator.operations import operations
 from orchestrator.requests.refusals import Refusal
 from orchestrator.views import runs as views
 from registry.domain import now
@@ -68,6 +68,7 @@ async def run_operation(
     client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=RUN_EXAMPLES)]
 ) -> dict[str, Any]:
     """Run an operation and wait for its answer; each run is an execution."""
-    if given.get("operation") in LOCAL:
-        return await client.run(Refusal(Operation(given["operation"]), API, NOT_HERE))
+    operation = operations().get(str(given.get("operation")))
+    if operation and operation.is_local:
+        return await client.run(Refusal(operation.name, API, NOT_HERE))
     return await client.run(given)

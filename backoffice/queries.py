@@ -7,19 +7,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
-from orchestrator.requests.operation_names import ALIASES, Operation
 from registry.domain import storable
 from registry.errors import ErrorCode
 
 _BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}
-_OPERATIONS = [*Operation, *ALIASES, "unknown"]
+_OPERATIONS = [*operations(), *aliases(), "unknown"]
 
 
 def _known_operation(given: str) -> str:
     if given not in _OPERATIONS:
         raise ValueError(f"must be one of {', '.join(_OPERATIONS)}")
-    return ALIASES.get(given, given)
+    return aliases().get(given, given)
 
 
 def _seconds(given: object) -> object:

@@ -2,8 +2,8 @@
 
 - `python -m benchmarks` itself: beside a bare MCP server, measured in the same run; its parts are in `costs`.
 - What is found: `retrieval`, `answers`, `blame`, `start_note`, `summaries`.
-- How it grows: `scale`, `meaning`, `resends`, `crowd`, `events`, `pages`.
-- Several nodes and machines: `replicas`, `failover`, `shards`, `laptops`, `moving`.
+- How it grows: `scale`, `meaning`, `crowd`, `events`, `pages`.
+- Several nodes and machines: `replicas`, `failover`, `laptops`, `moving`.
 - What nobody wishes: `faults`, `fuzz`, `secrets`, `backups`, `damaged_backups`.
 - How good the tests are: `mutants`.
 

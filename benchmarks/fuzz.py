@@ -23,7 +23,7 @@ import httpx2
 
 from benchmarks.setup import servers
 from benchmarks.setup.figures import table
-from orchestrator.requests.calls import TOOLS
+from orchestrator.operations import tools
 
 PATIENCE_S = 180.0
 NASTY: tuple[Callable[[], Any], ...] = (
@@ -91,7 +91,7 @@ def lines(tools: list[dict[str, Any]], count: int, chance: random.Random) -> Ite
 
 
 def _example(name: str) -> dict[str, Any]:
-    return dict(TOOLS[name].example) if name in TOOLS else {}
+    return dict(tools()[name].example) if name in tools() else {}
 
 
 def _all_of(tool: dict[str, Any]) -> dict[str, Any]:

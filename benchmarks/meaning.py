@@ -28,7 +28,6 @@ from registry.search.scope import Scope
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import conversation
-from registry.text.request.syntax import Search
 
 HEADS = ("p50 / p95 in ms", "by words", "with meaning", "in a channel", "first search of a process")
 BATCH = 5_000
@@ -64,10 +63,8 @@ def measure(registry: Registry, model: EmbeddingModel) -> list[str]:
     dice = np.random.default_rng(2)
 
     def search(words: str, scope: Scope) -> SearchResult:
-        findings = find_messages(tx, words, scope)
-        return meaning.with_meaning(
-            tx, findings, Search(words=words), scope, model, dice.standard_normal(model.dimensions).tolist()
-        )
+        vector = dice.standard_normal(model.dimensions).tolist()
+        return find_messages(tx, words, scope, compare=partial(meaning.similar_messages, model=model, vector=vector))
 
     with registry.engine.begin() as connection:
         tx = ReadTransaction(connection)

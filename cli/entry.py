@@ -1,5 +1,4 @@
-"""Where the installed program begins. What somebody waits for is spared the rest of the command line: a hook, and the
-chat windows and reading commands that the local process serves."""
+"""The entry point of `ctxr`. Hooks, chat windows and shared commands skip the imports of the command line."""
 
 from __future__ import annotations
 
@@ -9,29 +8,27 @@ import sys
 
 SHARED = ("extract", "list", "note", "recent", "search", "show", "sync")
 """The commands that the local process runs for a user."""
-OBJECTS = 10_000
-"""After so many new ones it is looked for garbage in circles; after 700, as usual, a seventh of each start went there:
-nearly all that is loaded stays."""
+GC_THRESHOLD = 10_000
+"""New objects between garbage collections. With the default, 700, they take a seventh of each start."""
 
 
 def main() -> None:
-    """`ctxr …`."""
+    """Run `ctxr …`."""
     words = sys.argv[1:]
-    if words[:1] == ["hook"] and not {"-h", "--help"} & set(words):
+    asks_for_help = "-h" in words or "--help" in words
+    if words[:1] == ["hook"] and not asks_for_help:
         from cli.incoming.hook import run_hook
 
         client, event, *_ = [*words[1:], "", ""]
         run_hook(client, event)
-        os._exit(0)  # there is nothing to tidy up, and a client waits
-    gc.set_threshold(OBJECTS)
-    if {"-h", "--help"} & set(words):
-        pass  # nobody starts a process for that
-    elif words[:1] == ["mcp"]:
+        os._exit(0)  # nothing to clean up, and a client waits
+    gc.set_threshold(GC_THRESHOLD)
+    if words[:1] == ["mcp"] and not asks_for_help:
         from cli.shared.window import run_window
 
         if run_window(words[1:]):
             return
-    elif words and words[0] in SHARED:
+    elif words and words[0] in SHARED and not asks_for_help:
         from cli.shared.command import run_shared
 
         status = run_shared(words)
@@ -42,7 +39,7 @@ def main() -> None:
     try:
         command_line()
     finally:
-        gc.freeze()  # else Python looks through all that is loaded once more before it ends: up to .45 s
+        gc.freeze()  # else Python collects all that is loaded once more before it ends: up to 0.45 s
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The ctxr command: its subcommands, loaded when they are asked for, and what a failure looks like in a terminal."""
+"""The ctxr command: its subcommands, loaded when they are asked for, and how a failure is printed."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -15,74 +16,90 @@ from click.shell_completion import get_completion_class
 from cli.output import TerminalError
 from registry.errors import ErrorCode, RegistryError
 
-COMMANDS = {
-    "up": "cli.running.serving",
-    "serve": "cli.running.serving",
-    "mcp": "cli.running.mcp_command",
-    "log": "cli.conversations.log_and_extract",
-    "extract": "cli.conversations.log_and_extract",
-    "list": "cli.conversations.sessions:list_sessions",
-    "recent": "cli.conversations.sessions",
-    "show": "cli.conversations.sessions",
-    "search": "cli.conversations.search",
-    "tag": "cli.conversations.sessions",
-    "nickname": "cli.conversations.sessions",
-    "export": "cli.conversations.sessions",
-    "note": "cli.conversations.note",
-    "blame": "cli.conversations.blame",
-    "resume": "cli.conversations.resume",
-    "brief": "cli.reports.brief",
-    "stats": "cli.reports.stats",
-    "eval": "cli.reports.evaluate:evaluate",
-    "sync": "cli.incoming.sync",
-    "import": "cli.incoming.imports:import_files",
-    "push": "cli.incoming.remote",
-    "pull": "cli.incoming.remote",
-    "status": "cli.incoming.remote",
-    "hook": "cli.incoming.sync",
-    "install": "cli.connect.install",
-    "uninstall": "cli.connect.install",
-    "forget": "cli.safety.forgetting",
-    "scan": "cli.safety.forgetting",
-    "redact": "cli.safety.forgetting",
-    "backup": "cli.upkeep.backup",
-    "migrate": "cli.upkeep.migrate",
-    "project": "cli.upkeep.migrate",
-    "token": "cli.safety.token",
-    "db": "cli.upkeep.db",
-    "doctor": "cli.upkeep.doctor",
-    "completion": "cli.main",
+SECTIONS = {
+    "First": {
+        "up": "cli.running.serving",
+        "install": "cli.connect.install",
+        "search": "cli.conversations.search",
+        "extract": "cli.conversations.log_and_extract",
+        "list": "cli.conversations.sessions:list_sessions",
+        "show": "cli.conversations.sessions:show_session",
+        "resume": "cli.conversations.resume",
+        "sync": "cli.incoming.sync",
+        "open": "cli.running.open_page:open_page",
+        "doctor": "cli.upkeep.doctor",
+    },
+    "Conversations": {
+        "recent": "cli.conversations.sessions",
+        "tag": "cli.conversations.sessions",
+        "nickname": "cli.conversations.sessions",
+        "export": "cli.conversations.sessions",
+        "blame": "cli.conversations.blame",
+        "brief": "cli.reports.brief",
+        "stats": "cli.reports.stats",
+        "log": "cli.conversations.log_and_extract",
+        "note": "cli.conversations.note",
+        "eval": "cli.reports.evaluate:evaluate",
+    },
+    "Servers and clients": {
+        "serve": "cli.running.serving",
+        "mcp": "cli.running.mcp_command",
+        "uninstall": "cli.connect.install",
+        "hook": "cli.incoming.sync",
+        "token": "cli.safety.token",
+        "import": "cli.incoming.imports:import_files",
+        "push": "cli.incoming.remote",
+        "pull": "cli.incoming.remote",
+        "status": "cli.incoming.remote",
+        "completion": "cli.main",
+    },
+    "Data": {
+        "forget": "cli.safety.forgetting",
+        "scan": "cli.safety.forgetting",
+        "redact": "cli.safety.forgetting",
+        "backup": "cli.upkeep.backup",
+        "migrate": "cli.upkeep.migrate",
+        "project": "cli.upkeep.migrate",
+        "db": "cli.upkeep.db",
+    },
 }
-"""The subcommands in the order of their help, and the module of each: a client starts `ctxr mcp` for every window.
+"""The subcommands by the sections of the help: `module`, or `module:name` where the name means something in Python.
 
-Behind a colon: what a command is called there whose name has another meaning in Python.
+They are imported one by one, since a client starts `ctxr mcp` for every window.
 """
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
 EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
-"""Wrong usage and nothing found; every other failure is 1."""
-
-INTERRUPTED = 130
+"""The exit status by error code; 1 for all others."""
 
 
 class Commands(click.Group):
-    """Loads a subcommand when it is named, and ends every failure as `error: CODE: message` with its exit status."""
+    """Imports a subcommand when it is named, and prints every failure as `error: CODE: message`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, for help and completion."""
+        """Return all names, for help and completion."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The subcommand of that name, None if there is none."""
+        """Return the subcommand of that name, None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), attribute or cmd_name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands section by section, those that matter most first."""
+        for section, names in SECTIONS.items():
+            limit = formatter.width - 6 - max(map(len, names))
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(section):
+                formatter.write_dl([(name, one.get_short_help_str(limit)) for name, one in commands.items() if one])
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The subcommand that the words name, and the rest of them; the nearest is told where there is none."""
+        """Return the named subcommand and the other words; suggest a similar name if there is none."""
         if near := [] if args[0] in COMMANDS else get_close_matches(args[0], COMMANDS, 1):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
@@ -95,48 +112,50 @@ class Commands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run, and leave with the exit status of what happened."""
+        """Run the command and exit with its status."""
         try:
             result = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        except RegistryError as exc:
-            _complain(exc.code, exc.message, exc.details)
-            sys.exit(EXIT_STATUS.get(exc.code, 1))
-        except TerminalError as exc:
-            _complain(exc.code, exc.message, exc.details)
-            sys.exit(exc.exit_code)
+        except (RegistryError, TerminalError) as exc:
+            _print_error(exc.code, exc.message, exc.details)
+            sys.exit(EXIT_STATUS.get(exc.code, 1))  # type: ignore[call-overload]
         except click.exceptions.NoArgsIsHelpError as exc:
             exc.show()
-            sys.exit(EXIT_STATUS[ErrorCode.INVALID_REQUEST])
+            sys.exit(exc.exit_code)
         except click.ClickException as exc:
-            _complain(ErrorCode.INVALID_REQUEST, exc.format_message(), _help_for(exc))
-            sys.exit(EXIT_STATUS[ErrorCode.INVALID_REQUEST])
+            context = getattr(exc, "ctx", None)
+            hint = f"Try '{context.command_path} -h' for help." if context else ""
+            _print_error(ErrorCode.INVALID_REQUEST, exc.format_message(), hint)
+            sys.exit(2)
         except click.Abort:
-            sys.exit(INTERRUPTED)
+            sys.exit(130)  # as after Ctrl-C
         sys.exit(result if isinstance(result, int) else 0)
 
 
-def _complain(code: str, message: str, details: str) -> None:
+def _print_error(code: str, message: str, details: str) -> None:
     click.echo(f"error: {code}: {message}", err=True)
     if details:
         click.echo(details, err=True)
 
 
-def _help_for(exc: click.ClickException) -> str:
-    context = getattr(exc, "ctx", None)
-    return f"Try '{context.command_path} -h' for help." if context else ""
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.version_option(package_name="context-registry", message="ctxr %(version)s")
-def cli() -> None:
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours: on a terminal (auto, unless NO_COLOR is set), always or never.",
+)
+@click.pass_context
+def cli(ctx: click.Context, color: str) -> None:
     """One memory for all AI clients: log a conversation in one, continue it in another."""
+    ctx.color = {"always": True, "never": False}.get(color, False if os.environ.get("NO_COLOR") else None)
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), help="Which shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), help="The shell.")
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that lets your shell complete ctxr's words.
+    """Print a script that completes ctxr's commands in your shell.
 
     \b
     eval "$(ctxr completion bash)"            in ~/.bashrc
@@ -149,7 +168,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 def main() -> None:
-    """The entry of the installed program. A terminal that lacks a letter shows `?`, it does not end us."""
+    """Run the installed program. A letter that the terminal lacks is printed as `?`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

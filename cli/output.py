@@ -1,139 +1,157 @@
-"""What commands print: JSON, failures, and text measured by display width, for a Korean letter is two columns wide."""
+"""Print results as JSON or text, and measure text in terminal columns: a Korean letter takes two."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any
 
 import click
 
 from cli.terminal import terminal
 from registry.text.privacy.hidden_characters import visible
 
-Report = TypeVar("Report")
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts.")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ZERO_WIDTH = {"Mn", "Me", "Cf"}
-_FENCE = "```"
-_HIT = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
-def print_json(value: Any) -> None:
-    """Print JSON that every stdout can carry: letters as they are where it is UTF-8, escaped elsewhere."""
-    click.echo(json.dumps(value, ensure_ascii=not is_utf8(), indent=2))
+def printed(lines: Callable[[Any], Iterable[str]]) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Decorate a command that returns its result: add `--json`, and print the result as JSON or as `lines` of text."""
+
+    def decorate(callback: Callable[..., Any]) -> Callable[..., None]:
+        @as_json_option
+        @wraps(callback)
+        def command(as_json: bool, **given: Any) -> None:
+            show(callback(**given), as_json, lines)
+
+        return command
+
+    return decorate
 
 
-def print_json_line(value: Any) -> None:
-    """Print JSON on one line, for programs that read line by line."""
-    click.echo(json.dumps(value, ensure_ascii=not is_utf8()))
-
-
-def print_report(value: Report, as_json: bool, lines: Callable[[Report, int], Iterable[str]]) -> None:
-    """Print a value as JSON, or as the lines that it makes within the terminal's width."""
+def show(result: Any, as_json: bool, lines: Callable[[Any], Iterable[str]]) -> None:
+    """Print a result as JSON, or as the lines that are made of it."""
     if as_json:
-        print_json(value)
+        print_json(result)
         return
-    for line in lines(value, line_width()):
+    for line in lines(result):
         click.echo(line)
 
 
-def counted(number: int, one: str) -> str:
-    """Format a count: "1 message", "2,300 messages"; `one` takes an s."""
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """Print JSON; letters are escaped where stdout is not UTF-8."""
+    click.echo(json.dumps(value, ensure_ascii=not terminal().is_utf8, indent=indent))
 
 
-def is_utf8() -> bool:
-    """Return whether stdout can carry every letter."""
-    return terminal().is_utf8
+@contextmanager
+def progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on stderr; the function that is given takes how much is done, and of how much."""
+    with click.progressbar(length=1, label=label, show_pos=True, file=sys.stderr) as bar:
+
+        def update(done: int, total: int) -> None:
+            bar.length = max(done, total, 1)
+            bar.update(done - bar.pos)
+
+        yield update
+
+
+def counted(number: int, noun: str) -> str:
+    """Format a count: "1 message", "2,300 messages"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def dim(text: str) -> str:
+    """Style secondary text."""
+    return click.style(text, dim=True)
 
 
 def line_width() -> int:
-    """The columns to fill: the terminal's, at most 100, and 80 where there is none."""
+    """Return the columns to fill: the terminal's, at most 100."""
     return min(terminal().columns, 100)
 
 
 def printable(text: str) -> str:
-    """Without control characters, and with the invisible ones named: a stored text must not steer or deceive."""
-    return visible(_CONTROLS.sub("", text.replace("\r\n", "\n")))
+    """Remove control characters and name invisible ones: stored text must not steer the terminal or deceive."""
+    return visible(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text.replace("\r\n", "\n")))
 
 
 def one_line(text: str) -> str:
-    """A stored text that must not break the line or steer the terminal."""
+    """Return stored text that cannot break the line or steer the terminal."""
     return " ".join(printable(text).split())
 
 
 def with_bold_hits(snippet: str) -> str:
-    """A snippet with its hits in bold; the marks around them are for programs."""
-    return _HIT.sub(lambda hit: click.style(hit[1], bold=True), snippet).replace("**", "")
+    """Show the words between ** in bold."""
+    return re.sub(r"\*\*(.+?)\*\*", lambda hit: click.style(hit[1], bold=True), snippet, flags=re.DOTALL).replace(
+        "**", ""
+    )
 
 
 def display_width(text: str) -> int:
-    """Return how many columns a terminal gives a text of one line."""
+    """Return how many columns a line of text takes."""
     return sum(map(_columns, text))
 
 
 def _columns(letter: str) -> int:
-    if unicodedata.category(letter) in _ZERO_WIDTH:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
 def cut(text: str, width: int) -> str:
-    """The beginning of a text, at most `width` columns, with an ellipsis where something is left out."""
-    if _end_within(text, 0, width) == len(text):
-        return text
-    return text[: _end_within(text, 0, width - 1)] + "…"
+    """Shorten a text to `width` columns, with an ellipsis where something is left out."""
+    return text if _fitting(text, width) == len(text) else text[: _fitting(text, width - 1)] + "…"
 
 
 def pad(text: str, width: int) -> str:
-    """The text, cut or filled with spaces to exactly `width` columns."""
+    """Cut or fill a text to exactly `width` columns."""
     shown = cut(text, width)
     return shown + " " * (width - display_width(shown))
 
 
-def _end_within(text: str, start: int, width: int) -> int:
-    for place in range(start, len(text)):
-        width -= _columns(text[place])
+def _fitting(text: str, width: int) -> int:
+    """Return how many characters fit into `width` columns."""
+    for index, letter in enumerate(text):
+        width -= _columns(letter)
         if width < 0:
-            return place
+            return index
     return len(text)
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """The lines of a text, broken at spaces where there are some; code blocks stay as they are."""
+    """Break lines at spaces where there are some; code blocks stay as they are."""
     in_code = False
     for line in text.split("\n"):
-        is_fence = line.lstrip().startswith(_FENCE)
+        is_fence = line.lstrip().startswith("```")
         if in_code or is_fence:
             yield line
         else:
-            yield from _wrap_line(line, width)
+            yield from _wrap_line(line.rstrip(), width)
         in_code ^= is_fence
 
 
 def _wrap_line(line: str, width: int) -> Iterator[str]:
-    line, start = line.rstrip(), 0
-    while (end := _end_within(line, start, width)) < len(line):
-        space = line.rfind(" ", start, end + 1)
-        at = space if line[start : max(start, space)].strip() else max(end, start + 1)
-        yield line[start:at].rstrip()
-        start = at
-        while line[start] == " ":
-            start += 1
-    yield line[start:]
+    while (end := _fitting(line, width)) < len(line):
+        space = line.rfind(" ", 0, end + 1)
+        at = space if line[: max(0, space)].strip() else max(end, 1)
+        yield line[:at].rstrip()
+        line = line[at:].lstrip(" ")
+    yield line
 
 
 def local_time(instant: str) -> str:
-    """An instant of the registry (ISO 8601) as the reader's clock shows it, to the minute."""
+    """Format an ISO 8601 instant in the reader's time zone, to the minute."""
     return datetime.fromisoformat(instant).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 class TerminalError(click.ClickException):
-    """A failure that only a terminal knows, not an operation's; `details` says what to do."""
+    """A failure of the command line itself, not of an operation; `details` says what to do."""
 
     code: str
     exit_code = 1

@@ -1,4 +1,4 @@
-"""The user's terminal: this process's own, or that of a user who has a command run by the local process."""
+"""The user's terminal: this process's own, or that of a user whose command the local process runs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cli.shared.place import current_folder
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """The user's terminal as a command needs it, and the function that runs operations for it."""
+    """The terminal's working folder and size, and the function that runs operations for it."""
 
     folder: str
     columns: int
     is_utf8: bool
     run: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
-    are_shown: tuple[bool, bool] = (False, False)
-    """Whether stdout and stderr are a terminal's; this process asks its own."""
+    are_terminals: tuple[bool, bool] = (False, False)
+    """Whether the user's stdout and stderr are terminals."""
 
 
 class NotHere(BaseException):
-    """The local process leaves this to the user's own. Not an `Exception`: nobody on the way is to answer it."""
+    """The local process leaves this command to the user's own process. Not an `Exception`, so nothing catches it."""
 
 
 SERVED: ContextVar[Terminal | None] = ContextVar("SERVED", default=None)
@@ -33,9 +33,6 @@ SERVED: ContextVar[Terminal | None] = ContextVar("SERVED", default=None)
 
 
 def terminal() -> Terminal:
-    """The terminal that the running command speaks to."""
-    return SERVED.get() or Terminal(current_folder(), shutil.get_terminal_size().columns, _is_utf8())
-
-
-def _is_utf8() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    """Return the terminal of the running command."""
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return SERVED.get() or Terminal(current_folder(), shutil.get_terminal_size().columns, is_utf8)

@@ -1,79 +1,109 @@
-"""What every tool needs: who is calling, and the shape of its answer, which it gets here alone. And the schemas as
-published.
+"""The shape of every answer, and the tools with their schemas as published.
 
-These are without what says nothing, because a model reads them in every conversation.
+The schemas leave out what says nothing, because a model reads them in every conversation.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
-from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, TextContent
-from pydantic import BaseModel
+from mcp.server import ServerRequestContext
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import Tool as PublishedTool
 
-from orchestrator.requests.calls import QUOTED, TOOLS
 from orchestrator.requests.field_types import MOST_COUNTED
+from orchestrator.tool import Tool
+from registry.domain import parse_time
 from registry.text.privacy.hidden_characters import shown
 
-Result = TypeVar("Result", bound=BaseModel)
 
-
-def client_name(context: Context[Any, Any] | None) -> str | None:
-    """Name and version of the client program, where it told them."""
-    params = context.session.client_params if context else None
+def client_name(context: ServerRequestContext[Any, Any]) -> str | None:
+    """Return name and version of the client program, where it told them."""
+    params = context.session.client_params
     return f"{params.client_info.name} {params.client_info.version}".strip() if params else None
 
 
-class Envelope(BaseModel, Generic[Result]):
-    """`result` when ok, when not `error`: code, message, and details (what was given, what is allowed)."""
+def chat_of(context: ServerRequestContext[Any, Any]) -> str | None:
+    """Return the client's id of the chat, where it sends one with its requests.
 
-    ok: bool
-    tool: str
-    result: Result | None = None
-    error: dict[str, Any] | None = None
-
-
-def reply(tool: str, outcome: Mapping[str, Any]) -> CallToolResult:
-    """The answer to a call whose operation had this outcome."""
-    if outcome["success"]:
-        quoted = {"quoted": QUOTED} if TOOLS[tool].quotes else {}
-        body = {"ok": True, "tool": tool, "result": quoted | TOOLS[tool].result(outcome)}
-    else:
-        body = {"ok": False, "tool": tool, "error": outcome["error"]}
-    return as_answer(shown(body), is_error=not outcome["success"])
+    The connection is no such id: clients use one for several chats, and open another for the same.
+    """
+    return _chat_in(context.meta or {})
 
 
-def as_answer(body: dict[str, Any], *, is_error: bool) -> CallToolResult:
+def _chat_in(meta: Mapping[str, Any]) -> str | None:
+    for name, value in meta.items():
+        own_name = re.sub(r"[^a-z]", "", re.split(r"[/.]", name.lower())[-1])
+        if own_name in ("session", "sessionid", "conversationid", "threadid", "chatid") and isinstance(value, str):
+            return re.sub(r"[^\w.-]", "-", value)[:100] or None
+        if isinstance(value, dict) and (inside := _chat_in(value)):
+            return inside
+    return None
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_TEXTS = ("text", "snippet", "line", "content", "context", "tool")
+
+
+def in_local_time(value: Any) -> Any:
+    """Return an answer with every instant in the user's time, with its offset; texts stay as they are."""
+    match value:
+        case dict():
+            return {name: part if name in _TEXTS else in_local_time(part) for name, part in value.items()}
+        case list():
+            return [in_local_time(part) for part in value]
+        case str() if len(value) < 60 and value[-1:] == "Z":
+            return _INSTANT.sub(lambda found: parse_time(found[0]).astimezone().isoformat(timespec="seconds"), value)
+    return value
+
+
+def as_answer(body: dict[str, Any]) -> CallToolResult:
     """Return an envelope as structured content and as its JSON text."""
+    body = in_local_time(shown(body))
     # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
     # structured content wherever the two differ, so they must not.
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=is_error)
+    return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=not body["ok"])
 
 
-def slim(schema: dict[str, Any], unsaid: frozenset[str] = frozenset({"title"})) -> dict[str, Any]:
-    """Inline the schema's references and drop what says nothing.
+@cache
+def published(tool: Tool) -> PublishedTool:
+    """Return a tool as the protocol lists it."""
+    read_only, destructive, idempotent = tool.effect.value
+    return PublishedTool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=input_schema(tool.arguments.model_json_schema()),
+        output_schema=output_schema(tool.returns),
+        annotations=ToolAnnotations(
+            read_only_hint=read_only,
+            destructive_hint=destructive,
+            idempotent_hint=idempotent,
+            open_world_hint=False,
+        ),
+    )
 
-    That is `default: null`, `null` as an alternative to leaving out, `additionalProperties: true`, and that a text is
-    not empty.
+
+def output_schema(returns: Sequence[str]) -> dict[str, Any]:
+    """Return the envelope with the names of a result's fields: no model chooses a tool by their types."""
+    result = {"type": "object", "properties": {name: {} for name in returns}}
+    properties = {"ok": {"type": "boolean"}, "tool": {"type": "string"}, "result": result, "error": {"type": "object"}}
+    return {"type": "object", "properties": properties, "required": ["ok", "tool"]}
+
+
+def input_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Inline the references, and drop what says nothing or is refused by hosts with a strict mode.
+
+    A default becomes a part of the description; lengths of texts are checked by the server.
     """
-    return _slim(_in_place(schema, schema.get("$defs", {})), unsaid)
-
-
-def slim_output(schema: dict[str, Any]) -> dict[str, Any]:
-    """A result's schema: its names speak, and no model has to choose what to put into it.
-
-    What is always there is said of the result itself, and not of every object in it.
-    """
-    unsaid = frozenset({"title", "description"})
-    said, slimmed = slim(schema, unsaid), slim(schema, unsaid | {"required"})
-    always = said.get("properties", {}).get("result", {}).get("required")
-    if always:
-        slimmed["properties"]["result"]["required"] = always
-    return slimmed
+    slimmed = _slim(_in_place(schema, schema.get("$defs", {})))
+    slimmed.pop("description", None)
+    return {**slimmed, "properties": slimmed.get("properties", {}), "additionalProperties": False}
 
 
 def _in_place(schema: Any, parts: Mapping[str, Any]) -> Any:
@@ -87,19 +117,22 @@ def _in_place(schema: Any, parts: Mapping[str, Any]) -> Any:
     return schema
 
 
-def _slim(schema: dict[str, Any], unsaid: frozenset[str]) -> dict[str, Any]:
-    kept = {key: value for key, value in schema.items() if key not in unsaid and not _holds_anyway(key, value)}
+_UNPUBLISHED = frozenset({"title", "default", "minLength", "maxLength", "additionalProperties"})
+
+
+def _slim(schema: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in schema.items() if name not in _UNPUBLISHED}
+    if kept.get("maximum") == MOST_COUNTED:
+        del kept["maximum"]
+    default = schema.get("default")
+    if default not in (None, [], "", 0, False):
+        shown = default if isinstance(default, str) else json.dumps(default)
+        kept["description"] = "; ".join(filter(None, [kept.get("description"), f"default {shown}"]))
     if "properties" in kept:
-        kept["properties"] = {name: _slim(part, unsaid) for name, part in kept["properties"].items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(kept.get(key), dict):
-            kept[key] = _slim(kept[key], unsaid)
+        kept["properties"] = {name: _slim(part) for name, part in kept["properties"].items()}
+    if isinstance(kept.get("items"), dict):
+        kept["items"] = _slim(kept["items"])
     if "anyOf" in kept:
-        some = [_slim(part, unsaid) for part in kept.pop("anyOf") if part != {"type": "null"}]
+        some = [_slim(part) for part in kept.pop("anyOf") if part != {"type": "null"}]
         kept = {**some[0], **kept} if len(some) == 1 else {**kept, "anyOf": some}
     return kept
-
-
-def _holds_anyway(key: str, value: object) -> bool:
-    says_nothing = ("default", None), ("additionalProperties", True), ("minLength", 1), ("maximum", MOST_COUNTED)
-    return (key, value) in says_nothing

@@ -6,9 +6,10 @@ from sources.client import Client
 from sources.clients import CLIENTS
 
 WHAT = "Context Registry keeps the user's conversations with every AI client, by channel, and gives them back."
-LOG = """\
-call conversation_log with this chat and always the same channel; only the new turns are enough, and what is sent \
-again is stored once. Not where a rule says that hooks do it."""
+LOG = (
+    "call conversation_log with only the new turns and with the channel that its first answer gave, and only where"
+    " nothing else (hooks, readers) captures the chat."
+)
 RECALL = """\
 When the user refers to a past or other conversation ("continue the fibonacci conversation", "what did we decide in \
 Cursor yesterday?"), call extract with the user's own words as query.text; leave out the channel unless you know it.
@@ -20,12 +21,12 @@ Never use these tools to read the current chat: you already have it."""
 _CAPTURED = ", ".join(client.name for client in CLIENTS if not client.is_logged_by_model)
 
 
-def instructions_for(client: Client | None) -> str:
+def instructions_for(client: Client | None, *, is_captured: bool = False) -> str:
     """Return the instructions for the client that the server was started for; None: for any client."""
-    if client is None:
-        logging = f"{_CAPTURED} keep their chats without you: do not log there. Elsewhere, after each turn {LOG}"
-    elif client.is_logged_by_model:
+    if is_captured or (client and not client.is_logged_by_model):
+        logging = "This chat is captured without you: do not log it."
+    elif client:
         logging = f"After each turn {LOG}"
     else:
-        logging = "This chat is kept without you: do not log it."
+        logging = f"{_CAPTURED} are captured without you: do not log there. Elsewhere, after each turn {LOG}"
     return "\n".join([WHAT, logging, RECALL])

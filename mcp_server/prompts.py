@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, get_args, get_type_hints
 
-from mcp.server import MCPServer
-from mcp.server.mcpserver.prompts import Prompt
+from mcp import MCPError
+from mcp.server import ServerRequestContext
 from mcp.types import (
+    INVALID_PARAMS,
+    CompleteRequestParams,
+    CompleteResult,
     Completion,
-    CompletionArgument,
-    CompletionContext,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
     PromptReference,
-    ResourceTemplateReference,
+    TextContent,
 )
-from pydantic import Field
 
 from orchestrator.lazy import RunOperation
-from orchestrator.requests.field_types import NameKind
-from orchestrator.requests.queries import CompleteQuery
-from orchestrator.requests.shapes import CompleteRequest
 
 CALL = "Call the tool {tool} of the MCP server context-registry with these arguments: {arguments}"
 
@@ -61,71 +65,59 @@ extract with its channel and a query of mode "digest", with from and to set to t
 project: what was done, what was decided, what is open. If there was nothing, say so."""
 
 
-def add_prompts(server: MCPServer[Any]) -> None:
-    """Publish the prompts; each names only tools of the default toolset."""
-    for prompt in _made():
-        server.add_prompt(prompt)
-
-
-@cache
-def _made() -> tuple[Prompt, ...]:
-    """Once in a process, which may serve many windows: what they ask for takes 20 ms to work out."""
-    return tuple(Prompt.from_function(says, says.__name__.rstrip("_"), title) for says, title in TITLES.items())
-
-
-async def continue_(text: Annotated[str, Field(description="what it was about")]) -> str:
+def continue_(text: Annotated[str, "what it was about"]) -> str:
     """Take up an earlier conversation, held in any AI client."""
     return _call("extract", query={"text": text}) + WORDINGS.format(to="query.also") + CONTINUE
 
 
-async def recent() -> str:
+def recent() -> str:
     """The latest conversations with every AI client."""
     return _call("list_sessions", project="all", limit=10) + RECENT
 
 
-async def search(query: Annotated[str, Field(description="words, also tag:api or after:2026-01")]) -> str:
+def search(query: Annotated[str, "words, also tag:api or after:2026-01"]) -> str:
     """Find past conversations by what was said in them."""
     return _call("search_sessions", query=query, project="all") + WORDINGS.format(to="also") + SEARCH
 
 
-async def load(nickname: Annotated[str, Field(description="nickname, id, or #1 for the latest")]) -> str:
+def load(nickname: Annotated[str, "nickname, id, or #1 for the latest"]) -> str:
     """Bring a past conversation into this one."""
     return _call("fetch_session_by_id", session_id=nickname) + LOAD
 
 
-async def elsewhere(
-    client: Annotated[str, Field(description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")],
-    session: Annotated[str, Field(description="nickname, id, or #1 for the latest")] = "#1",
+def elsewhere(
+    client: Annotated[str, "claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code"],
+    session: Annotated[str, "nickname, id, or #1 for the latest"] = "#1",
 ) -> str:
     """Take a conversation along into another AI client."""
     look = _call("fetch_session_by_id", session_id=session, message_limit=2)
     return look + ELSEWHERE.format(client=_quoted(client).strip('"'))
 
 
-async def tag(
-    nickname: Annotated[str, Field(description="a short name to find it by")],
-    tags: Annotated[str, Field(description="separated by commas")] = "",
+def tag(
+    nickname: Annotated[str, "a short name to find it by"],
+    tags: Annotated[str, "separated by commas"] = "",
 ) -> str:
     """Give this conversation a nickname and tags."""
     names = [name.strip() for name in tags.split(",") if name.strip()]
     return _call("tag_current_session", nickname=nickname, **({"tags": names} if names else {})) + TAG
 
 
-async def briefing(date: Annotated[str, Field(description="a day, such as 2026-01-31")] = "today") -> str:
+def briefing(date: Annotated[str, "a day, such as 2026-01-31"] = "today") -> str:
     """Return a prompt for what was worked on, decided and left open on a day."""
     return _call("list_sessions", project="all", limit=100) + BRIEFING.format(date=_quoted(date))
 
 
-TITLES: Mapping[Callable[..., Awaitable[str]], str] = {
-    continue_: "Continue a past conversation",
-    recent: "What I worked on lately",
-    search: "Search past conversations",
-    load: "Load a past conversation",
-    elsewhere: "Go on in another client",
-    tag: "Name this conversation",
-    briefing: "Briefing of a day",
+PROMPTS: Mapping[str, tuple[str, Callable[..., str]]] = {
+    "continue": ("Continue a past conversation", continue_),
+    "recent": ("What I worked on lately", recent),
+    "search": ("Search past conversations", search),
+    "load": ("Load a past conversation", load),
+    "elsewhere": ("Go on in another client", elsewhere),
+    "tag": ("Name this conversation", tag),
+    "briefing": ("Briefing of a day", briefing),
 }
-"""Each prompt, as a menu shows it."""
+"""Each with its title in a menu. They name only tools of the default toolset."""
 
 
 def _call(tool: str, **arguments: object) -> str:
@@ -136,9 +128,38 @@ def _quoted(given: object) -> str:
     return json.dumps(given, ensure_ascii=False)
 
 
-MOST = 100
-"""The protocol takes no more."""
-KINDS: dict[tuple[str | None, str], NameKind] = {
+async def list_prompts(_ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListPromptsResult:
+    """List the prompts."""
+    return ListPromptsResult(
+        prompts=[
+            Prompt(name=name, title=title, description=inspect.getdoc(says), arguments=_arguments_of(says))
+            for name, (title, says) in PROMPTS.items()
+        ]
+    )
+
+
+def _arguments_of(says: Callable[..., str]) -> list[PromptArgument]:
+    hints = get_type_hints(says, include_extras=True)
+    return [
+        PromptArgument(name=name, description=get_args(hints[name])[1], required=given.default is given.empty)
+        for name, given in inspect.signature(says).parameters.items()
+    ]
+
+
+async def get_prompt(_ctx: ServerRequestContext[Any, Any], params: GetPromptRequestParams) -> GetPromptResult:
+    """Return a prompt's text. An unknown name or argument is the caller's mistake (-32602)."""
+    if params.name not in PROMPTS:
+        raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name}")
+    _, says = PROMPTS[params.name]
+    try:
+        given = inspect.signature(says).bind(**(params.arguments or {}))
+    except TypeError as exc:
+        raise MCPError(INVALID_PARAMS, f"{params.name}: {exc}") from exc
+    content = TextContent(text=says(*given.args, **given.kwargs))
+    return GetPromptResult(description=inspect.getdoc(says), messages=[PromptMessage(role="user", content=content)])
+
+
+KINDS: Mapping[tuple[str | None, str], str] = {
     ("load", "nickname"): "session",
     ("elsewhere", "session"): "session",
     ("tag", "tags"): "tag",
@@ -147,21 +168,21 @@ KINDS: dict[tuple[str | None, str], NameKind] = {
 """By prompt (None: a resource) and argument, the kind of its names."""
 
 
-def add_completion(server: MCPServer[Any], run: RunOperation) -> None:
-    """Publish the completion of nicknames, ids, tags and channels."""
+class Completions:
+    """Completes nicknames, ids, tags and channels."""
 
-    async def complete(
-        ref: PromptReference | ResourceTemplateReference,
-        argument: CompletionArgument,
-        context: CompletionContext | None,
-    ) -> Completion | None:
+    def __init__(self, run: RunOperation) -> None:
+        self._run = run
+
+    async def complete(self, _ctx: ServerRequestContext[Any, Any], params: CompleteRequestParams) -> CompleteResult:
+        """Return names that begin as what was typed."""
+        ref, argument = params.ref, params.argument
         kind = KINDS.get((ref.name if isinstance(ref, PromptReference) else None, argument.name))
-        if kind is None:
-            return None
         before, comma, begun = argument.value.rpartition(",") if kind == "tag" else ("", "", argument.value)
-        query = CompleteQuery(kind=kind, text=begun.strip(), limit=MOST)
-        outcome = await run(CompleteRequest(query=query), None)
-        names = outcome["names"] if outcome["success"] else []
-        return Completion(values=[f"{before}{comma}{name}" for name in names], total=len(names), has_more=False)
-
-    server.completion()(complete)  # type: ignore[no-untyped-call]
+        names: list[str] = []
+        if kind:
+            query = {"kind": kind, "text": begun.strip(), "limit": 100}  # the protocol takes no more
+            outcome = await self._run({"operation": "complete", "query": query}, None)
+            names = outcome["names"] if outcome["success"] else []
+        values = [f"{before}{comma}{name}" for name in names]
+        return CompleteResult(completion=Completion(values=values, total=len(values), has_more=False))

@@ -1,66 +1,58 @@
-"""The MCP server: the SDK's, with our envelope around every outcome. Nothing is remembered between requests."""
+"""The MCP server: the tools of the operations' records, with one envelope around every outcome.
+
+Nothing is remembered between requests.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from mcp import MCPError
-from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.mcpserver.tools import Tool as SdkTool
+from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server.caching import CacheableMethod
+from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
-from pydantic import ValidationError
+from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 
-from mcp_server.envelope import as_answer, client_name, reply, slim, slim_output
+from mcp_server.envelope import as_answer, chat_of, client_name, published
 from mcp_server.instructions import instructions_for
-from mcp_server.prompts import add_completion, add_prompts
-from mcp_server.resources import add_resources
-from mcp_server.subscriptions import ChannelBus, add_subscriptions
-from mcp_server.tools.archive import add_archive_tools
-from mcp_server.tools.conversations import add_channel_tools
-from mcp_server.tools.export import add_export_tool
-from mcp_server.tools.forget import add_forget_tool
-from mcp_server.tools.history import add_history_tools
-from mcp_server.tools.search import add_search_tool
-from mcp_server.transport.sdk import add_made_tool, tool_named
-from orchestrator.lazy import GrownChannels, RunOperation
-from orchestrator.requests.calls import TOLD, TOOL_ALIASES, TOOLS, Alias, as_meant, example, refusal
-from orchestrator.requests.refusals import invalid_request
-from orchestrator.requests.shapes import refuse_too_many
-from registry.errors import InternalError, InvalidRequest
-from sources.client import SAFE_ROOM, Client
+from mcp_server.prompts import Completions, get_prompt, list_prompts
+from mcp_server.resources import Resources, list_resources, list_templates
+from mcp_server.subscriptions import ChannelBus, OlderSubscriptions
+from orchestrator.operations import operation_of, tools
+from orchestrator.requests.calls import QUOTED, TOLD
+from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.shapes import Request
+from orchestrator.tool import Alias, Caller, Tool
+from registry.errors import InternalError, InvalidRequest, RegistryError
+from sources.client import SAFE_ROOM
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from orchestrator.lazy import GrownChannels, RunOperation
+    from sources.client import Client
+
 logger = logging.getLogger(__name__)
 
-NAME = "context-registry"
+RegistryServer = Server[ExitStack]
+LISTS: tuple[CacheableMethod, ...] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
+NAME = "context-registry"
 DEFAULT = "default"
-SWITCHED_ON = {name: frozenset(tool for tool in TOOLS if TOOLS[tool].toolset == name) for name in ("archive", "admin")}
-"""Tools that are published only where the user has switched them on: they copy, move and erase what is stored."""
-_ALWAYS = frozenset(TOOLS).difference(*SWITCHED_ON.values())
-TOOLSETS: dict[str, frozenset[str]] = {
-    DEFAULT: frozenset(tool for tool in TOOLS if TOOLS[tool].toolset == DEFAULT),
-    "history": _ALWAYS - {"conversation_log", "extract"},
-    "all": _ALWAYS,
-    **SWITCHED_ON,
-}
-"""The tools of each toolset. The default is small: a model reads every description in every conversation."""
+SWITCHED_ON = ("archive", "admin")
+"""Toolsets whose tools copy, move and erase what is stored: only for a server that was started with them."""
+TOOLSETS = (DEFAULT, "history", "all", *SWITCHED_ON)
 
 
 def toolsets_named(names: str) -> tuple[str, ...]:
-    """The toolsets of a list such as "default,history"; InvalidRequest if it names none, or one that is unknown."""
+    """Return the toolsets of a list such as "default,history". Raises InvalidRequest for none or an unknown one."""
     given = tuple(name.strip() for name in names.split(",") if name.strip())
     unknown = [name for name in given if name not in TOOLSETS]
     if unknown or not given:
@@ -68,171 +60,110 @@ def toolsets_named(names: str) -> tuple[str, ...]:
     return given
 
 
-MADE: dict[CodeType, SdkTool] = {}
-"""The tools that a server of this process has made: their schemas take a tenth of a second."""
+def tools_of(toolset: str) -> list[str]:
+    """Return the names of a toolset's tools. The default is small: a model reads every description in every chat."""
+    always = {name: tool for name, tool in tools().items() if tool.toolset not in SWITCHED_ON}
+    match toolset:
+        case "all":
+            return list(always)
+        case "history":
+            return [name for name in always if name not in ("conversation_log", "extract")]
+    return [name for name, tool in tools().items() if tool.toolset == toolset]
 
 
-class RegistryServer(MCPServer[Any]):
-    """An MCP server whose every tool call ends in our envelope, also one that fails."""
+class RegistryTools:
+    """Lists and calls the tools over an orchestrator's `run`."""
 
-    def __init__(
-        self,
-        run: RunOperation,
-        toolsets: Collection[str],
-        project: str | None,
-        *,
-        is_local: bool,
-        grown: GrownChannels | None,
-        client: Client | None,
-    ) -> None:
-        run = partial(run, room=client.room if client else SAFE_ROOM)
-        bus = ChannelBus(grown) if grown else None
-        super().__init__(
-            NAME,
-            title="Context Registry",
-            version=version(NAME),
-            instructions=instructions_for(client),
-            log_level="WARNING",
-            subscriptions=bus or False,
-        )
-        self.run_operation = run
-        self._unlisted = frozenset(TOOLS).difference(*(TOOLSETS[toolset] for toolset in toolsets))
-        self._kept_back: dict[str, Callable[[], None]] = {}
-        add_channel_tools(self, run, project)
-        add_history_tools(self, run, project)
-        add_search_tool(self, run, project)
-        add_export_tool(self, run, project, is_local=is_local)
-        if "archive" in toolsets:
-            add_archive_tools(self, run, is_local=is_local)
-        if "admin" in toolsets:
-            add_forget_tool(self, run)
-        add_prompts(self)
-        add_resources(self, run)
-        add_completion(self, run)
-        if bus and is_local:
-            add_subscriptions(self, bus)
+    def __init__(self, run: RunOperation, toolsets: Collection[str], project: str | None, *, is_local: bool) -> None:
+        self._run, self._toolsets, self._project, self._is_local = run, toolsets, project, is_local
 
-    def add_tool(self, fn: Callable[..., Any], *args: Any, **about: Any) -> None:
-        """Publish a tool; one that no chosen toolset has waits until it is called: its schemas cost time to make."""
-        add = partial(self._add_slim, fn, *args, **about)
-        if fn.__name__ in self._unlisted:
-            self._kept_back[fn.__name__] = add
-        else:
-            add()
+    async def list(self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None) -> ListToolsResult:
+        """List the tools of the chosen toolsets."""
+        known = await asyncio.to_thread(tools)  # the first time imports all operations
+        listed = {name for toolset in self._toolsets for name in tools_of(toolset)}
+        return ListToolsResult(tools=[published(tool) for name, tool in known.items() if name in listed])
 
-    def _add_slim(self, fn: Callable[..., Any], *args: Any, **about: Any) -> None:
-        if made := MADE.get(fn.__code__):
-            add_made_tool(self, made, fn)
-            return
-        super().add_tool(fn, *args, **about)
-        tool = tool_named(self, fn.__name__)
-        if tool:
-            tool.parameters = {**slim(tool.parameters), "additionalProperties": False}
-            if tool.fn_metadata.output_schema:
-                tool.fn_metadata.output_schema = slim_output(tool.fn_metadata.output_schema)
-            MADE[fn.__code__] = tool
-
-    async def list_tools(self) -> list[Tool]:
-        """The tools of the chosen toolsets."""
-        return [tool for tool in await super().list_tools() if tool.name not in self._unlisted]
-
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> CallToolResult | InputRequiredResult:
-        """Call a tool, in the chosen toolsets or not; there being none of that name is an answer too."""
-        if alias := TOOL_ALIASES.get(name):
-            return await self._call_alias(name, alias, arguments, context)
-        self._kept_back.pop(name, _nothing)()
-        tool = tool_named(self, name)
-        if tool is None:
-            return reply(name, {"success": False, "error": no_such_tool(name).as_dict()})
-        if name in TOOLS:  # an application that embeds this server may add tools of its own
-            arguments = as_meant(name, arguments)
-        allowed = tool.parameters["properties"].keys()
-        if unknown := sorted(arguments.keys() - allowed):
-            but = {"but": sorted(allowed)}
-            problems = [
-                {"type": "extra_forbidden", "loc": (field,), "input": arguments[field], "ctx": but} for field in unknown
-            ]
-            return await self._refuse(name, arguments, problems, context)
+    async def call(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+        """Call a tool, in the chosen toolsets or not. Every outcome is an answer, also an unknown name."""
+        await asyncio.to_thread(tools)
+        caller = Caller(client_name(ctx), self._project, self._is_local, chat_of(ctx))
         try:
-            refuse_too_many(arguments.get("messages"))
-        except InvalidRequest as exc:
-            client = client_name(context)
-            return reply(name, await self.run_operation(refusal(name, exc, client), client))
-        try:
-            with _reporting(context):
-                return await super().call_tool(name, arguments, context)
-        except ToolError as exc:
-            if isinstance(exc.__cause__, ValidationError):
-                return await self._refuse(name, arguments, exc.__cause__.errors(include_url=False), context)
-            logger.exception("Tool %s failed", name)
+            tool, alias = self._find(params.name)
+            with _reporting(ctx):
+                body = await self._outcome(tool, alias, params.arguments or {}, caller)
+        except RegistryError as exc:
+            body = {"ok": False, "error": exc.as_dict()}
+        except Exception:
+            logger.exception("Tool %s failed", params.name)
             bug = InternalError("The tool failed inside Context Registry.", "See the server's log")
-            return reply(name, {"success": False, "error": bug.as_dict()})
+            body = {"ok": False, "error": bug.as_dict()}
+        return as_answer({"ok": body["ok"], "tool": params.name, **body})
 
-    async def _call_alias(
-        self, name: str, alias: Alias, arguments: dict[str, Any], context: Context[Any, Any] | None
-    ) -> CallToolResult | InputRequiredResult:
-        """Call the tool that goes by this name, too; the answer has the name that was called."""
-        if missing := [field for field in alias.required if field not in arguments]:
-            problems = [{"type": "missing", "loc": (field,), "input": arguments} for field in missing]
-            return await self._refuse(alias.tool, arguments, problems, context)
-        answer = await self.call_tool(alias.tool, alias.arguments(arguments), context)
-        if isinstance(answer, CallToolResult) and answer.structured_content:
-            return as_answer({**answer.structured_content, "tool": name}, is_error=bool(answer.is_error))
-        return answer
+    def _find(self, name: str) -> tuple[Tool, Alias | None]:
+        """Return the tool of that name or alias. Raises InvalidRequest."""
+        aliases = {alias.name: (tool, alias) for tool in tools().values() for alias in tool.aliases}
+        if name in aliases:
+            return aliases[name]
+        tool = tools().get(name)
+        if tool and (tool.toolset not in SWITCHED_ON or tool.toolset in self._toolsets):
+            return tool, None
+        raise _switched_off(tool) if tool else _no_such_tool(name)
 
-    async def _refuse(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        problems: Sequence[Mapping[str, Any]],
-        context: Context[Any, Any] | None,
-    ) -> CallToolResult:
-        """The orchestrator refuses, so that this is recorded too."""
-        client = client_name(context)
-        return reply(
-            name, await self.run_operation(refusal(name, invalid_request(problems), client, arguments), client)
-        )
-
-    async def get_prompt(
-        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
-    ) -> GetPromptResult | InputRequiredResult:
-        """A prompt's messages; an unknown name or argument is the caller's mistake (-32602), not a fault of ours."""
+    async def _outcome(
+        self, tool: Tool, alias: Alias | None, given: Mapping[str, Any], caller: Caller
+    ) -> dict[str, Any]:
         try:
-            return await super().get_prompt(name, arguments, context)
-        except ValueError as exc:
-            raise MCPError(INVALID_PARAMS, str(exc)) from exc
+            arguments = tool.parse(alias.arguments(given) if alias else given)
+            request: Request | dict[str, Any] | Refusal = arguments.request(caller)
+        except InvalidRequest as exc:  # the orchestrator refuses, so that this is recorded too
+            request = _refusal(tool, exc, given, caller)
+        outcome = await self._run(request, caller.client)
+        if not outcome["success"]:
+            return {"ok": False, "error": _with_example(tool, outcome["error"])}
+        quoted = {"quoted": QUOTED} if tool.quotes else {}
+        return {"ok": True, "result": quoted | await arguments.result(outcome, caller)}
+
+
+def _refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller: Caller) -> Refusal:
+    shown = InvalidRequest(error.message, _with_example(tool, error.as_dict())["details"])
+    name = operation_of(tool.name).name
+    channel = given.get("channel")
+    return Refusal(name, caller.source, shown, channel if isinstance(channel, str) else None, given.get("query"))
+
+
+def _with_example(tool: Tool, error: Mapping[str, str]) -> Mapping[str, str]:
+    """Show a correct call with an error of the arguments."""
+    example = f"; a correct call: {tool.shown_example}"
+    if error["code"] != InvalidRequest.code or error["details"].endswith(example):
+        return error
+    return {**error, "details": error["details"] + example}
+
+
+def _switched_off(tool: Tool) -> InvalidRequest:
+    return InvalidRequest(
+        f"The {tool.toolset} tools are not switched on.",
+        f"tool: given {tool.name!r}; allowed where the user starts the server with them: "
+        f"ctxr mcp --toolsets default,{tool.toolset}",
+    )
+
+
+def _no_such_tool(name: str) -> InvalidRequest:
+    known = sorted(tools_of("all"))
+    nearest = tools()[get_close_matches(name.lower(), known, 1, 0.0)[0]]
+    return InvalidRequest(
+        "No such tool.", f"tool: given {name!r}; allowed: {', '.join(known)}; nearest: {nearest.shown_example}"
+    )
 
 
 @contextmanager
-def _reporting(context: Context[Any, Any] | None) -> Iterator[None]:
-    """Meanwhile a client that sent a progress token is told how far its call is."""
-    if context is None or "progress_token" not in (context.request_context.meta or {}):
-        yield
-        return
-    before = TOLD.set(context.report_progress)
+def _reporting(ctx: ServerRequestContext[Any, Any]) -> Iterator[None]:
+    """Tell a client that sent a progress token how far its call is."""
+    has_token = "progress_token" in (ctx.meta or {})
+    before = TOLD.set(ctx.session.report_progress if has_token else None)
     try:
         yield
     finally:
         TOLD.reset(before)
-
-
-def _nothing() -> None:
-    """No tool of that name was kept back."""
-
-
-def no_such_tool(name: str) -> InvalidRequest:
-    """Return the error for a tool that does not exist or is not switched on."""
-    if toolset := next((toolset for toolset, tools in SWITCHED_ON.items() if name in tools), None):
-        return InvalidRequest(
-            f"The {toolset} tools are not switched on.",
-            f"tool: given {name!r}; allowed where the user starts the server with them: "
-            f"ctxr mcp --toolsets default,{toolset}",
-        )
-    near = get_close_matches(name.lower(), sorted(TOOLSETS["all"]), 1, 0.0)[0]
-    allowed = ", ".join(tool for tool in TOOLS if tool in _ALWAYS)
-    return InvalidRequest("No such tool.", f"tool: given {name!r}; allowed: {allowed}; nearest: {example(near)}")
 
 
 def create_server(
@@ -243,22 +174,51 @@ def create_server(
     is_local: bool = False,
     grown: GrownChannels | None = None,
     client: Client | None = None,
+    is_captured: bool = False,
 ) -> RegistryServer:
-    """A server over an orchestrator's `run`, for stdio, HTTP or tests.
+    """Return a server over an orchestrator's `run`, for stdio, HTTP or tests.
 
     `toolsets`: which of TOOLSETS to publish. `project`: the folder that `current` means, where it is known.
     `is_local`: only this machine's user can call it, as over stdio; others may not have files written here.
     `grown`: tells which channels grow; without it nobody can subscribe to them.
     `client`: whose model reads the answers, where the server was started for one (`ctxr mcp --client`).
+    `is_captured`: hooks capture that client's chats, so its model need not log them (`--captured`).
     """
-    return RegistryServer(run, toolsets, project, is_local=is_local, grown=grown, client=client)
+    run = partial(run, room=client.room if client else SAFE_ROOM)
+    registry_tools = RegistryTools(run, toolsets, project, is_local=is_local)
+    resources = Resources(run)
+    bus = ChannelBus(grown) if grown else None
+    older = OlderSubscriptions(bus) if bus and is_local else None
+    return Server(
+        NAME,
+        title="Context Registry",
+        version=version(NAME),
+        instructions=instructions_for(client, is_captured=is_captured),
+        lifespan=_connection,
+        on_list_tools=registry_tools.list,
+        on_call_tool=registry_tools.call,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=resources.read,
+        on_completion=Completions(run).complete,
+        on_subscriptions_listen=ListenHandler(bus) if bus else None,
+        cache_hints=dict.fromkeys(LISTS, CacheHint(ttl_ms=5 * 60 * 1000)),
+        on_subscribe_resource=older.subscribe if older else None,
+        on_unsubscribe_resource=older.unsubscribe if older else None,
+    )
 
 
-MAX_BODY = 64 * 1024 * 1024
+@asynccontextmanager
+async def _connection(_server: RegistryServer) -> AsyncIterator[ExitStack]:
+    """Hold what ends with a connection over stdio; over HTTP all requests share one that holds nothing."""
+    with ExitStack() as stack:
+        yield stack
 
 
-def http_app(server: MCPServer[Any], host: str, known_as: str = "") -> Starlette:
-    """The server over streamable HTTP, as an application to be served beside others.
+def http_app(server: Server[Any], host: str, known_as: str = "") -> Starlette:
+    """Return the server over streamable HTTP, as an application to be served beside others.
 
     `host`: what the server listens on; `known_as`: the host by which a proxy makes it known.
     """
@@ -267,7 +227,7 @@ def http_app(server: MCPServer[Any], host: str, known_as: str = "") -> Starlette
     return server.streamable_http_app(
         stateless_http=True,
         json_response=True,
-        max_request_body_size=MAX_BODY,
+        max_request_body_size=64 * 1024 * 1024,
         host=host,
         transport_security=security,
     )

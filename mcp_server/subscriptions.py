@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from mcp.server import MCPServer, ServerRequestContext
+from mcp.server import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated, ServerEvent
 from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
 
 from mcp_server.resources import CHANNELS, uri_of
-from mcp_server.transport.sdk import answer_method, connection_of
 from orchestrator.lazy import GrownChannels
 from registry.access import ASKING, Access
 from registry.domain import now
@@ -34,14 +34,14 @@ class ChannelBus(InMemorySubscriptionBus):
     def __init__(self, grown: GrownChannels) -> None:
         super().__init__()
         self._grown = grown
-        self._watched: dict[Access | None, Watched] = {}
+        self._watched: dict[Access | None, WatchedRegistry] = {}
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
         """Register a listener; returns what takes it out again."""
-        return self._watched.setdefault(ASKING.get(), Watched(self._grown)).subscribe(listener)
+        return self._watched.setdefault(ASKING.get(), WatchedRegistry(self._grown)).subscribe(listener)
 
 
-class Watched(InMemorySubscriptionBus):
+class WatchedRegistry(InMemorySubscriptionBus):
     """The registry as one token sees it, watched only while somebody listens: in the context of who came first."""
 
     def __init__(self, grown: GrownChannels) -> None:
@@ -83,14 +83,16 @@ def uris_of(name: str) -> Iterator[str]:
         yield from (uri, f"{uri}/summary")
 
 
-def add_subscriptions(server: MCPServer[Any], bus: ChannelBus) -> None:
-    """Let clients of the older revisions subscribe; `MCPServer` has no public way to do it."""
-    held: dict[tuple[int, str], Unsubscribe] = {}
+class OlderSubscriptions:
+    """Subscriptions by URI of clients of the older revisions, each until its connection ends."""
 
-    async def subscribe(ctx: ServerRequestContext[Any, Any], params: SubscribeRequestParams) -> EmptyResult:
-        uri, session = params.uri, ctx.session
-        connection = connection_of(ctx)
-        key = id(connection), uri
+    def __init__(self, bus: ChannelBus) -> None:
+        self._bus = bus
+        self._held: dict[tuple[int, str], Unsubscribe] = {}
+
+    async def subscribe(self, ctx: ServerRequestContext[ExitStack, Any], params: SubscribeRequestParams) -> EmptyResult:
+        """Tell this connection whenever the resource changes."""
+        uri, session, connection = str(params.uri), ctx.session, ctx.lifespan_context
         sending: set[asyncio.Task[None]] = set()
 
         def tell(event: ServerEvent) -> None:
@@ -99,17 +101,19 @@ def add_subscriptions(server: MCPServer[Any], bus: ChannelBus) -> None:
                 sending.add(task)
                 task.add_done_callback(sending.discard)
 
-        if key not in held:
-            held[key] = bus.subscribe(tell)
-            connection.exit_stack.callback(_leave, key)
+        key = id(connection), uri
+        if key not in self._held:
+            self._held[key] = self._bus.subscribe(tell)
+            connection.callback(self._leave, key)
         return EmptyResult()
 
-    async def unsubscribe(ctx: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
-        _leave((id(connection_of(ctx)), params.uri))
+    async def unsubscribe(
+        self, ctx: ServerRequestContext[ExitStack, Any], params: UnsubscribeRequestParams
+    ) -> EmptyResult:
+        """Tell this connection no more."""
+        self._leave((id(ctx.lifespan_context), str(params.uri)))
         return EmptyResult()
 
-    def _leave(key: tuple[int, str]) -> None:
-        held.pop(key, lambda: None)()
-
-    answer_method(server, "resources/subscribe", SubscribeRequestParams, subscribe)
-    answer_method(server, "resources/unsubscribe", UnsubscribeRequestParams, unsubscribe)
+    def _leave(self, key: tuple[int, str]) -> None:
+        if leave := self._held.pop(key, None):
+            leave()

@@ -1,7 +1,6 @@
 """The graph and its nodes: its edges are decided by what the state holds, its picture is drawn from what it is.
 
-What a node does for an operation stands in that operation's module. Who asked to be told how far a run is hears it from
-the graph's own stream, as figures and words.
+What a node does for an operation is in that operation's file. Progress is taken from the graph's own stream.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -19,36 +17,38 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
+from orchestrator.answer.finding.elsewhere import elsewhere
+from orchestrator.answer.finding.looking_up import with_known_names
+from orchestrator.operations import operations
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
-from orchestrator.requests.operation_names import FACTS, READING, Operation
-from orchestrator.requests.shapes import HookRequest, ImportRequest, Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, PartDone, Run, State, Steps, Tried
+from orchestrator.requests.shapes import Request
+from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, GeneralState, PartDone, Run, Steps, Tried
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
 from registry.storage.safety.visibility import admit, check_seen
 
-Graph = CompiledStateGraph[State, Run, State, Answered]
+Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
 
 ANSWERED = list(Answered.__annotations__)
 OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 """What is outside may be away for a moment; what was read and made for it is not read and made again."""
 
 
-def after_plan(state: State) -> str:
+def after_plan(state: GeneralState) -> str:
     """Skip cr_query for operations that only write."""
     return "cr_query" if steps_of(state["query"].operation).query else "cr_write"
 
 
-def after_query(state: State) -> str:
+def after_query(state: GeneralState) -> str:
     """Filter the results, or shorten them as a whole."""
     if state.get("error"):
         return END
     return "filter" if steps_of(state["query"].operation).keep else "transform"
 
 
-def after_filter(state: State) -> str:
+def after_filter(state: GeneralState) -> str:
     """Ask again with less if it is not enough; else shorten it where that is asked for, and store its record."""
     steps = steps_of(state["query"].operation)
     if steps.relax and "earlier" not in state and steps.relax(state["data"]):
@@ -60,12 +60,12 @@ def after_filter(state: State) -> str:
     return "cr_write" if steps.write else END
 
 
-def after_transform(state: State) -> str:
+def after_transform(state: GeneralState) -> str:
     """A text for others goes outside before it is stored."""
     return "external_action" if "transformed_data" in state else "cr_write"
 
 
-EDGES: dict[str, tuple[Callable[[State], str], tuple[str, ...]]] = {
+EDGES: dict[str, tuple[Callable[[GeneralState], str], tuple[str, ...]]] = {
     "plan": (after_plan, ("cr_query", "cr_write")),
     "cr_query": (after_query, ("filter", "transform", END)),
     "filter": (after_filter, ("relax", "transform", "cr_write", END)),
@@ -80,7 +80,7 @@ EDGES: dict[str, tuple[Callable[[State], str], tuple[str, ...]]] = {
 @cache
 def build_graph() -> Graph:
     """Build the graph, the same for every operation; it holds no state of a run."""
-    graph: StateGraph[State, Run, State, Answered] = StateGraph(State, Run, output_schema=Answered)
+    graph: StateGraph[GeneralState, Run, GeneralState, Answered] = StateGraph(GeneralState, Run, output_schema=Answered)
     graph.add_edge(START, "plan")
     for name, work in NODES.items():
         decide, targets = EDGES[name]
@@ -89,10 +89,10 @@ def build_graph() -> Graph:
     return graph.compile()
 
 
-def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[..., Awaitable[Command[str]]]:
+def _step(name: str, work: Work, decide: Callable[[GeneralState], str]) -> Callable[..., Awaitable[Command[str]]]:
     """A node that is recorded, and that says where to go: measured, half the cost of an edge that decides by itself."""
 
-    async def step(state: State, runtime: Runtime[Run]) -> Command[str]:
+    async def step(state: GeneralState, runtime: Runtime[Run]) -> Command[str]:
         run = _reporting(runtime) if TOLD.get() else runtime.context
         try:
             with run.recorder.step(name):
@@ -100,7 +100,7 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
                 run.recorder.note_change(change)
         except NotFound as nothing:
             change = {"error": nothing}
-        return Command(update=change, goto=decide(cast(State, {**state, **change})))
+        return Command(update=change, goto=decide(cast(GeneralState, {**state, **change})))
 
     return step
 
@@ -108,19 +108,6 @@ def _step(name: str, work: Work, decide: Callable[[State], str]) -> Callable[...
 def _reporting(runtime: Runtime[Run]) -> Run:
     here = copy_context()  # in a worker's thread the writer would find no stream
     return replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
-
-
-async def run_to_the_end(graph: Graph, request: Request, run: Run) -> Answered:
-    """Run the graph and return its final output only."""
-    ended: Answered = {}
-    async for state in graph.astream(_start(request), context=run, stream_mode="values", output_keys=ANSWERED):
-        ended = cast(Answered, state)
-    return ended
-
-
-def _start(request: Request) -> State:
-    channel = request.channel
-    return {"operation": request.operation.value, "source": request.source, "channel": channel, "query": request}
 
 
 def describe_graph() -> dict[str, Any]:
@@ -134,19 +121,9 @@ def describe_graph() -> dict[str, Any]:
     }
 
 
-@cache
-def steps_of(operation: Operation) -> Steps[Any, Any]:
-    """Return what an operation does at each node."""
-    module, _, name = FACTS[operation].work.partition(":")
-    steps: Steps[Any, Any] = getattr(import_module(f"orchestrator.operations.{module}"), name)
-    return steps
-
-
-def load_operations() -> None:
-    """Load them all, where nobody waits for it."""
-    import_module("orchestrator.answer.finding.elsewhere")
-    for operation in Operation:
-        steps_of(operation)
+def steps_of(operation: str) -> Steps[Any, Any]:
+    """Return an operation's work at each node."""
+    return operations()[operation].steps
 
 
 UNFINISHED = OperationTimeout("Begun, and not ended.", "It is still running, or its process was ended: ask again")
@@ -158,13 +135,13 @@ def _work(given: T | None) -> T:
     return given
 
 
-async def plan(state: State, run: Run) -> State:
+async def plan(state: GeneralState, run: Run) -> GeneralState:
     """Say which way it will go if all is found; let in first what the clients have written since the last question."""
     request: Request = state["query"]
     run.recorder.explain(path=path_of(request), why=f"the path of {_name(request.operation, request.is_shortened)}")
     if steps_of(request.operation).publish:
         await _open_record(run)
-    if run.before_reading and request.operation in READING:
+    if run.before_reading and (operations()[request.operation].syncs_first or request.means_now):
         syncing = await run.before_reading()
         if syncing:
             run.recorder.explain(syncing=syncing)
@@ -179,23 +156,19 @@ async def _open_record(run: Run) -> None:
         await run.registry.write(lambda tx: save_execution(tx, unfinished))
 
 
-async def cr_query(state: State, run: Run) -> State:
+async def cr_query(state: GeneralState, run: Run) -> GeneralState:
     """Read from the registry."""
     meant = await _meant(state, run)
     return {"data": await _read(replace(run, meant=meant, attempt=state.get("attempt", "")), state["query"])}
 
 
 async def _read(run: Run, request: Request) -> Any:
-    from orchestrator.answer.finding.looking_up import with_known_names  # as below: who only stores does without
-
     query = _work(steps_of(request.operation).query)
     return await run.registry.read(lambda tx: query(tx, run, with_known_names(tx, request)))
 
 
-async def filter_(state: State, run: Run) -> State:
+async def filter_(state: GeneralState, run: Run) -> GeneralState:
     """Keep what answers the request; where there is no such session, say where and when there are some."""
-    from orchestrator.answer.finding.elsewhere import elsewhere
-
     steps, request = steps_of(state["query"].operation), state["query"]
     tried = await _try(state, run)
     if "earlier" in state:
@@ -203,13 +176,13 @@ async def filter_(state: State, run: Run) -> State:
     data, result, error = tried
     if error:
         return {"data": data, "result": {}, "error": error}
-    is_wanting = "sessions" in result and (not result["pagination"]["total"] or "guess" in result)
+    is_wanting = "sessions" in result and (not result["pagination"]["total"] or result.get("confidence") == "low")
     if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
     return {"data": data, "result": result, "error": None}
 
 
-async def _try(state: State, run: Run) -> Tried:
+async def _try(state: GeneralState, run: Run) -> Tried:
     try:
         keep = _work(steps_of(state["query"].operation).keep)
         return Tried(state["data"], await keep(run, state["query"], state["data"]), None)
@@ -217,7 +190,7 @@ async def _try(state: State, run: Run) -> Tried:
         return Tried(state["data"], {}, nothing)
 
 
-async def relax(state: State, run: Run) -> State:
+async def relax(state: GeneralState, run: Run) -> GeneralState:
     """Give up a part of the request: a time or a place that it names in passing."""
     attempt = _work(steps_of(state["query"].operation).relax)(state["data"])
     run.recorder.explain(asks_again=attempt)
@@ -229,27 +202,27 @@ async def _once_more(run: Run, request: Request) -> dict[str, Any]:
     return await _work(steps_of(request.operation).keep)(run, request, await _read(run, request))
 
 
-async def transform(state: State, run: Run) -> State:
+async def transform(state: GeneralState, run: Run) -> GeneralState:
     """Make what was read or kept shorter."""
     return await _work(steps_of(state["query"].operation).shorten)(run, state["query"], state)
 
 
-async def external_action(state: State, run: Run) -> State:
+async def external_action(state: GeneralState, run: Run) -> GeneralState:
     """Hand the outcome to the outside systems that are configured."""
     return await _work(steps_of(state["query"].operation).publish)(run, state["query"], state)
 
 
-async def cr_write(state: State, run: Run) -> State:
+async def cr_write(state: GeneralState, run: Run) -> GeneralState:
     """Store, and record this execution in the same transaction: neither is ever there without the other."""
     steps = steps_of(state["query"].operation)
     write = _work(steps.write)
 
     def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
-        if request.channel and FACTS[request.operation].names_channel:
+        if request.channel and operations()[request.operation].names_channel:
             admit(tx, request.channel)
         result = write(tx, run, request, state)
-        if request.operation == Operation.CONVERSATION_LOG and run.recorder.channel:
+        if request.operation == "conversation_log" and run.recorder.channel:
             check_seen(tx, run.recorder.channel)
         if run.is_kept:
             save_execution(tx, run.recorder.finished(result_summary(result)))
@@ -258,7 +231,7 @@ async def cr_write(state: State, run: Run) -> State:
     try:
         if not run.is_kept:
             return {"result": await run.registry.read(lambda tx: work(WriteTransaction(tx)))}
-        result = await run.registry.write(work, of=_written_to(state["query"]))
+        result = await run.registry.write(work, of=state["query"].written_to)
         run.recorder.is_stored = True
     except StorageError:
         if not _needs_no_note(state["query"]):
@@ -272,19 +245,10 @@ async def cr_write(state: State, run: Run) -> State:
 def _needs_no_note(request: Request) -> bool:
     """Return whether the request is answered where nothing can be stored: an extract, or a trial run."""
     is_tried = getattr(getattr(request, "query", None), "dry_run", False)
-    return request.operation == Operation.EXTRACT or is_tried
+    return request.operation == "extract" or is_tried
 
 
-def _written_to(request: Request) -> str | None:
-    match request:
-        case HookRequest():
-            return request.session.session_id
-        case ImportRequest():
-            return request.store
-    return request.channel
-
-
-Work = Callable[[State, Run], Awaitable[State]]
+Work = Callable[[GeneralState, Run], Awaitable[GeneralState]]
 NODES: dict[str, Work] = {
     "plan": plan,
     "cr_query": cr_query,
@@ -298,7 +262,7 @@ NODES: dict[str, Work] = {
 
 
 @cache
-def _path(operation: Operation, is_shortened: bool) -> list[str]:
+def _path(operation: str, is_shortened: bool) -> list[str]:
     """The nodes that have work for an operation, in order."""
     steps = steps_of(operation)
     work = {
@@ -315,13 +279,13 @@ def _path(operation: Operation, is_shortened: bool) -> list[str]:
 
 def _paths() -> dict[str, list[str]]:
     """The way of each operation if all is found, also of those whose answers can be shortened."""
-    ways = [(operation, False) for operation in Operation]
-    ways += [(name, True) for name in Operation if steps_of(name).keep and steps_of(name).shorten]
+    ways = [(operation, False) for operation in operations()]
+    ways += [(name, True) for name in operations() if steps_of(name).keep and steps_of(name).shorten]
     return {_name(*way): _path(*way) for way in ways}
 
 
-def _name(operation: Operation, is_shortened: bool) -> str:
-    return f"{operation}, shortened" if is_shortened else operation.value
+def _name(operation: str, is_shortened: bool) -> str:
+    return f"{operation}, shortened" if is_shortened else operation
 
 
 def path_of(request: Request) -> list[str]:
@@ -329,7 +293,7 @@ def path_of(request: Request) -> list[str]:
     return _path(request.operation, request.is_shortened)
 
 
-async def _meant(state: State, run: Run) -> Any:
+async def _meant(state: GeneralState, run: Run) -> Any:
     subject_of = steps_of(state["query"].operation).subject
     subject = subject_of(state["query"]) if subject_of else ""
     if not run.meaning or not subject:
@@ -346,27 +310,27 @@ DOING = {
     "external_action": "Handing it on",
     "cr_write": "Storing",
 }
-STEP = 0.01
-"""Of a node's work, in parts: what is less news than this is not told."""
 
 
-async def run_reporting(graph: Graph, request: Request, run: Run, tell: Tell) -> Answered:
-    """Run the graph like `run_to_the_end`, reporting each node that begins and each part that is done."""
+async def run_graph(graph: Graph, request: Request, run: Run, tell: Tell | None) -> Answered:
+    """Run the graph and return its final output. `tell` hears of each node that begins and of the parts it has done."""
     path = path_of(request)
+    start = GeneralState(operation=request.operation, source=request.source, channel=request.channel, query=request)
+    modes: list[Any] = ["values", "tasks", "custom"] if tell else ["values"]
     ended: Answered = {}
     at, told = 0, 0.0
-    stream = graph.astream(
-        _start(request), context=run, stream_mode=["tasks", "custom", "values"], output_keys=ANSWERED
-    )
+    stream = graph.astream(start, context=run, stream_mode=modes, output_keys=ANSWERED)
     async with aclosing(cast(Any, stream)) as events:
         async for kind, event in events:
             if kind == "values":
                 ended = event
+            elif tell is None:
+                continue
             elif kind == "tasks" and "input" in event:
                 at = path.index(event["name"]) if event["name"] in path else at
                 told = float(at)
                 await tell(told, len(path), DOING[event["name"]])
-            elif isinstance(event, PartDone) and at + event.share >= told + STEP:
+            elif isinstance(event, PartDone) and at + event.share >= told + 0.01:
                 told = at + event.share
                 await tell(told, len(path), event.words)
     return ended

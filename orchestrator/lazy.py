@@ -33,9 +33,6 @@ RunOperation = Callable[..., Awaitable[dict[str, Any]]]
 GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
 """Tells a door which channels grow since a moment (`orchestrator.sync.grown_channels`)."""
 
-HEAD_START_S = 0.3
-"""How long after the start the opening begins: the handshake and the tool list go first."""
-
 
 class LazyOrchestrator:
     """Runs operations on an orchestrator that it opens when needed."""
@@ -76,7 +73,7 @@ class LazyOrchestrator:
 
     async def warm_up(self) -> None:
         """Open ahead of the first request, and take what is loaded now out of the garbage collector's rounds."""
-        await asyncio.sleep(HEAD_START_S)
+        await asyncio.sleep(0.3)  # the handshake and the tool list go first
         try:
             await self._open()
         except RegistryError:

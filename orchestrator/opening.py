@@ -11,17 +11,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.background import running
+from orchestrator.operations.resume import remove_imported
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import share_masking
 from orchestrator.sync.sync import Freshness
 from registry.ingest.intake import Keeping
+from registry.ingest.redact_existing import scan_again
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.connections import keep_private, private_files_of
 from registry.storage.database import Limits
 from registry.storage.safety.masking import find_key
+from registry.text.privacy.rules import use_own_rules
 from sources.base import Places
 from sources.readers import READERS
 
@@ -45,6 +49,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
 
         start_tracing()
     keep_private(private_files_of(settings.home))
+    use_own_rules(settings.home)
     limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)
@@ -71,9 +76,11 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
     if writer and not registry.is_read_only:
-        from orchestrator.outside.sessions_by_model import summing_up
+        from orchestrator.outside.sessions_by_model import keep_summing_up
 
-        orchestrator.background.append(partial(summing_up, registry, writer))
+        orchestrator.background.append(lambda: running(keep_summing_up(registry, writer)))
+    if registry.is_embedded and not registry.is_read_only:
+        orchestrator.background.append(lambda: running(scan_again(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
         from orchestrator.remote.background_exchange import copy_of, exchanging
@@ -84,6 +91,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     try:
         if not registry.is_read_only:
             await drain(orchestrator, settings.home)
+            await registry.read(lambda tx: remove_imported(tx, settings.home / "resume"))
         yield orchestrator
     finally:
         await freshness.close()

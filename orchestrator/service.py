@@ -18,21 +18,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import langsmith
 
-from orchestrator.graph import build_graph, load_operations, run_reporting, run_to_the_end
-from orchestrator.recording.recorder import Recorder, Records, request_summary, result_summary
+from orchestrator.graph import build_graph, run_graph
+from orchestrator.operations import aliases, operations, parse_request
+from orchestrator.recording.recorder import Recorder, Records, result_summary
 from orchestrator.requests.calls import TOLD
-from orchestrator.requests.operation_names import ALIASES, FACTS, READING, Operation
-from orchestrator.requests.permission import check, is_of_others
-from orchestrator.requests.refusals import Refusal, summary_of_refused
-from orchestrator.requests.resends import Resends
-from orchestrator.requests.shapes import ImportRequest, Request, parse_request, refuse_too_many
+from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
+from orchestrator.requests.shapes import Request
 from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
 from registry.access import Access, Level
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
-from registry.storage.records.executions import Door
+from registry.storage.records.executions import Door as Door
 from registry.storage.records.executions import Execution as Execution
 from registry.text.privacy.masking import holds_secret
 from registry.tracing import span
@@ -47,10 +45,6 @@ runs = logging.getLogger(RUNS)
 
 
 T = TypeVar("T")
-ASKING = 8
-"""So many questions are worked on at a time; what is to be stored comes between them."""
-GIVING_WAY_S = 0.5
-"""What nobody waits for goes on after so long, however much is asked."""
 
 
 class Orchestrator:
@@ -75,8 +69,7 @@ class Orchestrator:
         self._writer, self._shelf = writer, shelf
         self._graph = build_graph()
         self._records = Records(registry)
-        self._resends = Resends()
-        self._asking = asyncio.Semaphore(ASKING)
+        self._asking = asyncio.Semaphore(8)  # so many questions at a time; what is to be stored comes between them
         self._asked_at = float("-inf")
         self._waiting = 0
         self._is_quiet = asyncio.Event()
@@ -113,7 +106,8 @@ class Orchestrator:
         `door`: which way it came in. `room`: how much of an answer reaches the model that asks; None: all of it.
         `is_recorded`: False for a search while somebody types, which is no execution.
         """
-        if not isinstance(given, ImportRequest):
+        is_awaited = not isinstance(given, Request) or given.is_awaited
+        if is_awaited:
             self._asked_at = time.monotonic()
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
@@ -123,7 +117,7 @@ class Orchestrator:
         current = EXECUTION.set(recorder.id)
         try:
             with (
-                self._waited_for(0 if isinstance(given, ImportRequest) else 1),
+                self._waited_for(int(is_awaited)),
                 span(
                     f"invoke_workflow {recorder.operation}",
                     gen_ai__operation__name="invoke_workflow",
@@ -150,10 +144,8 @@ class Orchestrator:
         is_recorded: bool,
     ) -> dict[str, Any]:
         try:
-            is_log = recorder.operation == Operation.CONVERSATION_LOG
-            sent = self._resends.look(given) if is_log else None
-            request = sent.request(_request_of) if sent else _request_of(given)
-            recorder.request = request_summary(request)
+            request = _request_of(given)
+            recorder.request = request.summary()
             request = await self._without_secrets(request)
             result = await self._run(request, recorder, access, room, is_recorded=is_recorded)
         except asyncio.CancelledError:
@@ -168,8 +160,6 @@ class Orchestrator:
                 return {"success": False, "error": error.as_dict()}
             await self._records.store(self._observed(recorder.finished(None, error.as_dict())))
             return {"success": False, "error": error.as_dict()}
-        if sent:
-            self._resends.note(sent, result["stored_ids"])
         if is_recorded and (self.observers or runs.isEnabledFor(logging.INFO)):
             self._observed(recorder.finished(result))
         self._records.retry()
@@ -218,11 +208,11 @@ class Orchestrator:
     async def give_way(self) -> None:
         """Wait until nobody waits for an answer, but not for ever: for work that nobody waits for."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(GIVING_WAY_S):
+            async with asyncio.timeout(0.5):
                 await self._is_quiet.wait()
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        return self._asking if request.operation in READING else nullcontext()
+        return self._asking if operations()[request.operation].syncs_first else nullcontext()
 
     @property
     def seconds_since_asked(self) -> float:
@@ -241,11 +231,8 @@ class Orchestrator:
 
     @asynccontextmanager
     async def in_background(self) -> AsyncIterator[None]:
-        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured.
-
-        What is needed sooner or later is loaded first: it would hold up all who ask something just then.
-        """
-        await asyncio.to_thread(load_operations)
+        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured."""
+        await asyncio.to_thread(operations)  # imported ahead of the first request
         async with AsyncExitStack() as stack:
             for work in self.background:
                 await stack.enter_async_context(work())
@@ -264,11 +251,12 @@ class Orchestrator:
     async def _run(
         self, request: Request, recorder: Recorder, access: Access | None, room: Room | None, *, is_recorded: bool
     ) -> dict[str, Any]:
+        operation = operations()[request.operation]
         if access:
-            check(request, access)
+            operation.check(request, access)
         registry = self.registry.seen_by(access)
         run = Run(
-            registry.for_questions() if FACTS[request.operation].level is Level.READ else registry,
+            registry.for_questions() if operation.level is Level.READ else registry,
             recorder,
             search_budget=self._search_budget,
             room=room,
@@ -285,20 +273,17 @@ class Orchestrator:
             with langsmith.tracing_context(enabled=False):
                 limit = None if request.takes_long else self._timeout_s
                 async with asyncio.timeout(limit), self._turn(request):
-                    tell = TOLD.get()
-                    if tell:
-                        ended = await run_reporting(self._graph, request, run, tell)
-                    else:
-                        ended = await run_to_the_end(self._graph, request, run)
+                    ended = await run_graph(self._graph, request, run, TOLD.get())
         except TimeoutError as exc:
+            happens = "be completed; asking" if operation.syncs_first else "be stored; sending it"
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",
-                "It may still be completed; asking again is safe. The limit is CTXR_TIMEOUT_S",
+                f"It may still {happens} again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
         syncing: Syncing | None = ended.get("syncing")
-        copy = await self.copy_of() if self.copy_of and request.operation in READING else None
+        copy = await self.copy_of() if self.copy_of and operation.syncs_first else None
         if nothing := ended.get("error"):
-            if access and is_of_others(request, access):
+            if access and request.channel is not None and not access.may_name(request.channel):
                 raise access.not_yours()
             raise _not_yet(nothing, syncing) if syncing else _not_here(nothing, copy)
         result = ended["result"]
@@ -344,15 +329,15 @@ def _followable(given: Mapping[str, Any]) -> Any:
 
 def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | None) -> Recorder:
     if isinstance(given, Refusal):
-        return Recorder(given.operation.value, storable(given.source)[:64], client, storable(given.channel))
+        return Recorder(given.operation, storable(given.source)[:64], client, storable(given.channel))
     if isinstance(given, Request):
-        return Recorder(given.operation.value, given.source, client, given.channel)
+        return Recorder(given.operation, given.source, client, given.channel)
     names = ("operation", "source", "channel")
     said = {name: storable(given[name]) for name in names if isinstance(given.get(name), str)}
     name = said.get("operation", "")
-    operation = ALIASES.get(name, name)
+    operation = aliases().get(name, name)
     return Recorder(
-        operation if operation in set(Operation) else "unknown",
+        operation if operation in operations() else "unknown",
         said.get("source", "unknown")[:64],
         client,
         said.get("channel"),

@@ -46,7 +46,7 @@ class Tried(NamedTuple):
     error: NotFound | None
 
 
-class State(TypedDict, total=False):
+class GeneralState(TypedDict, total=False):
     """The fields that nodes read and write; edges are decided by them."""
 
     operation: str
@@ -165,13 +165,13 @@ class Steps(Generic[Asked, Read]):
     """`relax`: the relaxation to try after what was read; "" where the answer stands."""
     better: Callable[[Run, Asked, Tried, Tried], Tried] | None = None
     """`filter`: which of two attempts is answered, the request as it was asked or the relaxed one."""
-    shorten: Callable[[Run, Asked, State], Awaitable[State]] | None = None
+    shorten: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
     """`transform`: a shorter form; where `filter` has kept something, only if one is asked for."""
-    write: Callable[[WriteTransaction, Run, Asked, State], dict[str, Any]] | None = None
+    write: Callable[[WriteTransaction, Run, Asked, GeneralState], dict[str, Any]] | None = None
     """`cr_write`: what is stored, in one write transaction."""
     afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None
     """What `cr_write` does when that transaction stands."""
-    publish: Callable[[Run, Asked, State], Awaitable[State]] | None = None
+    publish: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
     """`external_action`: the text that was made is handed to the outside systems that are configured."""
     subject: Callable[[Asked], str] | None = None
     """The words of a request that may be close to something in meaning, where a model is asked."""

@@ -15,7 +15,7 @@ PROGRAM = "context-registry"
 
 @cache
 def install_command(extra: str) -> str:
-    """The shell command that installs an extra for this program, not for another Python on the PATH."""
+    """Return the shell command that installs an extra for this program, not for another Python on the PATH."""
     pip = [sys.executable, "-m", "pip", "install"]
     uv = ["uv", "pip", "install", "--python", sys.executable]  # what it installs has no pip
     return shlex.join([*(pip if find_spec("pip") else uv), *_with_extra(extra)])

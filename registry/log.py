@@ -17,8 +17,7 @@ from registry.tracing import trace_id
 
 LogFormat = Literal["text", "json"]
 
-EXECUTION: ContextVar[str | None] = ContextVar("EXECUTION", default=None)
-"""The id of the run that is going on here."""
+EXECUTION: ContextVar[str | None] = ContextVar("EXECUTION", default=None)  # id of the current run
 
 
 def set_up_logging(log_format: LogFormat = "text") -> None:
@@ -29,8 +28,7 @@ def set_up_logging(log_format: LogFormat = "text") -> None:
     logging.getLogger(RUNS).setLevel(logging.INFO if log_format == "json" else logging.WARNING)
 
 
-RUNS = "runs"
-"""The logger of what was run; a record's `run` are the figures of one."""
+RUNS = "runs"  # the logger of what was run; a record's `run` are the figures of one
 
 
 class Outage:
@@ -62,12 +60,12 @@ class WithoutTexts(logging.Formatter):
     """Formats an exception by its kind and places only: its message may quote stored text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and those of the exception."""
+        """Return the line, and those of the exception."""
         record.exc_text = None  # where another handler leaves what it made of the exception
         return super().format(record)
 
     def formatException(self, ei: object) -> str:
-        """The exceptions that led to it, the first one first."""
+        """Return the exceptions that led to it, the first one first."""
         exc = ei[1] if isinstance(ei, tuple) else None
         return "\n".join(_lines(exc)) if isinstance(exc, BaseException) else ""
 
@@ -77,7 +75,7 @@ class JsonLines(WithoutTexts):
     `exception` and the figures of a run."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         said = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,

@@ -36,7 +36,6 @@ class Registry(Database):
             raise
 
     def _make_key(self) -> None:
-        """Once for a registry; from then on it is known from the start."""
         with storage_errors("open"), self.engine.connect() as connection:
             if find_key(ReadTransaction(connection)) or self.is_read_only:
                 return
@@ -68,7 +67,7 @@ class Registry(Database):
         to_timestamp: datetime | None = None,
         include_deleted: bool = False,
     ) -> list[dict[str, Any]]:
-        """The last `limit` messages of a channel between two instants, oldest first."""
+        """Return the last `limit` messages of a channel between two instants, oldest first."""
 
         def work(tx: Any) -> list[dict[str, Any]]:
             row = find_channel(tx, channel)
@@ -79,7 +78,7 @@ class Registry(Database):
         return await self.read(work)
 
     async def masked(self, value: Any) -> Any:
-        """The value with a mark in the place of each secret."""
+        """Return the value with a mark in the place of each secret."""
         return await self.write(lambda tx: masked(tx, value))
 
     async def delete_conversation(self, id: str, soft: bool = True) -> dict[str, Any]:

@@ -27,7 +27,7 @@ HOME_VARIABLE = "CTXR_HOME"
 
 
 def default_home() -> Path:
-    """The platform's user-data folder for Context Registry."""
+    """Return the platform's user-data folder for Context Registry."""
     return user_data_path("context-registry", appauthor=False)
 
 
@@ -165,7 +165,11 @@ class Settings(BaseSettings):
         " OTEL_EXPORTER_OTLP_ENDPOINT says. Needs the extra `otel`.",
     )
     keep_executions_days: int = Field(
-        default=90, ge=0, le=36_500, description="Days executions are kept in full, then only as figures; 0: for ever."
+        default=90,
+        ge=0,
+        le=36_500,
+        description="Days executions are kept one by one, then only as figures; 0: for ever. An ordinary one keeps its"
+        " details while it is among the newest 200.",
     )
     remote_url: str = Field(
         default="",
@@ -271,12 +275,12 @@ class Settings(BaseSettings):
 
     @property
     def url(self) -> str:
-        """The address of the registry's database."""
+        """Return the address of the registry's database."""
         return self.database_url or f"sqlite:///{self.home / 'registry.db'}"
 
 
 def read_settings(**given: Any) -> Settings:
-    """The settings of this process; InvalidRequest names the variable that is wrong."""
+    """Return the settings of this process; InvalidRequest names the variable that is wrong."""
     try:
         return Settings(**given)
     except ValidationError as exc:
@@ -289,7 +293,6 @@ def read_settings(**given: Any) -> Settings:
 
 
 def _problem(found: Mapping[str, Any]) -> str:
-    """A setting with its value; where several do not fit together, or one has parts, without: a key may be in them."""
     if not found["loc"]:
         return str(found["msg"])
     if len(found["loc"]) > 1 or not isinstance(found["input"], str | int | float):

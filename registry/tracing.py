@@ -31,7 +31,7 @@ def span(name: str, *, calls_out: bool = False, **attributes: str) -> AbstractCo
 
 
 def trace_id() -> str | None:
-    """The trace that goes on here, as collectors write it."""
+    """Return the trace that goes on here, as collectors write it."""
     if _tracer is None:
         return None
     from opentelemetry.trace import format_trace_id, get_current_span

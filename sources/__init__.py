@@ -1,1 +1,1 @@
-"""Readers of the clients' own local histories: they only read; storing is the `conversation_log` operation."""
+"""Readers of the clients' own local histories: they only read; the `conversation_log` operation stores."""

@@ -1,4 +1,4 @@
-"""What a reader is. Every client that keeps its conversations on this machine has one, listed in `sources.readers`."""
+"""The interface of readers: one for each client that keeps its conversations here, listed in `sources.readers`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from registry.domain import Session
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where clients may keep their histories: the user's home folder and the environment."""
+    """The user's home folder and environment, in which clients may keep their histories."""
 
     home: Path
     environment: Mapping[str, str]
 
     def folder(self, variables: str | Sequence[str], *usual: str) -> Path:
-        """The folder that the first variable which is set names, else the usual one below the home folder."""
+        """Return the folder that the first set variable names, else the usual one below the home folder."""
         names = [variables] if isinstance(variables, str) else variables
-        named = next(filter(None, map(self.environment.get, names)), None)
-        return Path(named).expanduser() if named else self.home.joinpath(*usual)
+        return next((folder for name in names for folder in self.named(name)), self.home.joinpath(*usual))
+
+    def named(self, variable: str) -> list[Path]:
+        """Return the folder that a variable names, as a list; an empty list if it is not set."""
+        value = self.environment.get(variable)
+        return [Path(value).expanduser()] if value else []
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something in a store that is not a session or could not be read, and why.
+    """Something in a store that was passed over, and why.
 
-    `session`: the key of the session it is in, noted by the sync; "" for what every look at the store meets again.
+    `session`: the key of the session it is in, noted by the sync; "" if every pass over the store meets it again.
     """
 
     what: str
@@ -37,20 +41,22 @@ class Skipped:
 
 
 def is_drift(why: str) -> bool:
-    """Whether something was passed over because the reader does not know it: the client's format has moved on."""
+    """Return True if the reader does not know what it passed over: the client's format has changed."""
     return "unknown" in why
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSession:
-    """A session that is new or has changed. `fingerprint` tells cheaply whether it changes again."""
+    """A session that is new or has changed. `fingerprint`: compared cheaply to notice the next change.
+
+    `ready`: rows for the registry, prepared by a process that reads ahead.
+    """
 
     key: str
     fingerprint: str
     session: Session
     skipped: tuple[Skipped, ...] = ()
     ready: object = None
-    """What a process that reads ahead has done for the registry beside reading."""
 
 
 class Source(Protocol):
@@ -59,30 +65,30 @@ class Source(Protocol):
     name: str
 
     def find(self, places: Places) -> Iterator[Path]:
-        """The stores on this machine. A store that is not seen is never one that the user deleted."""
+        """Yield the stores on this machine. A store that is missing was not deleted by the user."""
 
     def stamp(self, store: Path) -> str:
-        """What changes whenever the store may have changed, at almost no cost; "" where only `sessions` can tell."""
+        """Return a text that changes with the store, at almost no cost; "" if only `sessions` can tell."""
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The sessions of a store whose fingerprint is not the one in `seen` (by key).
+        """Yield the sessions whose fingerprint is not the one in `seen` (by key).
 
-        Strictly read-only, streaming, bounded in memory; damage is a Skipped, never an end. Raises StorageError
-        when the store as a whole cannot be read.
+        Strictly read-only, streaming, bounded in memory; damage is a Skipped, never an end. Raises StorageError if the
+        store as a whole cannot be read.
         """
 
 
 @runtime_checkable
 class Counts(Protocol):
-    """A reader that can say cheaply how much there is, for a progress bar."""
+    """A reader that can count sessions cheaply, for a progress bar."""
 
     def count(self, store: Path) -> int:
-        """About how many sessions a store holds. Raises StorageError or OSError."""
+        """Return about how many sessions a store holds. Raises StorageError or OSError."""
 
 
 @runtime_checkable
 class Watched(Protocol):
-    """A reader whose stores' folders hold more than conversations; of the others the whole store is watched."""
+    """A reader that names the folders to watch; of other readers the whole store is watched."""
 
     def watched(self, store: Path) -> Iterable[Path]:
-        """The folders in or below which something changes when a conversation does; they need not exist."""
+        """Return the folders in or below which something changes with a conversation; they need not exist."""

@@ -1,4 +1,4 @@
-"""What the product knows of one AI client, as one record of facts. How its files are edited is `cli.connect`'s."""
+"""The facts about one AI client, as one record. Editing the client's files is in `cli.connect`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from sources.base import Places
 if TYPE_CHECKING:
     import re
 
-Place = Callable[[Places], Path]
-"""Where something of the client's is, on a machine whose home folder and environment these are."""
+Place = Callable[[Places], Path]  # where something of the client is, for a home folder and an environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,72 +30,63 @@ class Room:
         return len(text.encode()) if self.in_bytes else len(text)
 
 
+# valid in every known client: Codex, the narrowest, cuts an answer at about 12 000 bytes
 SAFE_ROOM = Room(9_500, in_bytes=True)
-"""Valid in every known client: Codex, the narrowest, cuts an answer at about 12 000 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerList:
-    """The file in which the client lists its MCP servers: below `key`, each with `entry` beside its command."""
+    """The file in which the client lists its MCP servers below `key`, each with `entry` beside its command.
+
+    `is_one_command`: program and arguments are one list, `command`, and the variables are in `environment`.
+    `in_project`: the path of the same file in a project's folder, if the client reads one there.
+    """
 
     file: Place
     key: str = "mcpServers"
     format: Literal["json", "toml"] = "json"
     entry: Mapping[str, Any] = field(default_factory=dict)
     is_one_command: bool = False
-    """The program and its arguments stand in one list, `command`, and the variables in `environment`."""
     in_project: str = ""
-    """The same file in a project's folder, where the client has one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Newer:
-    """Events that came with a version. An older one refuses a file that names them, and with it all other events."""
-
-    events: tuple[str, ...]
-    version: tuple[int, ...]
-    program: str
-    """The command that tells its version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The commands that the client runs at its events: `file` in its folder names them."""
+    """The commands that the client runs at its events, listed in `file` in its folder.
+
+    `events`: those that we ask for. `said`: the role and the field of the payload with a message's text, by event; all
+    other events only tell that there is news. `start`: the event at which a chat takes in a note. `format`: `list` is
+    `hooks: {event: [handler]}` and a version, `groups` is `hooks: {event: [{matcher?, hooks: [handler]}]}`, `plugin`
+    a program. `handler`: returns a handler for a command. `plugin`: the program for a client that runs no commands, in
+    which `@HOOK@` stands for the words of our command as JSON. `untrusted`: given the file, our events and a pattern of
+    our commands, returns the events whose hook the user has to trust first. `is_among_settings`: the file holds other
+    settings too. `typed`: returns what the user typed in a prompt, in the pieces in which the reader will find it.
+    """
 
     events: tuple[str, ...]
-    """Those that we ask to be told of."""
     said: Mapping[str, tuple[Role, str]]
-    """Who says what in which event: the field of its payload. All other events tell only that there is news."""
     start: str = ""
-    """The event of a chat's beginning, at which it takes in a note."""
-    newer: Newer | None = None
     file: str = "hooks.json"
     format: Literal["list", "groups", "plugin"] = "groups"
-    """`hooks: {event: [handler]}` and a version, `hooks: {event: [{matcher?, hooks: [handler]}]}`, or a program."""
     handler: Callable[[str], Mapping[str, Any]] = lambda command: {"type": "command", "command": command}
-    """How a handler with a command is written."""
     plugin: str = ""
-    """The program that tells us, where the client runs no commands; `@HOOK@` stands for the words of ours, as JSON."""
     untrusted: Callable[[Path, tuple[str, ...], re.Pattern[str]], Sequence[str]] | None = None
-    """Of its file, our events and what our commands look like: the events whose hook the client does not run yet,
-    where its user has to trust them first."""
     is_among_settings: bool = False
-    """The file holds other settings, too."""
     typed: Callable[[str], Iterable[str]] | None = None
-    """What of a prompt the user typed, in the very pieces in which the client's reader will find it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """That the client deletes its old conversations by itself, and where that is set."""
+    """The setting by which the client deletes old conversations itself.
+
+    `setting`: the path of keys to a number of days or a text such as `30d` or `4w`; `days` if it is not set.
+    `switch`: the path of keys to a value that ends it if it is false.
+    """
 
     file: Place
     setting: tuple[str, ...]
-    """The path of keys to how long it keeps them: days, or a text such as `30d` or `4w`."""
     days: int
-    """How long it keeps them where nothing is set."""
     switch: tuple[str, ...] = ()
-    """The path of keys that, false, ends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,44 +100,38 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client. What is left out it does not have, or we do not know."""
+    """A client. A field that is left out means that the client does not have it, or that it is not known.
+
+    `source`: the source of its channels, and the name of its reader. `name`: the one that users know.
+    `handshake`: its names in the MCP handshake, in lower case. `history`: where it keeps conversations, in Markdown,
+    under `history_name` if that differs. `shown_by`: readers whose stores show that it is installed. `folder`: the
+    folder of its settings, which shows the same. `is_logged_by_model`: its model is asked to log each turn, since
+    nothing else captures its chats, or not as soon. `room`: measured with the real client, with a margin.
+    `command`: its name for `ctxr install`; "" if it can only be connected by hand. `project_option`: the effect of
+    `ctxr install --project`. `then`: what the user does after it was connected. `link`, `prompt_link`: addresses that
+    open it and offer to add a server, or with a prompt written; our part follows.
+    """
 
     source: str
-    """Our word for it: the source of its channels, and the name of its reader."""
     name: str
-    """What its users call it."""
     handshake: tuple[str, ...] = ()
-    """The names that it gives itself in the MCP handshake, in lower case."""
     history: str = ""
-    """Where it keeps its conversations on this machine, and the variables that name another place, in Markdown."""
     history_name: str = ""
-    """What these are called, if the client has another name."""
     shown_by: tuple[str, ...] = ()
-    """The readers whose stores show that it is on this machine, wherever its settings stand."""
     folder: Place | None = None
-    """Where its settings stand: a folder that shows that it is installed."""
     servers: ServerList | None = None
     hooks: Hooks | None = None
     rule: Rule | None = None
     purge: Purge | None = None
     is_logged_by_model: bool = False
-    """Its model is asked to log each turn: nothing else brings its chats, or nothing as soon and as surely."""
     room: Room = SAFE_ROOM
-    """Measured with the real client, with a margin."""
     command: str = ""
-    """Its name for `ctxr install`; "" where only a hand can connect it."""
     project_option: str = ""
-    """What `ctxr install --project` does for it."""
     then: str = ""
-    """What the user does after it was connected."""
     link: str = ""
-    """An address that opens it and offers to add a server, but for the server."""
     prompt_link: str = ""
-    """The beginning of an address that opens it with a prompt written, which the user sends; the prompt follows."""
-    takes_bundle: bool = False
-    """Whether it installs `.mcpb` bundles."""
 
 
 def settings_of_the_system(name: str) -> Path:
-    """Where the system keeps the settings of an application with windows."""
+    """Return the folder in which the system keeps the settings of a desktop application."""
     return user_config_path(name, appauthor=False, roaming=True)

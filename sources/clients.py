@@ -1,4 +1,4 @@
-"""The clients there are, in the order in which people are told of them. Adding one: a folder, and a line here."""
+"""The clients, in the order in which they are listed. To add one: a folder, and a line here."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from sources.continue_dev.client import CONTINUE
 from sources.copilot.client import COPILOT_CLI, VSCODE
 from sources.cursor.client import CURSOR
 from sources.cursor_agent.client import CURSOR_AGENT
-from sources.exports.client import CHATGPT, CLAUDE
+from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.gemini.client import GEMINI_CLI
 from sources.goose.client import GOOSE
+from sources.grok.client import GROK_CLI
 from sources.opencode.client import OPENCODE
+from sources.pi.client import PI
 from sources.qwen.client import QWEN_CODE
 from sources.roo.client import ROO_CODE
 from sources.windsurf.client import WINDSURF
@@ -33,17 +35,20 @@ CLIENTS: tuple[Client, ...] = (
     ANTIGRAVITY,
     OPENCODE,
     QWEN_CODE,
+    GROK_CLI,
     CLINE,
     ROO_CODE,
     WINDSURF,
     ZED,
     CONTINUE,
     GOOSE,
+    PI,
     AIDER,
     CHATGPT,
+    GEMINI,
 )
 
 
 def client_called(name: str) -> Client | None:
-    """Return the client with that name of ours: its source, or what `ctxr install` calls it."""
+    """Return the client by its source, or by its name for `ctxr install`."""
     return next((client for client in CLIENTS if name and name in (client.source, client.command)), None)

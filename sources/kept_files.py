@@ -1,4 +1,4 @@
-"""The files in which clients keep conversations, for a backup: these and nothing that lies beside them."""
+"""List the files in which clients keep conversations, for a backup, and nothing that lies beside them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from registry.errors import StorageError
 from sources.cursor_agent.files import FOLDERS
 from sources.kit.sqlite_store import ClientDatabase
 
+# by client, below its store; a store that is a file stands for itself
 _PATTERNS: dict[str, tuple[str, ...]] = {
     "claude-code": ("projects/**/*", "*/**/projects/**/*"),
     "cursor": ("globalStorage/state.vscdb", "workspaceStorage/*/state.vscdb", "workspaceStorage/*/workspace.json"),
@@ -26,18 +27,18 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         "globalStorage/emptyWindowChatSessions/*",
     ),
     "qwen-code": ("projects/*/chats/*", "projects/*/subagents/**/*"),
+    "grok-cli": ("sessions/*/*/*.jsonl", "sessions/*/*/summary.json"),
+    "pi": ("sessions/*/*.jsonl",),
     "cline": ("tasks/*/*", "sessions/*/*", "state/taskHistory.json"),
     "roo-code": ("tasks/*/*",),
     "continue": ("sessions/*",),
     "goose": ("*",),
     "opencode": ("session/**/*", "message/**/*", "part/**/*", "*/storage/**/*"),
 }
-"""Of each client, below its store; a store that is a file stands for itself."""
 
-_ENDS = frozenset({".jsonl", ".json", ".txt", ".md", ".yaml", ".db", ".vscdb", ".zst"})
-_DATABASE = b"SQLite format 3\0"
+_ENDS = (".jsonl", ".json", ".txt", ".md", ".yaml", ".db", ".vscdb", ".zst")
+# the credentials in a database of Cursor
 _SECRETS = "DELETE FROM ItemTable WHERE key LIKE 'cursorAuth/%' OR key LIKE 'secret://%' OR key LIKE '%token%'"
-"""What a Cursor database holds besides conversations, and nobody should find in a backup."""
 
 
 class KeptFile(NamedTuple):
@@ -48,7 +49,7 @@ class KeptFile(NamedTuple):
 
 
 def kept_files(source: str, store: Path) -> Iterator[KeptFile]:
-    """The files of a store in a settled order. A client of whose files nothing is known has none."""
+    """Yield the files of a store in a fixed order; none for a client whose files are not known."""
     if source == "cursor":
         store = store.parents[1]
     if store.is_file():
@@ -60,13 +61,13 @@ def kept_files(source: str, store: Path) -> Iterator[KeptFile]:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is SQLite's, whatever it is called."""
+    """Return True for an SQLite database, whatever its name."""
     with path.open("rb") as file:
-        return file.read(len(_DATABASE)) == _DATABASE
+        return file.read(16) == b"SQLite format 3\0"
 
 
 def copy_database(path: Path, target: Path) -> None:
-    """A client's database as it is at one moment, without what logs its user in. Raises StorageError."""
+    """Copy a client's database as it is at one moment, without credentials. Raises StorageError."""
     with ClientDatabase(path) as database:
         has_secrets = "ItemTable" in database.tables()
         database.copy_to(target)

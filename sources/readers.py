@@ -1,4 +1,4 @@
-"""The readers there are. Adding one: write it as `base` says, and add it here."""
+"""The readers. To add one: a class as `sources.base` says, and a line here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from sources.cursor.reader import CursorIde
 from sources.cursor_agent.reader import CursorAgent
 from sources.gemini.reader import GeminiCli
 from sources.goose.reader import Goose
+from sources.grok.reader import GrokCli
 from sources.opencode.reader import OpenCode
+from sources.pi.reader import Pi
 from sources.qwen.reader import QwenCode
 from sources.roo.reader import RooCode
 from sources.zed.reader import Zed
@@ -31,10 +33,12 @@ READERS: tuple[Source, ...] = (
     CopilotVscode(),
     OpenCode(),
     QwenCode(),
+    GrokCli(),
     Cline(),
     RooCode(),
     Zed(),
     Continue(),
     Goose(),
+    Pi(),
     Aider(),
 )

@@ -1,24 +1,14 @@
-"""The clients in which a conversation from elsewhere can go on. Adding one: a writer as `writing` says, a line here."""
+"""The clients in which a conversation from elsewhere can go on, by source. To add one: a Writer, and a line here."""
 
 from __future__ import annotations
 
-from sources.claude_code.writer import ClaudeCodeWriter
-from sources.codex.writer import CodexWriter
-from sources.copilot.writer import CopilotCliWriter
-from sources.gemini.writer import GeminiWriter
-from sources.opencode.writer import OpenCodeWriter
-from sources.qwen.writer import QwenWriter
+from sources.claude_code.writer import CLAUDE_CODE_WRITER
+from sources.codex.writer import CODEX_WRITER
+from sources.copilot.writer import COPILOT_CLI_WRITER
+from sources.gemini.writer import GEMINI_WRITER
+from sources.opencode.writer import OPENCODE_WRITER
+from sources.qwen.writer import QWEN_WRITER
 from sources.writing import Writer
 
-WRITERS: dict[str, Writer] = {
-    writer.client.source: writer
-    for writer in (
-        ClaudeCodeWriter(),
-        CodexWriter(),
-        GeminiWriter(),
-        OpenCodeWriter(),
-        CopilotCliWriter(),
-        QwenWriter(),
-    )
-}
-"""By the client's source."""
+_ALL = (CLAUDE_CODE_WRITER, CODEX_WRITER, GEMINI_WRITER, OPENCODE_WRITER, COPILOT_CLI_WRITER, QWEN_WRITER)
+WRITERS: dict[str, Writer] = {writer.client.source: writer for writer in _ALL}

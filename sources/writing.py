@@ -1,34 +1,35 @@
-"""What a writer is: it makes of a conversation the session file with which a client goes on, and writes nothing."""
+"""Write a conversation as the session file with which a client goes on; what differs between clients is a Writer."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.client import Client
 
+Json = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool's call and what came of it."""
+    """A tool's call with its result. `name`: letters, digits, `_` and `-`, 64 at most, as all models' APIs take."""
 
     name: str
-    """Letters, digits, `_` and `-`, 64 at most: no model's API takes others."""
     params: Mapping[str, Any]
     result: str
     failed: bool = False
 
 
 class Toolbox(NamedTuple):
-    """What a client calls the tools that all have, and the parameter that says most: others it may not show."""
+    """A client's names of the tools that all clients have, each with its main parameter: it may not show others."""
 
     read: tuple[str, str]
     run: tuple[str, str]
@@ -55,71 +56,103 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A conversation that goes on elsewhere: questions and answers in order, the first one a question."""
+    """A conversation that goes on elsewhere: questions and answers in order, the first one a question.
+
+    `folder`: the working folder in which the client is started.
+    """
 
     messages: Sequence[Said]
     title: str
     folder: str
-    """The working folder in which the client is started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a writer made: new files, and the commands that open the session, in that folder."""
+    """New files, `path` with the conversation, and the command that opens the session in the working folder.
+
+    `before`: a command that runs first, if the client imports sessions itself.
+    """
 
     session_id: str
     path: Path
-    """The file that holds the conversation."""
     files: Mapping[Path, str]
     command: tuple[str, ...]
     before: tuple[str, ...] = ()
-    """A command that runs first, where the client takes sessions in itself."""
 
 
-class Writer(Protocol):
-    """Writes the sessions of one client."""
+class NewSession(NamedTuple):
+    """A session that a client's module made: its id, the file with the conversation, its text, and other files."""
+
+    session_id: str
+    path: Path
+    text: str
+    others: Mapping[Path, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Makes the sessions of one client.
+
+    `program`: the command that users start. `tested`: the version whose format this is; the same major version is
+    taken to have it too. `resume`, `imports`: the program's arguments, with `{}` for the session's id or its file.
+    `make`: given conversation, client's version, places, and a folder of ours for a file that is imported.
+    """
 
     client: Client
     program: str
-    """The command that users start."""
     tested: str
-    """The version whose format this is; the same major version is taken to have it too."""
+    resume: tuple[str, ...]
+    make: Callable[[Carried, str, Places, Path], NewSession]
+    imports: tuple[str, ...] = ()
 
     def opens(self, session_id: str) -> tuple[str, ...]:
-        """The command that goes on with a session."""
+        """Return the command that goes on with a session."""
+        return (self.program, *(argument.format(session_id) for argument in self.resume))
 
     def write(self, talk: Carried, version: str, places: Places, drafts: Path) -> Written:
-        """The files of a new session. `drafts`: a folder of ours for what the client takes in by a command."""
+        """Return the files of a new session; nothing is written yet."""
+        session_id, path, text, others = self.make(talk, version, places, drafts)
+        before = (self.program, *(argument.format(path) for argument in self.imports)) if self.imports else ()
+        return Written(session_id, path, {path: text, **others}, self.opens(session_id), before)
 
 
-def called(message: Said, tools: Toolbox, prefix: str = "call_") -> list[tuple[str, Call]]:
-    """The calls of a part of an answer as calls of the client's own tools, each with a new id."""
+def calls_for(message: Said, tools: Toolbox, prefix: str = "call_") -> list[tuple[str, Call]]:
+    """Return the calls of a part of an answer as calls of the client's own tools, each with a new id."""
     return [(f"{prefix}{uuid4().hex[:24]}", _with_own_tool(call, tools)) for call in message.calls]
 
 
 def _with_own_tool(call: Call, tools: Toolbox) -> Call:
-    """Of reading a file and running a command; any other call stays as it was."""
+    """Convert a call that reads a file or runs a command; return any other call as it is."""
     for names, keys, (name, parameter) in ((_READ, _PATHS, tools.read), (_RUN, _COMMANDS, tools.run)):
-        said = next((call.params[key] for key in keys if call.params.get(key)), None)
-        if call.name.lower() in names and said:
-            text = said if isinstance(said, str) else shlex.join(map(str, said))
+        given = next((call.params[key] for key in keys if call.params.get(key)), None)
+        if call.name.lower() in names and given:
+            text = given if isinstance(given, str) else shlex.join(map(str, given))
             return replace(call, name=name, params={parameter: text})
     return call
 
 
-def lines(records: Iterable[Mapping[str, Any]]) -> str:
-    """Records as JSON, one on a line."""
+def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
+    """Return records as JSON, one on a line."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
+def chained(records: Iterable[Json], id_name: str, parent_name: str) -> Iterator[Json]:
+    """Give each record a new id and the id of the one before as its parent."""
+    parent = None
+    for record in records:
+        own = str(uuid4())
+        yield {id_name: own, parent_name: parent, **record}
+        parent = own
+
+
 def times_of(messages: Sequence[Said]) -> Iterator[datetime]:
-    """A time for each message; one that has none takes that of the one before it."""
+    """Yield a time for each message; one that has none takes that of the one before."""
     last = next((message.timestamp for message in messages if message.timestamp), None) or now()
     for message in messages:
         last = message.timestamp or last
         yield last
 
 
-def stamped(messages: Sequence[Said]) -> Iterator[tuple[Said, str]]:
-    """Each message with its time as most clients write it."""
+def with_times(messages: Sequence[Said]) -> Iterator[tuple[Said, str]]:
+    """Yield each message with its time as most clients write it."""
     return zip(messages, map(format_time, times_of(messages)), strict=True)

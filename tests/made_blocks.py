@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,13 +20,18 @@ from mcp.types import PromptArgument, Tool
 
 from backoffice.app import create_app
 from backoffice.errors import STATUS
-from cli.connect.snippets import StdioServer
+from cli.connect.snippets import SERVER, StdioServer
 from cli.main import COMMANDS, EXIT_STATUS, cli
-from mcp_server.server import DEFAULT, SWITCHED_ON, TOOLSETS, create_server
+from mcp_server.envelope import published
+from mcp_server.prompts import list_prompts
+from mcp_server.resources import list_resources, list_templates
+from mcp_server.server import DEFAULT, TOOLSETS, create_server, tools_of
+from orchestrator.operations import tools as known_tools
 from orchestrator.service import Orchestrator
 from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
+from sources.claude_code.client import CLAUDE_CODE
 from sources.clients import CLIENTS
 from sources.cursor.client import CURSOR
 
@@ -96,28 +103,19 @@ def exit_codes() -> str:
     return table(("code", "meaning", "HTTP", "exit status"), rows)
 
 
-async def _never(*_: Any) -> dict[str, Any]:
-    raise NotImplementedError
-
-
-def published() -> list[Tool]:
-    """Every tool, as a client that asks for all of them gets it."""
-    return asyncio.run(create_server(_never, ("all",)).list_tools())
+NOBODY: Any = None
+"""The lists are the same for every caller."""
 
 
 def toolsets() -> str:
     """Which tools each toolset has, in the order in which they are published."""
-    names = [tool.name for tool in published()]
-    names += sorted(frozenset().union(*SWITCHED_ON.values()))
-    rows = [
-        (f"`{toolset}`", ", ".join(f"`{name}`" for name in names if name in held)) for toolset, held in TOOLSETS.items()
-    ]
+    rows = [(f"`{toolset}`", ", ".join(f"`{name}`" for name in tools_of(toolset))) for toolset in TOOLSETS]
     return table(("toolset", "tools"), rows)
 
 
 def tools() -> str:
     """Every tool: what the AI is told of it, its arguments, its result."""
-    return "\n".join(map(_tool, published()))
+    return "\n".join(_tool(published(known_tools()[name])) for name in tools_of("all"))
 
 
 def _tool(tool: Tool) -> str:
@@ -130,7 +128,7 @@ def _tool(tool: Tool) -> str:
     does = "only reads" if hints and hints.read_only_hint else "writes"
     parts = [
         f"#### `{tool.name}`",
-        f"*{tool.title}* ({does}{'' if tool.name in TOOLSETS[DEFAULT] else '; not in the default toolset'})",
+        f"*{tool.title}* ({does}{'' if tool.name in tools_of(DEFAULT) else '; not in the default toolset'})",
         f"> {tool.description}",
         table(("argument", "type", "default", "meaning"), rows).rstrip(),
         f"Result: {_shape_of(result)}",
@@ -184,7 +182,7 @@ def _shape_of(schema: Mapping[str, Any]) -> str:
 
 def prompts() -> str:
     """The prompts, with what they ask for."""
-    found = asyncio.run(create_server(_never).list_prompts())
+    found = asyncio.run(list_prompts(NOBODY, None)).prompts
     rows = [
         (f"`{prompt.name}`", ", ".join(map(_asked, prompt.arguments or ())), str(prompt.description))
         for prompt in found
@@ -198,9 +196,8 @@ def _asked(given: PromptArgument) -> str:
 
 def resources() -> str:
     """The resources and the templates of resources."""
-    server = create_server(_never)
-    fixed = asyncio.run(server.list_resources())
-    by_name = asyncio.run(server.list_resource_templates())
+    fixed = asyncio.run(list_resources(NOBODY, None)).resources
+    by_name = asyncio.run(list_templates(NOBODY, None)).resource_templates
     rows = [(f"`{each.uri}`", str(each.mime_type), str(each.description)) for each in fixed]
     rows += [(f"`{each.uri_template}`", str(each.mime_type), str(each.description)) for each in by_name]
     return table(("resource", "type", "what it is"), rows)
@@ -254,8 +251,14 @@ def _pretty(value: Any) -> str:
     """JSON for reading; what is another every time is left out."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     text = re.sub(r'"((?:conv|ext|exec)_)\w+"', r'"\1…"', text)
-    text = re.sub(r'"20(?!25-09-29)\d\d-\d\d-\d\dT[\d:.]+Z"', '"2025-09-29T14:30:20.000Z"', text)
+    text = re.sub(r'(?<=")20\d\d-\d\d-\d\dT[\d:]+[+-][\d:]+(?=")', lambda found: _in_seoul(found[0]), text)
     return re.sub(r"[\[{]\s+([^\[\]{}]{1,90}?)\s+[\]}]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
+
+
+def _in_seoul(instant: str) -> str:
+    """An answer's local time as one user has it; the present as some moment of the example."""
+    at = datetime.fromisoformat(instant).astimezone(timezone(timedelta(hours=9)))
+    return at.isoformat() if at.year == 2025 else "2025-09-29T23:30:20+09:00"
 
 
 def layers() -> str:
@@ -279,7 +282,9 @@ def _named(modules: Iterable[str]) -> str:
 MADE: Mapping[str, Callable[[], str]] = {
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
     "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
-    "claude-code": lambda: fenced("sh", EXAMPLE.claude_code_command()),
+    "claude-code": lambda: fenced(
+        "sh", f"claude mcp add --scope user {SERVER} -- {shlex.join(EXAMPLE.started_by(CLAUDE_CODE).words)}"
+    ),
     "clients": clients_table,
     "help": lambda: fenced("text", help_of()),
     "settings": settings_table,

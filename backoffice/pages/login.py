@@ -45,7 +45,7 @@ async def sign_in(
 
 
 async def _credential_of(gate: Gate, registry: Registry, token: str, code: str) -> Credential | None:
-    if code and gate.sessions.take_code(code):
+    if code and gate.sessions.take_code(code, gate.rules.secret):
         return Credential(None, THIS_USER)
     return await gate.recognise(registry, token) if token else None
 

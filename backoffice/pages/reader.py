@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 
 from fastapi import Request, Response
 
+from orchestrator.operations import labels
 from registry.domain import format_time, now, parse_time
 from registry.text.times.time_words import parse_span
 
@@ -57,8 +58,11 @@ def _weighted(part: str) -> tuple[str, float]:
 @cache
 def texts(language: str) -> Mapping[str, str]:
     """Return the texts of a language, keyed by the English ones; none for English."""
+    if language == DEFAULT:
+        return {}
     files = sorted((FOLDER / language).glob("*.json"))
-    return {key: text for file in files for key, text in json.loads(file.read_text(encoding="utf-8")).items()}
+    texts = {key: text for file in files for key, text in json.loads(file.read_text(encoding="utf-8")).items()}
+    return dict(labels().values()) | texts
 
 
 def translator(language: str) -> Translate:

@@ -16,7 +16,7 @@ from benchmarks.setup.figures import Comparison, Spread
 from orchestrator.graph import EDGES, NODES
 from orchestrator.requests.shapes import Request
 from orchestrator.service import Orchestrator
-from orchestrator.state import Run, State
+from orchestrator.state import GeneralState, Run
 from registry.registry import Registry
 
 AIM = 1.4
@@ -29,15 +29,15 @@ HEADS = ("CPU, p50 / p95 in ms", "bare loop", "graph", "ratio", "aim", "")
 class BareLoop:
     """Takes the graph's place: the same nodes, the same edges, recorded alike, and nothing else."""
 
-    async def astream(self, request: Request, *, context: Run, **_: object) -> AsyncIterator[State]:
+    async def astream(self, request: Request, *, context: Run, **_: object) -> AsyncIterator[GeneralState]:
         """The state in which the operation ends."""
-        state: State = {"query": request}
+        state: GeneralState = {"query": request}
         name = "plan"
         while name != END:
             with context.recorder.step(name):
                 change = await NODES[name](state, context)
                 context.recorder.note_change(change)
-            state = cast(State, {**state, **change})
+            state = cast(GeneralState, {**state, **change})
             name = EDGES[name][0](state)
         yield state
 

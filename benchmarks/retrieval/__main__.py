@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.retrieval import measures
+from benchmarks.retrieval.ablation import ablation
 from benchmarks.retrieval.asking import Outcome, ask_all
 from benchmarks.retrieval.baselines import baseline_outcomes
 from benchmarks.retrieval.product import product_with
 from benchmarks.retrieval.published import published_sets
-from benchmarks.retrieval.question_sets import QuestionSet, own_sets, with_foreign
+from benchmarks.retrieval.question_sets import QuestionSet, as_yardstick, own_sets, sets_in, with_foreign
 
 
 async def outcomes_of(asked: QuestionSet, *, by_meaning: bool = False) -> list[Outcome]:
@@ -35,6 +36,7 @@ def chosen_sets(options: argparse.Namespace) -> Iterator[QuestionSet]:
     """The sets to be measured, with the kinds of questions that are wanted."""
     own = own_sets()
     sets: list[QuestionSet] = [with_foreign(one, own) for one in own]
+    sets += [one for file in options.file for one in sets_in(file)]
     published = published_sets(options.published) if options.published else iter(())
     for one in [*sets, *islice(published, options.most)]:
         if not options.set or one.name in options.set:
@@ -64,9 +66,21 @@ def main() -> None:
     parser.add_argument("--published", type=Path, metavar="DIR", help="where files of public benchmarks lie")
     parser.add_argument("--most", type=int, default=1_000_000, help="so many sets of them at most")
     parser.add_argument("--one-in", type=int, default=1, metavar="N", help="of the questions of a set one in so many")
+    parser.add_argument("--file", type=Path, action="append", default=[], help="a further set, in the form of ours")
+    parser.add_argument("--ablate", action="store_true", help="print what each rule of finding gains, and no more")
+    parser.add_argument("--yardstick", type=Path, metavar="DIR", help="write the sets there as words45.py reads them")
     parser.add_argument("--meaning", action="store_true", help="also by meaning, with the configured model")
     options = parser.parse_args()
-    found = measure(list(chosen_sets(options)), options)
+    sets = list(chosen_sets(options))
+    if options.ablate:
+        print(ablation(sets, by_meaning=options.meaning))
+        return
+    if options.yardstick:
+        for number, one in enumerate(sets):
+            file = options.yardstick / f"{number}-{one.name}.json"
+            file.write_text(json.dumps(as_yardstick(one), ensure_ascii=False), encoding="utf-8")
+        return
+    found = measure(sets, options)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

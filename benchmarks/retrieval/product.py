@@ -20,7 +20,7 @@ from mcp.types import CallToolResult, TextContent
 from benchmarks.retrieval.question_sets import QuestionSet, Session
 from mcp_server.server import create_server
 from orchestrator.semantic.embedding import embed_all
-from orchestrator.semantic.meaning import open_meaning
+from orchestrator.semantic.meaning import Meaning, open_meaning
 from orchestrator.service import Orchestrator
 from registry import domain
 from registry.domain import new_id, parse_time
@@ -64,6 +64,8 @@ class Product:
     channels: dict[str, str] = field(default_factory=dict)
     sessions: dict[str, str] = field(default_factory=dict)
     executions: list[str] = field(default_factory=list)
+    meaning: Meaning | None = None
+    texts: dict[str, str] = field(default_factory=dict)
     _session_of: dict[str, str] = field(default_factory=dict)
     _by_id: dict[str, str] = field(default_factory=dict)
     _by_time: dict[tuple[str, datetime], str] = field(default_factory=dict)
@@ -84,6 +86,7 @@ class Product:
         meta = {name: value for name, value in about.items() if value}
         answer = await self.ask("conversation_log", {"channel": channel, "messages": messages, "meta": meta})
         self._by_id |= dict(zip(answer.result["stored_ids"], (one.id for one in said), strict=True))
+        self.texts |= {one.id: one.text for one in said}
         self._session_of |= {one.id: session.id for one in said}
         self._by_time |= {(channel, parse_time(one.timestamp)): one.id for one in said}
 
@@ -146,7 +149,7 @@ async def product_with(asked: QuestionSet, *, by_meaning: bool = False) -> Async
             return await orchestrator.run(request, client, executions[-1], room=room)
 
         async with Client(create_server(run, client=CLAUDE_CODE)) as client:
-            product = Product(client, registry, executions=executions)
+            product = Product(client, registry, executions=executions, meaning=meaning)
             await product.load(list(asked.sessions))
             if meaning:
                 await embed_all(registry, meaning.embedder, lambda _done, _total: None)

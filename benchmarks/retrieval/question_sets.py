@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 SETS = Path(__file__).parent / "sets"
-UNANSWERABLE = ("unanswerable", "other_life", "foreign", "no answer")
+UNANSWERABLE = ("unanswerable", "other_life", "foreign", "no answer", "near_topic", "off_topic")
 """Kinds of questions with no answer: never talked about, or, asked of one channel, only in somebody else's."""
 FOREIGN_OF_EACH = 12
 """So many questions of each other set are asked as foreign ones."""
@@ -75,6 +75,46 @@ class QuestionSet:
 def own_sets() -> list[QuestionSet]:
     """The sets of this repository."""
     return [read_set(json.loads(file.read_text(encoding="utf-8"))) for file in sorted(SETS.glob("*.json"))]
+
+
+def sets_in(file: Path) -> list[QuestionSet]:
+    """Read a file of questions; of several users each has a registry of their own."""
+    given = json.loads(file.read_text(encoding="utf-8"))
+    users = sorted({one.get("user") or "" for one in given["sessions"]})
+
+    def of_user(part: str, user: str) -> list[Any]:
+        chosen = (one for one in given[part] if (one.get("user") or "") == user)
+        return [{name: value for name, value in one.items() if name != "user"} for one in chosen]
+
+    return [
+        read_set({**given, "sessions": of_user("sessions", user), "questions": of_user("questions", user)})
+        for user in users
+    ]
+
+
+def as_yardstick(asked: QuestionSet) -> dict[str, Any]:
+    """Convert a set to the form of the words45 yardstick: two plain baselines to print beside our figures."""
+    sessions = [
+        {
+            "id": one.id,
+            "title": one.title,
+            "project": one.project,
+            "messages": [{"id": said.id, "role": said.role, "text": said.text} for said in one.messages],
+        }
+        for one in asked.sessions
+    ]
+    questions = [
+        {
+            "id": one.id,
+            "text": one.text,
+            "type": one.kind,
+            "sessions": list(one.sessions) if one.is_answerable else [],
+            "relevant": dict.fromkeys(one.evidence, 1),
+            "also": list(one.also),
+        }
+        for one in asked.questions
+    ]
+    return {"sessions": sessions, "questions": questions}
 
 
 def read_set(given: Any) -> QuestionSet:

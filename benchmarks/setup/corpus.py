@@ -144,7 +144,7 @@ def _store(
     if tx.dialect.name == "sqlite":
         index_of(tx).add(tx, entries)
     else:
-        lines = ((one.number, " ".join(f"'{token}'" for token in one.tokens), one.channel_number) for one in entries)
+        lines = ((one.number, " ".join(f"'{token}'" for token in one.tokens)) for one in entries)
         _copy(tx, TABLE, Entry._fields, lines)
 
 

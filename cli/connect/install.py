@@ -1,27 +1,24 @@
-"""`ctxr install` and `ctxr uninstall`: a client's own settings."""
+"""`ctxr install` and `ctxr uninstall`: connect a client by changing its settings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from cli.connect.client_version import for_its_version
 from cli.connect.connections import connection_of
-from cli.connect.emptied import remember, what_was
-from cli.connect.installation import INSTALLABLE, Edit, Part, parts_of
-from cli.connect.jsonc import is_bare
-from cli.connect.settings_files import Rewrite, apply, rewrite
-from cli.connect.snippets import StdioServer, this_server
+from cli.connect.installation import INSTALLABLE, Part, parts_of, server_of
+from cli.connect.settings_files import Rewrite, apply, remember, remembered, rewrite
+from cli.connect.snippets import this_server
+from cli.output import yes_option
+from cli.shared.place import current_folder, this_place
 from sources.base import Places
 from sources.client import Client
 
-OF_A_PROJECT = [client for client in INSTALLABLE.values() if client.project_option]
-"""Those that can keep something of us in a project's folder."""
-
+WITH_PROJECT = [client for client in INSTALLABLE.values() if client.project_option]
 
 client_argument = click.argument(
     "client",
@@ -34,135 +31,103 @@ project_option = click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
     metavar="FOLDER",
-    help=" ".join(f"{each.name}: {each.project_option}." for each in OF_A_PROJECT),
+    help=" ".join(f"{each.name}: {each.project_option}." for each in WITH_PROJECT),
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command()
 @client_argument
-@click.option("--all", "is_all", is_flag=True, help="Every client that is on this machine.")
+@click.option("--all", "is_all", is_flag=True, help="Every client on this machine.")
 @project_option
-@click.option(
-    "--bundle",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Claude Desktop: write a bundle (.mcpb) to install by a double click.",
-)
 @yes_option
-def install(client: str | None, is_all: bool, project: Path | None, bundle: Path | None, yes: bool) -> None:
+def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -> None:
     """Connect CLIENT: its list of MCP servers, its hooks, Cursor's rule.
 
-    Shows what will change and asks. What else is in the files stays as it is, and a
-    copy is kept beside each that can hold no key or token. May be repeated.
+    Shows the changes and asks. The rest of the files stays as it is, and a copy of
+    each that can hold no key or token is kept beside it. May be run again.
     """
     server = this_server()
-    if bundle:
-        _write_bundle(_checked(client, is_all, project)[0], server, bundle, yes)
-        return
-    chosen = [known for known in _checked(client, is_all, project) if not is_all or _is_here(known)]
-    if not chosen:
-        click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
-    changed = {known.source: _installing(known, server, project) for known in chosen}
-    _carry_out([change for changes in changed.values() for change in changes], yes)
+    chosen = _chosen(client, is_all, project)
+    if is_all:
+        places = Places(Path.home(), os.environ)
+        chosen = [known for known in chosen if connection_of(known, places).is_here]
+        if not chosen:
+            click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
+    changes = {known.source: _changes(known, project, installs=True) for known in chosen}
+    _carry_out([change for some in changes.values() for change in some], yes)
     for known in chosen:
-        _tell(known, server, is_new=bool(changed[known.source]), is_in_project=bool(project))
+        if not changes[known.source]:
+            click.echo(f"{known.name} is connected already; nothing to change.")
+            continue
+        click.echo(f"{known.name}: {known.then}")
+        if known.link:
+            click.echo(f"  {server.link(known)}")
+    if place := this_place():  # start the process, which also records what a cold window answers
+        for known in chosen:
+            words = server_of(known, server).words[len(server.command) :]
+            connection = place.reach({"want": "window", "words": words, "folder": current_folder()})
+            if connection:
+                connection.close()
 
 
 @click.command()
 @client_argument
-@click.option("--all", "is_all", is_flag=True, help="Every client that is connected.")
+@click.option("--all", "is_all", is_flag=True, help="Every connected client.")
 @project_option
 @yes_option
 def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool) -> None:
-    """Take out of CLIENT's settings what `ctxr install` put there, and nothing else.
+    """Remove from CLIENT's settings what `ctxr install` added, and nothing else.
 
     The registry keeps all conversations.
     """
-    chosen = _checked(client, is_all, project)
-    changes = [change for known in chosen for change in _uninstalling(known, project)]
+    chosen = _chosen(client, is_all, project)
+    changes = [change for known in chosen for change in _changes(known, project, installs=False)]
     if not changes:
-        click.echo(
-            f"{'No client' if is_all else chosen[0].name} is {'' if is_all else 'not '}connected; nothing to change."
-        )
+        name = "No client is connected" if is_all else f"{chosen[0].name} is not connected"
+        click.echo(f"{name}; nothing to change.")
     _carry_out(changes, yes)
 
 
-def _checked(name: str | None, is_all: bool, project: Path | None) -> list[Client]:
+def _chosen(name: str | None, is_all: bool, project: Path | None) -> list[Client]:
     if bool(name) == is_all:
         raise click.UsageError(f"Either a CLIENT, one of {', '.join(INSTALLABLE)}; or --all.")
-    if project and (name is None or INSTALLABLE[name] not in OF_A_PROJECT):
-        able = " and ".join(each.command for each in OF_A_PROJECT)
+    if project and (name is None or INSTALLABLE[name] not in WITH_PROJECT):
+        able = " and ".join(each.command for each in WITH_PROJECT)
         raise click.UsageError(f"--project is for {able}: {name or 'the others'} is connected for all folders.")
     return [INSTALLABLE[name]] if name else list(INSTALLABLE.values())
 
 
-def _is_here(client: Client) -> bool:
-    return connection_of(client, Places(Path.home(), os.environ)).is_here
-
-
-def _installing(client: Client, server: StdioServer, project: Path | None) -> list[Rewrite]:
-    parts = parts_of(for_its_version(client), server, Places(Path.home(), os.environ), project)
-    return [change for file, some in _by_file(parts) if (change := _rewrite(file, some, lambda part: part.install))]
-
-
-def _uninstalling(client: Client, project: Path | None) -> list[Rewrite]:
-    parts = parts_of(client, this_server(), Places(Path.home(), os.environ), project)
-    changes = ((_rewrite(file, some, lambda part: part.uninstall), some) for file, some in _by_file(parts))
-    return [_as_it_was(change, some) if change.after is None else change for change, some in changes if change]
-
-
-def _as_it_was(change: Rewrite, parts: Sequence[Part]) -> Rewrite:
-    only_us = _edited("", parts, lambda part: part.install)
-    return replace(
-        change,
-        after=what_was(change.file),
-        is_private=change.is_private or change.before == only_us.rstrip("\n") + "\n",
-    )
-
-
-def _by_file(parts: Iterable[Part]) -> Iterable[tuple[Path, list[Part]]]:
+def _changes(client: Client, project: Path | None, *, installs: bool) -> list[Rewrite]:
     files: dict[Path, list[Part]] = {}
-    for part in parts:
+    for part in parts_of(client, this_server(), Places(Path.home(), os.environ), project):
         files.setdefault(part.file, []).append(part)
-    return files.items()
+    changes = (_change(file, parts, installs=installs) for file, parts in files.items())
+    return [change for change in changes if change]
 
 
-def _rewrite(file: Path, parts: Sequence[Part], edit_of: Callable[[Part], Edit]) -> Rewrite | None:
-    return rewrite(file, lambda text: _edited(text, parts, edit_of), any(part.is_private for part in parts))
+def _change(file: Path, parts: Sequence[Part], *, installs: bool) -> Rewrite | None:
+    def put_in(text: str) -> str:
+        for part in parts:
+            text = part.install(text)
+        return text
 
+    def take_out(text: str) -> str:
+        for part in parts:
+            text = part.uninstall(text)
+        return text
 
-def _edited(text: str, parts: Sequence[Part], edit_of: Callable[[Part], Edit]) -> str:
-    for part in parts:
-        text = edit_of(part)(text)
-    return text
-
-
-def _tell(client: Client, server: StdioServer, *, is_new: bool, is_in_project: bool) -> None:
-    if not is_new:
-        click.echo(f"{client.name} is connected already; nothing to change.")
-    else:
-        click.echo(f"{client.name}: {client.then}")
-        if client.link:
-            click.echo(f"  {server.link(client)}")
-    if client.rule and not is_in_project:
-        click.echo(f"The rule for {client.name} belongs to a project: ctxr install {client.command} --project FOLDER")
-
-
-def _write_bundle(client: Client, server: StdioServer, file: Path, is_agreed: bool) -> None:
-    if not client.takes_bundle or file.suffix != ".mcpb":
-        able = " and ".join(each.command for each in INSTALLABLE.values() if each.takes_bundle)
-        raise click.UsageError(f"--bundle is for {able}, and the FILE ends in .mcpb")
-    from cli.connect.bundle import bundle
-
-    if file.exists() and not is_agreed:
-        click.confirm(f"{file} exists. Write it anew?", abort=True)
-    file.write_bytes(bundle(server))
-    click.echo(f"wrote {file}\nOpen it with {client.name}: a double click, or Settings, Extensions.")
+    change = rewrite(file, put_in if installs else take_out, any(part.is_private for part in parts))
+    if change and installs and change.before is not None and not take_out(change.after or ""):
+        is_new = take_out(change.before) == change.before
+        return replace(change, original=change.before if is_new else remembered(file))
+    if change and change.after is None:
+        is_only_ours = change.before == put_in("").rstrip("\n") + "\n"
+        return replace(change, after=remembered(file), is_private=change.is_private or is_only_ours)
+    return change
 
 
 def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
-    """Show, ask, write. Abort if the user does not want it."""
+    """Show the changes, ask, and write them."""
     for change in changes:
         for line in change.diff():
             click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
@@ -170,11 +135,6 @@ def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
         click.confirm("Write this?", abort=True)
     for change in changes:
         copy = apply(change)
-        if change.before is not None and change.after is not None:
-            remember(change.file, change.before if is_bare(change.before) else None)
-        elif change.after is None:
-            remember(change.file, None)
-        click.echo(
-            f"{'wrote' if change.after is not None else 'removed'} {change.file}"
-            + (f" (before: {copy.name})" if copy else "")
-        )
+        remember(change.file, change.original)
+        kept = f" (before: {copy.name})" if copy else ""
+        click.echo(f"{'wrote' if change.after is not None else 'removed'} {change.file}{kept}")

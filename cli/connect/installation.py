@@ -1,6 +1,6 @@
-"""What connecting a client means: which of its files say what of us. Pure but for the paths.
+"""The parts that connect a client: which of its files hold an entry of ours, and how it is put in and taken out.
 
-Clients refuse files with marks of ours in them, so hooks of ours are recognised by their command.
+Clients refuse unknown keys, so our hooks are recognised by their command.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cli.connect.jsonc import append, drop, drop_items, get, is_bare, put
 from cli.connect.snippets import SERVER, StdioServer
 from cli.connect.toml_tables import drop_table, put_table
 from sources.base import Places
-from sources.client import Client, Hooks, Rule, ServerList
+from sources.client import Client, Hooks, ServerList
 from sources.clients import CLIENTS
 
 INSTALLABLE = {client.command: client for client in CLIENTS if client.command}
@@ -25,35 +25,43 @@ INSTALLABLE = {client.command: client for client in CLIENTS if client.command}
 
 _HOOKED = "|".join(client.source for client in CLIENTS if client.hooks)
 OURS = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOKED})\b""", re.IGNORECASE)
-"""What a command looks like that runs our hook."""
+"""Matches a command that runs our hook."""
 
 Edit = Callable[[str], str]
 Handlers = Mapping[str, Mapping[str, Any]]
-"""What is to run, by the event."""
+"""A hook's handler, by event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of a client with our part of it. The edits take the file's text ("" for none) and give the new
-    one; ValueError for a text they cannot change. A file that is empty then is to be removed.
+    """A file of a client with our entry in it. The edits take the file's text ("" for no file) and return the new one.
+
+    They raise ValueError for a text they cannot change. A file that is empty afterwards is removed.
     """
 
-    what: str
+    what: Literal["server", "hooks", "rule"]
     file: Path
     install: Edit
     uninstall: Edit
     is_private: bool = False
-    """Other programs' settings stand in it too, keys and tokens among them: no copy of it may be left behind."""
+    """It holds other settings too, such as keys and tokens: no copy of it may be left behind."""
 
 
 def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[Part]:
-    """Everything that connects a client, here or in a project's folder where it has a list or a rule of its own."""
+    """Return everything that connects a client, in the home folder or in a project's folder."""
     if client.servers:
-        yield _server(client.servers, server.started_by(client), places, project)
+        yield _server(client.servers, server_of(client, server), places, project)
     if client.hooks and client.folder:
         yield _hooks(client.source, client.hooks, server, client.folder(places) / client.hooks.file)
     if client.rule and project:
-        yield _rule(client.rule, project)
+        text = client.rule.text
+        yield Part("rule", project / client.rule.file, lambda _: text, lambda _: "")
+
+
+def server_of(client: Client, server: StdioServer) -> StdioServer:
+    """Return the server as a client starts it whose hooks we install, if it has any."""
+    # The record of a client that is not logged by its model says already that its chats are captured.
+    return server.started_by(client, is_captured=client.is_logged_by_model and client.hooks is not None)
 
 
 def _server(listed: ServerList, server: StdioServer, places: Places, project: Path | None) -> Part:
@@ -74,17 +82,14 @@ def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Part:
         plugin = hooks.plugin.replace("@HOOK@", json.dumps(server.hook_words(source)))
         return Part("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
     handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
-    put_in, take_out = _HOOK_FORMATS[hooks.format]
-    return Part("hooks", file, partial(put_in, handlers), take_out, hooks.is_among_settings)
+    if hooks.format == "list":
+        return Part("hooks", file, partial(_put_listed, handlers), _drop_listed, hooks.is_among_settings)
+    return Part("hooks", file, partial(_put_grouped, handlers), _drop_grouped, hooks.is_among_settings)
 
 
-def _rule(rule: Rule, project: Path) -> Part:
-    return Part("rule", project / rule.file, lambda _: rule.text, lambda _: "")
-
-
-def _with_listed_hooks(handlers: Handlers, text: str) -> str:
-    """`hooks: {event: [handler]}`, and a version."""
-    text = _without_listed_handlers(text, handlers)
+def _put_listed(handlers: Handlers, text: str) -> str:
+    """Add hooks to `hooks: {event: [handler]}` and a version."""
+    text = _drop_listed_handlers(text, handlers)
     if get(text, ("version",)) is None:
         text = put(text, ("version",), 1)
     for event, handler in handlers.items():
@@ -93,20 +98,20 @@ def _with_listed_hooks(handlers: Handlers, text: str) -> str:
     return text
 
 
-def _without_listed_hooks(text: str) -> str:
-    rest = _without_listed_handlers(text, {})
+def _drop_listed(text: str) -> str:
+    rest = _drop_listed_handlers(text, {})
     return rest if rest == text or not is_bare(drop(rest, ("version",))) else ""
 
 
-def _without_listed_handlers(text: str, wanted: Handlers) -> str:
-    for event in _keys(get(text, ("hooks",))):
-        text = drop_items(text, ("hooks", event), partial(_is_ours, wanted.get(event)))
+def _drop_listed_handlers(text: str, wanted: Handlers) -> str:
+    for event in _members(get(text, ("hooks",))):
+        text = drop_items(text, ("hooks", event), partial(_is_outdated, wanted.get(event)))
     return text
 
 
-def _with_grouped_hooks(handlers: Handlers, text: str) -> str:
-    """`hooks: {event: [{matcher?, hooks: [handler]}]}`."""
-    text = _without_grouped_handlers(text, handlers)
+def _put_grouped(handlers: Handlers, text: str) -> str:
+    """Add hooks to `hooks: {event: [{matcher?, hooks: [handler]}]}`."""
+    text = _drop_grouped_handlers(text, handlers)
     for event, handler in handlers.items():
         groups = _items(get(text, ("hooks", event)))
         if not any(handler in _items(_members(group).get("hooks")) for group in groups):
@@ -114,26 +119,19 @@ def _with_grouped_hooks(handlers: Handlers, text: str) -> str:
     return text
 
 
-def _without_grouped_hooks(text: str) -> str:
-    return _nothing_if_bare(text, _without_grouped_handlers(text, {}))
+def _drop_grouped(text: str) -> str:
+    return _nothing_if_bare(text, _drop_grouped_handlers(text, {}))
 
 
-def _without_grouped_handlers(text: str, wanted: Handlers) -> str:
-    for event in _keys(get(text, ("hooks",))):
+def _drop_grouped_handlers(text: str, wanted: Handlers) -> str:
+    for event in _members(get(text, ("hooks",))):
         for index in reversed(range(len(_items(get(text, ("hooks", event)))))):
-            text = drop_items(text, ("hooks", event, index, "hooks"), partial(_is_ours, wanted.get(event)))
+            text = drop_items(text, ("hooks", event, index, "hooks"), partial(_is_outdated, wanted.get(event)))
     return text
 
 
-_HOOK_FORMATS = {
-    "list": (_with_listed_hooks, _without_listed_hooks),
-    "groups": (_with_grouped_hooks, _without_grouped_hooks),
-}
-"""How hooks are put in and taken out."""
-
-
-def _is_ours(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
-    """Return whether a hook runs us, but in another way than is wanted."""
+def _is_outdated(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
+    """Return whether a handler runs our hook, but differs from the wanted one."""
     if handler == wanted:
         return False
     commands = (_members(handler).get(name) for name in ("command", "bash", "powershell"))
@@ -150,7 +148,3 @@ def _members(value: Any) -> Mapping[str, Any]:
 
 def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _keys(value: Any) -> list[str]:
-    return list(_members(value))

@@ -15,7 +15,7 @@ from cli.connect.jsonc_text import Entry, Path, Value, find, parse, skip
 
 
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with a value at a path of keys; objects on the way are made. An empty text counts as `{}`."""
+    """Return the text with a value at a path of keys; missing objects are made. An empty text counts as `{}`."""
     text = text if text[skip(text, 0) :] else text + "{}"
     holder = parse(text)
     for depth, key in enumerate(path):
@@ -33,7 +33,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def append(text: str, path: tuple[str, ...], item: Any) -> str:
-    """The text with one more item in the array at a path; the array is made."""
+    """Return the text with one more item in the array at a path, which is made if it is missing."""
     found = find(text, path)
     if found is None:
         return put(text, path, [item])
@@ -43,7 +43,7 @@ def append(text: str, path: tuple[str, ...], item: Any) -> str:
 
 
 def drop(text: str, path: Path) -> str:
-    """The text without the value at a path, and without the objects that are empty then."""
+    """Return the text without the value at a path, and without objects that are empty then."""
     if find(text, path) is None:
         return text
     holder = find(text, path[:-1])
@@ -54,7 +54,7 @@ def drop(text: str, path: Path) -> str:
 
 
 def drop_items(text: str, path: Path, is_unwanted: Callable[[Any], bool]) -> str:
-    """The text without some items of the array at a path, and without what is empty then."""
+    """Return the text without some items of the array at a path, and without containers that are empty then."""
     while (found := find(text, path)) is not None:
         unwanted = next((entry for entry in found.entries if is_unwanted(entry.value.data)), None)
         if unwanted is None or not isinstance(found.data, list):
@@ -64,13 +64,13 @@ def drop_items(text: str, path: Path, is_unwanted: Callable[[Any], bool]) -> str
 
 
 def get(text: str, path: Path) -> Any:
-    """The value at a path, None if there is none."""
+    """Return the value at a path, None if there is none."""
     found = find(text, path)
     return found.data if found else None
 
 
 def is_bare(text: str) -> bool:
-    """Return whether nothing is in it: no entry, no comment."""
+    """Return whether the text holds no entry and no comment."""
     return re.sub("[ \t\r\n\ufeff]+", "", text) in ("", "{}")
 
 
@@ -93,7 +93,7 @@ def _insert(text: str, holder: Value, key: str | None, value: Any) -> str:
 
 
 def _cut(text: str, holder: Value, entry: Entry) -> str:
-    """Without an entry, one of its commas and the space before it: what `_insert` added, and nothing else."""
+    """Remove an entry, one of its commas and the space before it: what `_insert` added, and nothing else."""
     index = holder.entries.index(entry)
     before = holder.entries[index - 1] if index else None
     floor = holder.start + 1 if before is None else before.value.end if before.comma is None else before.comma + 1
@@ -122,7 +122,7 @@ def _is_broken(text: str) -> bool:
 
 
 def _pruned(text: str, path: Path) -> str:
-    """Without what our leaving has made empty, up to the document, which stays."""
+    """Remove the containers that a removal has left empty; the document stays."""
     while path:
         found = find(text, path)
         if found is None or found.entries or text[found.start + 1 : found.end - 1].strip():
@@ -141,7 +141,7 @@ def _end_of_words(text: str, start: int, end: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How entries are written here: on lines of their own with an indent, or all on one line."""
+    """The layout of entries: on lines of their own with an indent, or all on one line."""
 
     newline: str
     indent: str
@@ -151,7 +151,7 @@ class _Style:
 
     @classmethod
     def of_entries(cls, text: str, holder: Value) -> _Style:
-        """For a new entry of an object or array."""
+        """Return the layout for a new entry of an object or array."""
         newline = "\r\n" if "\r\n" in text else "\n"
         step = _step(text)
         outer = _indent_at(text, holder.start)
@@ -168,7 +168,7 @@ class _Style:
 
     @classmethod
     def at(cls, text: str, value: Value) -> _Style:
-        """For a value that takes another's place."""
+        """Return the layout for a value that replaces another."""
         if "\n" not in text[value.start : value.end]:
             return cls("", "", "", "", "")
         newline = "\r\n" if "\r\n" in text else "\n"

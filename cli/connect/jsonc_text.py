@@ -1,4 +1,4 @@
-"""JSON as people edit it, with comments and trailing commas: each value and where it stands in the text. Pure."""
+"""Parse JSON with comments and trailing commas, and locate each value in the text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class Value:
-    """A value and where it stands in the text; of an object or array also its entries."""
+    """A value and its position in the text; for an object or array also its entries."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class Value:
     entries: list[Entry] = field(default_factory=list)
 
     def entry(self, key: str | int) -> Entry | None:
-        """The member of that key (of several the last, which is the one that counts), or the item of that index."""
+        """Return the member of that key (of several the last, which counts), or the item of that index."""
         if isinstance(key, int):
             return self.entries[key] if isinstance(self.data, list) and key < len(self.entries) else None
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
@@ -42,11 +42,11 @@ class Entry:
     start: int
     value: Value
     comma: int | None = None
-    """Where the comma behind it stands."""
+    """The position of the comma after it."""
 
 
 def parse(text: str) -> Value:
-    """The document; ValueError says where it is broken."""
+    """Parse the document; ValueError says where it is broken."""
     value = _value(text, skip(text, 0), 0)
     end = skip(text, value.end)
     if end < len(text):
@@ -55,7 +55,7 @@ def parse(text: str) -> Value:
 
 
 def find(text: str, path: Path) -> Value | None:
-    """The value at a path, None if there is none."""
+    """Return the value at a path, None if there is none."""
     if not text[skip(text, 0) :]:
         return None
     value = parse(text)
@@ -68,7 +68,7 @@ def find(text: str, path: Path) -> Value | None:
 
 
 def skip(text: str, place: int) -> int:
-    """Past white space and comments."""
+    """Return the position after white space and comments."""
     found = _BLANK.match(text, place)
     return found.end() if found else place
 

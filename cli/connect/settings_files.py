@@ -1,19 +1,22 @@
-"""Other programs' settings files, changed with care: read as they are, shown, replaced in one step.
+"""Change other programs' settings files: show the change, then replace the file in one step.
 
-A copy of the old file is kept beside it, unless keys and tokens may stand in it.
+A copy of the old file is kept beside it, unless it may hold keys and tokens.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import unified_diff
 from pathlib import Path
 
+from orchestrator.sync.spool import registry_home
 from registry.errors import InvalidRequest, StorageError
 
 
@@ -26,9 +29,11 @@ class Rewrite:
     after: str | None
     is_private: bool = False
     """No copy of it may be left behind."""
+    original: str | None = None
+    """For an installation into a file that is empty but for our entry: its text before, to be restored."""
 
     def diff(self) -> Iterator[str]:
-        """The lines that change, as a diff with names."""
+        """Return the change as a unified diff."""
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
         return unified_diff(old, new, str(self.file), str(self.file), lineterm="")
 
@@ -46,7 +51,7 @@ def rewrite(file: Path, edit: Callable[[str], str], is_private: bool = False) ->
 
 
 def read(file: Path) -> str | None:
-    """The text with its own line ends, None if there is no file; StorageError if it cannot be read."""
+    """Return the text with its own line ends, None if there is no file; StorageError if it cannot be read."""
     try:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -56,31 +61,27 @@ def read(file: Path) -> str | None:
 
 
 def apply(change: Rewrite) -> Path | None:
-    """Do it; the copy of the old file, beside it, if one was kept. StorageError if the file cannot be written."""
+    """Write the change and return the copy of the old file, if one was kept; StorageError if it cannot be written."""
     if read(change.file) != change.before:
         raise StorageError(f"{change.file} was changed by another program.", "Nothing was written. Try again.")
     file = change.file.resolve()  # dotfiles are often links
+    copy = None
     try:
-        is_ours_alone = change.before is None or change.after is None
-        copy = None if is_ours_alone or change.is_private else _copy(file)
+        if change.before is not None and change.after is not None and not change.is_private:
+            copy = file.with_name(f"{file.name}.{datetime.now():%Y%m%d-%H%M%S}.bak")
+            if not copy.exists():
+                shutil.copy2(file, copy)
         if change.after is None:
             file.unlink()
         else:
-            _replace(file, change.after)
+            replace_file(file, change.after)
     except OSError as exc:
         raise StorageError(f"{change.file} could not be written.", str(exc)) from exc
     return copy
 
 
-def _copy(file: Path) -> Path:
-    copy = file.with_name(f"{file.name}.{datetime.now():%Y%m%d-%H%M%S}.bak")
-    if not copy.exists():
-        shutil.copy2(file, copy)
-    return copy
-
-
-def _replace(file: Path, text: str) -> None:
-    """A client that reads at this moment sees the old text or the new one, never a part."""
+def replace_file(file: Path, text: str) -> None:
+    """Write a file so that a program that reads it at this moment sees the old text or the new one, never a part."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
@@ -92,3 +93,30 @@ def _replace(file: Path, text: str) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def remembered(file: Path) -> str | None:
+    """Return the text of an empty settings file before the installation, such as `{}`; None if it is not known."""
+    return _known().get(str(file))
+
+
+def remember(file: Path, text: str | None) -> None:
+    """Store the text of an empty settings file, for the uninstallation; None: forget it."""
+    known = _known()
+    changed = {path: kept for path, kept in known.items() if path != str(file)}
+    if text is not None:
+        changed[str(file)] = text
+    record = Path(registry_home(), "connected.json")
+    with suppress(OSError):  # without the record, uninstalling removes the file
+        if changed and changed != known:
+            replace_file(record, json.dumps(changed))
+        elif not changed:
+            record.unlink(missing_ok=True)
+
+
+def _known() -> dict[str, str]:
+    try:
+        known = json.loads(Path(registry_home(), "connected.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}

@@ -1,4 +1,4 @@
-"""How a client starts us, in every form that a user or an installer needs: JSON, link, shell command."""
+"""How a client starts us: as JSON, as a link, and as a shell command."""
 
 from __future__ import annotations
 
@@ -24,44 +24,47 @@ SERVER = "context-registry"
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """How a client starts `ctxr mcp`: a command that works from anywhere, and the settings it must be told."""
+    """The command that starts `ctxr mcp` from anywhere, and the environment variables it needs."""
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     client: str = ""
     """The client that will start it (`ctxr mcp --client`)."""
+    is_captured: bool = False
+    """Hooks of ours capture the client's chats, so its model need not log them (`ctxr mcp --captured`)."""
 
-    def started_by(self, client: Client) -> StdioServer:
+    def started_by(self, client: Client, *, is_captured: bool = False) -> StdioServer:
         """Return the server as this client starts it."""
-        return replace(self, client=client.command or client.source)
+        return replace(self, client=client.command or client.source, is_captured=is_captured)
 
     @property
     def words(self) -> tuple[str, ...]:
         """The program and its arguments."""
-        return (*self.command, "--client", self.client) if self.client else self.command
+        options = (*(("--client", self.client) if self.client else ()), *(("--captured",) if self.is_captured else ()))
+        return (*self.command, *options)
 
     def entry(self) -> dict[str, Any]:
-        """The server's object in a client's list."""
-        given = {"env": dict(self.env)} if self.env else {}
-        return {"command": self.words[0], "args": list(self.words[1:]), **given}
+        """Return the server's object in a client's list."""
+        env = {"env": dict(self.env)} if self.env else {}
+        return {"command": self.words[0], "args": list(self.words[1:]), **env}
 
     def one_command(self) -> dict[str, Any]:
         """Return the entry for clients that take program and arguments in one list."""
-        given = {"environment": dict(self.env)} if self.env else {}
-        return {"command": list(self.words), **given}
+        env = {"environment": dict(self.env)} if self.env else {}
+        return {"command": list(self.words), **env}
 
     def mcp_json(self) -> str:
-        """The file content for Cursor and Claude Desktop."""
+        """Return the content of a client's file of MCP servers."""
         entry = json.dumps(self.entry(), ensure_ascii=False)
         return f'{{\n  "mcpServers": {{\n    "{SERVER}": {entry}\n  }}\n}}'
 
     def link(self, client: Client) -> str:
-        """A link that opens a client and offers to add the server."""
+        """Return a link that opens a client and offers to add the server."""
         config = base64.b64encode(json.dumps(self.started_by(client).entry()).encode()).decode()
         return f"{client.link}?{urlencode({'name': SERVER, 'config': config})}"
 
     def hook_command(self, client: str, event: str) -> str:
-        """The shell command for a client's hook. Its program is the one that also serves MCP."""
+        """Return the shell command for a client's hook."""
         words = [*self.hook_words(client), event]
         return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
@@ -70,36 +73,17 @@ class StdioServer:
         home = self.env.get("CTXR_HOME") if os.name != "nt" else None
         return [*(["env", f"CTXR_HOME={home}"] if home else []), *self.command[:-1], "hook", client]
 
-    def shell_command(self) -> str:
-        """The server as a command of a POSIX shell."""
-        told = [f"{name}={value}" for name, value in self.env.items()]
-        return shlex.join([*(["env", *told] if told else []), *self.words])
-
-    def claude_code_command(self) -> str:
-        """The shell command for Claude Code."""
-        told = [word for name, value in self.env.items() for word in ("--env", f"{name}={value}")]
-        return shlex.join(
-            ["claude", "mcp", "add", "--scope", "user", SERVER, *told, "--", *self.words, "--client", "claude-code"]
-        )
-
 
 def this_server() -> StdioServer:
-    """The program that is running now, with what only this terminal's environment tells it."""
-    return StdioServer(_this_command(), _this_environment())
+    """Return the running program, with the settings of this terminal's environment: a client does not know them.
 
-
-def _this_command() -> tuple[str, ...]:
-    """Windows of a client do not know the shell's PATH, so the program is named in full."""
+    The program is named in full, for clients do not know the shell's PATH either.
+    """
     program = shutil.which(sys.argv[0])
-    if program and Path(program).stem == "ctxr":
-        return os.path.abspath(program), "mcp"
-    return sys.executable, "-m", "cli.entry", "mcp"
-
-
-def _this_environment() -> dict[str, str]:
-    """The settings of the environment, without those of `ctxr serve`; a client would start without them."""
+    is_ctxr = program and Path(program).stem == "ctxr"
+    command = (os.path.abspath(program), "mcp") if program and is_ctxr else (sys.executable, "-m", "cli.entry", "mcp")
     names = [f"CTXR_{name.upper()}" for name in Settings.model_fields if name not in ("host", "port")]
-    given = {name: os.environ[name] for name in names if os.environ.get(name)}
-    if "CTXR_HOME" in given:
-        given["CTXR_HOME"] = str(Path(given["CTXR_HOME"]).expanduser().absolute())
-    return given
+    env = {name: os.environ[name] for name in names if os.environ.get(name)}
+    if "CTXR_HOME" in env:
+        env["CTXR_HOME"] = str(Path(env["CTXR_HOME"]).expanduser().absolute())
+    return StdioServer(command, env)

@@ -15,7 +15,7 @@ _HEADER = re.compile(r"\s*\[")
 
 
 def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
-    """The text with a table of strings, lists of strings and inline tables of strings at a path of two names."""
+    """Return the text with a table of strings, booleans, lists and inline tables of strings at a path of two names."""
     if _at(_parse(text), path) == table:
         return text
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -25,7 +25,7 @@ def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
 
 
 def drop_table(text: str, path: Sequence[str]) -> str:
-    """The text without the table at a path, and what stands below it."""
+    """Return the text without the table at a path, and without its subtables."""
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     start = next((number for number, line in enumerate(lines) if _is_ours(line, path)), None)
     if start is None:
@@ -53,7 +53,7 @@ def _is_ours(line: str, path: Sequence[str]) -> bool:
 
 
 def _checked(before: str, after: str, path: Sequence[str]) -> str:
-    """The new text, if all but our table is the same in both."""
+    """Return the new text; ValueError unless everything but our table is the same in both."""
     if _without(_parse(before), path) != _without(_parse(after), path) or (
         before == after and _at(_parse(after), path) is not None
     ):
@@ -73,7 +73,7 @@ def _at(document: Mapping[str, Any], path: Sequence[str]) -> Any:
 
 
 def _without(document: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """The document without our table, and without an outer table that holds nothing else."""
+    """Return the document without our table, and without an outer table that holds nothing else."""
     outer, name = path
     inner = document.get(outer)
     if isinstance(inner, dict):
@@ -91,6 +91,8 @@ def _line(member: tuple[str, Any]) -> str:
 def _written(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{ " + ", ".join(map(_line, value.items())) + " }"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, list):
         return "[" + ", ".join(map(_written, value)) + "]"
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

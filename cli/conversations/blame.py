@@ -1,4 +1,4 @@
-"""`ctxr blame`: the conversations in which a line, a file or a commit came about."""
+"""`ctxr blame`: find the conversations in which a line, a file or a commit came about."""
 
 from __future__ import annotations
 
@@ -7,25 +7,34 @@ from typing import Any
 
 import click
 
-from cli.operations import SessionId, operation, run_operation
-from cli.output import as_json_option, print_json, printable
+from cli.operations import SessionId, run_operation
+from cli.output import printable, printed
 from cli.terminal import terminal
+
+
+def _lines(result: dict[str, Any]) -> Iterator[str]:
+    if text := result.get("text"):
+        yield f"  {printable(text.strip())}"
+    for found in result["found"]:
+        session, commit = found["session"], found["commit"]
+        title = session["title"] or session["first_message_preview"] or session["channel"]
+        yield printable(f"{found['confidence']:6}  {title}  ({session['source']}, {session['session_id']})")
+        yield printable(f"    {', '.join(found['why'])}")
+        yield printable(f"    {commit['sha'][:10]}  {commit['time'][:10]}  {commit['summary']}")
 
 
 @click.command()
 @click.argument("file", required=False, metavar="FILE[:LINE]", help="A file in a git repository, or one line of it.")
-@click.option("--commit", help="What this commit changed, instead of a file.")
+@click.option("--commit", help="A commit, instead of a file.")
 @click.option("--session", "session_id", type=SessionId(), help="The other way: the commits made from a session.")
-@click.option(
-    "--limit", type=click.IntRange(min=1, max=100), default=5, show_default=True, help="Conversations, or commits."
-)
-@as_json_option
-def blame(file: str | None, commit: str | None, session_id: str | None, limit: int, as_json: bool) -> None:
+@click.option("--limit", type=click.IntRange(1, 100), default=5, show_default=True, help="Conversations, or commits.")
+@printed(_lines)
+def blame(file: str | None, commit: str | None, session_id: str | None, limit: int) -> dict[str, Any]:
     """Find the conversations in which a line, a file or a commit came about.
 
-    Lays git's history beside what was said: when, in which project, which files
-    tools changed and which lines were written. The best comes first, with how sure
-    that is. Nothing is needed in the repository.
+    Compares git's history with what was said: when, in which project, which files
+    tools changed and which lines were written. The best match comes first, with
+    its confidence. Nothing needs to be set up in the repository.
 
     \b
     ctxr blame src/pay.py:42
@@ -35,23 +44,4 @@ def blame(file: str | None, commit: str | None, session_id: str | None, limit: i
     if sum(map(bool, (file, commit, session_id))) != 1:
         raise click.UsageError("Give one of: a FILE, --commit, --session.")
     query = {"file": file, "commit": commit, "session_id": session_id, "limit": limit, "folder": terminal().folder}
-    outcome = run_operation(operation("blame", query))
-    result = {name: value for name, value in outcome.items() if name != "success"}
-    if as_json:
-        print_json(result)
-    else:
-        click.echo(printable("\n".join(_lines(result, of_session=bool(session_id)))))
-
-
-def _lines(result: dict[str, Any], *, of_session: bool) -> Iterator[str]:
-    if text := result.get("text"):
-        yield f"  {text.strip()}"
-    for found in result["found"]:
-        session, commit = found["session"], found["commit"]
-        made = f"{commit['sha'][:10]}  {commit['time'][:10]}  {commit['summary']}"
-        if of_session:
-            yield f"{made}\n    {found['confidence']}: {', '.join(found['why'])}"
-        else:
-            title = session["title"] or session["first_message_preview"] or session["channel"]
-            yield f"{found['confidence']:6}  {title}  ({session['source']}, {session['session_id']})"
-            yield f"    {', '.join(found['why'])}\n    {made}"
+    return run_operation("blame", query)

@@ -1,58 +1,58 @@
-"""How sessions look in a terminal: a list of them, and one to read."""
+"""Show sessions: a list of them, and one to read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
-from cli.conversations.transcript import INFERRED, ROLE_COLOURS
-from cli.output import counted, cut, display_width, local_time, one_line, pad, printable, wrap
+from cli.conversations.transcript import ROLE_COLOURS
+from cli.output import counted, cut, dim, display_width, line_width, local_time, one_line, pad, printable, wrap
 
 Session = Mapping[str, Any]
-
-PLACE = 6
 TIME = len("2025-09-29 14:30")
-GAP = "  "
-PROJECT = 16
-FENCE = "```"
 
 
-def session_list(sessions: Sequence[Session], width: int, first: int | None = None) -> Iterator[str]:
-    """Two lines for each. `first`: the place of the first one among all sessions, None where that is not known."""
-    for offset, session in enumerate(sessions):
-        yield from session_entry(session, width, f"#{first + offset}" if first else "")
+def session_entry(session: Session, number: int | None = None) -> Iterator[str]:
+    """Return the two lines of a list: time, title and project, then the id, which is never cut.
 
-
-def session_entry(session: Session, width: int, place: str = "") -> Iterator[str]:
-    """Return a session's lines: time, subject and project, then its id, which is never cut.
-
-    Of a session far down among many that were found only the essence may be known.
+    `number`: its place in the list of all sessions. A search hit far down may lack time and message count.
     """
-    margin = PLACE if place else 0
-    room = width - margin - TIME - 2 * len(GAP) - PROJECT
-    title = pad(one_line(title_of(session)), room)
-    project = cut(one_line(session.get("project_name", "")), PROJECT)
+    margin = 6 if number else 0
+    project = cut(one_line(session.get("project_name", "")), 16)
     time = local_time(session["updated_at"]) if "updated_at" in session else " " * TIME
-    yield f"{pad(place, margin)}{time}{GAP}{click.style(title, bold=True)}{GAP}{project}".rstrip()
+    title = click.style(pad(one_line(title_of(session)), line_width() - margin - TIME - 20), bold=True)
+    yield f"{pad(f'#{number}' if number else '', margin)}{time}  {title}  {project}".rstrip()
     name = printable(session.get("nickname") or session["session_id"])
     count = [counted(session["message_count"], "message")] if "message_count" in session else []
     facts = ", ".join([*count, *_doubt(session), *session.get("tags", ())])
-    left = " " * margin + pad(session["source"], TIME) + GAP + name + GAP
-    yield click.style((left + cut(one_line(facts), max(width - display_width(left), 0))).rstrip(), dim=True)
+    left = f"{' ' * margin}{pad(session['source'], TIME)}  {name}  "
+    yield dim((left + cut(one_line(facts), max(line_width() - display_width(left), 0))).rstrip())
+
+
+def more_to_come(found: Mapping[str, Any]) -> Iterator[str]:
+    """Return the line that says how to get the next page, if there is one."""
+    pagination = found["pagination"]
+    if pagination["has_more"]:
+        after = pagination["offset"] + len(found["sessions"])
+        yield dim(f"{after} of {pagination['total']}. For more: --offset {after}")
 
 
 def elsewhere(found: Mapping[str, Any]) -> str:
-    """Return where and when there are sessions instead; nothing if there are none at all."""
+    """Say where and when there are sessions instead; "" if there are none at all."""
     other = found.get("elsewhere") or {}
-    named = other.get("same_name")
-    folder = f", {named['count']} in {printable(named['path'])}" if named else ""
-    places = [f"elsewhere: {other['all']} in all projects{folder}"] if "all" in other else []
-    near = {"projects": "projects called nearly so", "tags": "tags"}
-    lists = [f"{said}: {printable(', '.join(other[name]))}" for name, said in near.items() if name in other]
-    times = [f"nearest: {', '.join(map(local_time, other['nearest']))}"] if "nearest" in other else []
-    return "; ".join([*moved_from(found), *times, *places, *lists])
+    parts = moved_from(found)
+    if nearest := other.get("nearest"):
+        parts.append(f"nearest: {', '.join(map(local_time, nearest))}")
+    if "all" in other:
+        same = other.get("same_name")
+        folder = f", {same['count']} in {printable(same['path'])}" if same else ""
+        parts.append(f"elsewhere: {other['all']} in all projects{folder}")
+    for name, label in (("projects", "projects with similar names"), ("tags", "tags")):
+        if name in other:
+            parts.append(f"{label}: {printable(', '.join(other[name]))}")
+    return "; ".join(parts)
 
 
 def moved_from(found: Mapping[str, Any]) -> list[str]:
@@ -60,8 +60,7 @@ def moved_from(found: Mapping[str, Any]) -> list[str]:
     before = (found.get("elsewhere") or {}).get("moved_from")
     if not before:
         return []
-    count = f"{before['count']} session{'' if before['count'] == 1 else 's'}"
-    return [printable(f"this folder was {before['path']}, {count}: {before['command']}")]
+    return [printable(f"this folder was {before['path']}, {counted(before['count'], 'session')}: {before['command']}")]
 
 
 def title_of(session: Session) -> str:
@@ -69,29 +68,30 @@ def title_of(session: Session) -> str:
     return str(session.get("title") or session.get("first_message_preview") or session["channel"])
 
 
-def session_page(page: Mapping[str, Any], width: int, before: int | None, *, is_whole: bool) -> Iterator[str]:
-    """A session's head, then its messages, each with who said it."""
+def session_page(page: Mapping[str, Any], before: int | None, *, is_whole: bool) -> Iterator[str]:
+    """Return a session's head, then its messages with their roles."""
     session, messages = page["session"], page["messages"]
-    rule = "━" * width
+    rule = "━" * line_width()
+    which = "" if is_whole else f" (before message {before})" if before else " (showing most recent)"
     yield rule
-    yield from _head(session, width)
-    yield f"Messages: {len(messages)} / {session['message_count']}{_which(before, is_whole)}"
+    yield from _head(session)
+    yield f"Messages: {len(messages)} / {session['message_count']}{which}"
     yield rule
     for message in messages:
-        yield from _message(message, width)
+        yield from _message(message)
         yield ""
     yield rule
 
 
 def _doubt(session: Session) -> list[str]:
-    return ["time inferred"] if session.get("time") == INFERRED else []
+    return ["time inferred"] if session.get("time") == "inferred" else []
 
 
-def _head(session: Session, width: int) -> Iterator[str]:
-    begun, ended = local_time(session["created_at"]), local_time(session["updated_at"])
+def _head(session: Session) -> Iterator[str]:
+    first, last = local_time(session["created_at"]), local_time(session["updated_at"])
     facts = {
         "Session": title_of(session),
-        "Date": ", ".join([begun if begun == ended else f"{begun} to {ended}", *_doubt(session)]),
+        "Date": ", ".join([first if first == last else f"{first} to {last}", *_doubt(session)]),
         "Source": session["source"],
         "Project": session["project_path"] or session["project_name"],
         "Id": session["session_id"],
@@ -100,21 +100,14 @@ def _head(session: Session, width: int) -> Iterator[str]:
         "Related": ", ".join(one["channel"] for one in session.get("related", ())),
     }
     for label, value in facts.items():
-        first, *more = wrap(one_line(value or ""), width - TIME)
-        if first:
-            yield f"{label + ':':<10}{first}"
-        yield from (" " * 10 + line for line in more)
+        if value:
+            lines = wrap(one_line(value), line_width() - 10)
+            yield f"{label + ':':<10}" + ("\n" + " " * 10).join(lines)
 
 
-def _which(before: int | None, is_whole: bool) -> str:
-    if is_whole:
-        return ""
-    return f" (before message {before})" if before else " (showing most recent)"
-
-
-def _message(message: Mapping[str, Any], width: int) -> Iterator[str]:
+def _message(message: Mapping[str, Any]) -> Iterator[str]:
     role, text = message["role"], printable(message["text"])
     label = f"[{role.upper()}]"
-    shown = list(wrap(f"{label}\n{text}" if text.startswith(FENCE) else f"{label} {text}", width))
-    yield click.style(label, fg=ROLE_COLOURS.get(role, "yellow"), bold=True) + shown[0].removeprefix(label)
-    yield from shown[1:]
+    first, *more = wrap(f"{label}\n{text}" if text.startswith("```") else f"{label} {text}", line_width())
+    yield click.style(label, fg=ROLE_COLOURS.get(role, "yellow"), bold=True) + first.removeprefix(label)
+    yield from more

@@ -1,32 +1,31 @@
-"""What is done with past sessions: `ctxr list`, `recent` and `show`, `tag` and `nickname`, `export`."""
+"""Commands on past sessions: `ctxr list`, `recent`, `show`, `tag`, `nickname` and `export`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import Session, elsewhere, moved_from, session_list, session_page, title_of
+from cli.conversations.session_lines import elsewhere, more_to_come, moved_from, session_entry, session_page, title_of
 from cli.operations import (
     ProjectFolder,
     SessionId,
     complete_tag,
     id_argument,
-    operation,
     project_option,
     run_operation,
     source_option,
 )
-from cli.output import as_json_option, line_width, print_json
+from cli.output import as_json_option, dim, printed, show
 from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name, write_new_file
 from orchestrator.export.texts import export as render
-from orchestrator.requests.calls import session_result
+from orchestrator.operations.fetch_session import session_result
 from orchestrator.requests.field_types import MOST_COUNTED
 from registry.errors import NotFound
 
@@ -34,9 +33,8 @@ limit_option = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Sessions at most."
 )
 offset_option = click.option(
-    "--offset", type=click.IntRange(0, MOST_COUNTED), default=0, help="Leave out so many, the latest ones."
+    "--offset", type=click.IntRange(0, MOST_COUNTED), default=0, help="Skip this many of the latest sessions."
 )
-MOST_NAMED = 1000
 
 
 @click.command("list")
@@ -44,21 +42,21 @@ MOST_NAMED = 1000
 @offset_option
 @project_option
 @source_option
-@click.option("--tagged", is_flag=True, help="Only those with a nickname or tags.")
-@click.option("--tag", shell_complete=complete_tag, help="Only those with this tag.")
-@click.option("--since", type=Moment(), help="Only those active since this day or time; words will do: yesterday, 7d.")
-@click.option("--until", type=Moment(is_end=True), help="Only those last active until this day (with it) or time.")
+@click.option("--tagged", "tagged_only", is_flag=True, help="Only sessions with a nickname or tags.")
+@click.option("--tag", shell_complete=complete_tag, help="Only sessions with this tag.")
+@click.option("--since", type=Moment(), help="Only sessions active since this day or time: 2025-09-29, yesterday, 7d.")
+@click.option("--until", type=Moment(is_end=True), help="Only sessions last active up to this day or time.")
 @as_json_option
-def list_sessions(as_json: bool, tagged: bool, **wanted: Any) -> None:
+def list_sessions(as_json: bool, **wanted: Any) -> None:
     """List past sessions, latest first.
 
-    The place in the list, the nickname or the id is what `ctxr show` takes:
+    `ctxr show` takes the number in the list, the nickname or the id:
 
     \b
     ctxr list --project current
     ctxr show 3
     """
-    _list({**wanted, "tagged_only": tagged}, as_json)
+    _list(wanted, as_json)
 
 
 @click.command("recent")
@@ -70,39 +68,37 @@ def list_sessions(as_json: bool, tagged: bool, **wanted: Any) -> None:
 @as_json_option
 def recent(days: int, as_json: bool, **wanted: Any) -> None:
     """List the sessions of the last days."""
-    since = datetime.now(UTC) - timedelta(days=days)
-    _list({**wanted, "since": since.isoformat()}, as_json)
+    _list({**wanted, "since": (datetime.now(UTC) - timedelta(days=days)).isoformat()}, as_json)
 
 
 def _list(query: dict[str, Any], as_json: bool) -> None:
-    found = run_operation(operation("list", query))
-    sessions, pagination = found["sessions"], found["pagination"]
-    if as_json:
-        shown = ("sessions", "pagination", "elsewhere", "local_copy")
-        print_json({name: found[name] for name in shown if name in found})
-        return
-    if not sessions:
+    found = run_operation("list", query)
+    if as_json or found["sessions"]:
+        names = ("sessions", "pagination", "elsewhere", "local_copy")
+        # A filter hides sessions that count for the number; `since` hides only later numbers.
+        is_filtered = any(query.get(name) for name in ("project", "source", "tag", "tagged_only", "until"))
+        first = None if is_filtered else found["pagination"]["offset"] + 1
+        show({name: found[name] for name in names if name in found}, as_json, lambda found: _list_lines(found, first))
+    else:
         where = elsewhere(found) or "ctxr sync brings in what this machine's clients keep"
         click.echo(f"No sessions; {where}.", err=True)
-        return
-    # A filter hides sessions that count for the place; the latest ones all stand before the rest.
-    is_filtered = any(query.get(name) for name in ("project", "source", "tag", "tagged_only", "until"))
-    for line in session_list(sessions, line_width(), None if is_filtered else pagination["offset"] + 1):
-        click.echo(line)
+
+
+def _list_lines(found: dict[str, Any], first: int | None) -> Iterator[str]:
+    for index, session in enumerate(found["sessions"]):
+        yield from session_entry(session, first + index if first else None)
     for line in moved_from(found):
         click.echo(line, err=True)
-    if pagination["has_more"]:
-        after = pagination["offset"] + len(sessions)
-        click.echo(click.style(f"{after} of {pagination['total']}. For more: --offset {after}", dim=True))
+    yield from more_to_come(found)
 
 
-@click.command()
+@click.command("show")
 @id_argument
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Messages at most.")
 @click.option("--before", type=click.IntRange(1), metavar="N", help="Only messages before the Nth.")
-@click.option("--all", "is_whole", is_flag=True, help="All messages, what tools said in full.")
+@click.option("--all", "is_whole", is_flag=True, help="All messages, with the full output of tools.")
 @as_json_option
-def show(session_id: str, limit: int, before: int | None, is_whole: bool, as_json: bool) -> None:
+def show_session(session_id: str, limit: int, before: int | None, is_whole: bool, as_json: bool) -> None:
     """Show a past session: its last messages, or all.
 
     \b
@@ -116,31 +112,28 @@ def show(session_id: str, limit: int, before: int | None, is_whole: bool, as_jso
         "before": before,
         "is_folded": not (is_whole or as_json),
     }
-    page = session_result(run_operation(operation("fetch", query)))
-    if as_json:
-        print_json(page)
-        return
-    for line in session_page(page, line_width(), before, is_whole=is_whole):
-        click.echo(line)
+    page = session_result(run_operation("fetch", query))
+    show(page, as_json, lambda page: session_page(page, before, is_whole=is_whole))
     first = page["messages"][0]["sequence"] if page["messages"] else 1
-    if first > 1:
-        click.echo(click.style(f"Earlier ones: --before {first}", dim=True))
+    if first > 1 and not as_json:
+        click.echo(dim(f"Earlier ones: --before {first}"))
+
+
+def _tag_lines(result: dict[str, Any]) -> Iterator[str]:
+    if "suggestions" in result:
+        yield "\n".join(result["suggestions"])
+    else:
+        yield f"{result['session']['channel']}: {', '.join(result['session']['tags']) or 'no tags'}"
 
 
 @click.command()
 @id_argument
-@click.argument(
-    "tags",
-    nargs=-1,
-    metavar="TAG...",
-    shell_complete=complete_tag,
-    help="One word or several.",
-)
-@click.option("--remove", is_flag=True, help="Take these tags off instead.")
-@click.option("--suggest", is_flag=True, help="Print tags for what it speaks of, and change nothing.")
-@as_json_option
-def tag(session_id: str, tags: tuple[str, ...], remove: bool, suggest: bool, as_json: bool) -> None:
-    """Give a session tags; those it has stay.
+@click.argument("tags", nargs=-1, metavar="TAG...", shell_complete=complete_tag, help="One tag or several.")
+@click.option("--remove", is_flag=True, help="Remove these tags instead.")
+@click.option("--suggest", is_flag=True, help="Print suggested tags, and change nothing.")
+@printed(_tag_lines)
+def tag(session_id: str, tags: tuple[str, ...], remove: bool, suggest: bool) -> dict[str, Any]:
+    """Add tags to a session.
 
     \b
     ctxr tag 1 auth tokens
@@ -149,26 +142,22 @@ def tag(session_id: str, tags: tuple[str, ...], remove: bool, suggest: bool, as_
     if suggest == bool(tags):
         raise click.UsageError("Give either TAGs or --suggest.")
     if suggest:
-        suggestions = _session(session_id).get("suggested_tags", [])
-        if as_json:
-            print_json({"suggestions": suggestions})
-        else:
-            click.echo("\n".join(suggestions))
-        return
+        return {"suggestions": _session(session_id).get("suggested_tags", [])}
     change = {"remove_tags" if remove else "add_tags": list(tags)}
-    session = run_operation(operation("tag", change, session_id))["channel"]
-    if as_json:
-        print_json({"session": session})
-    else:
-        click.echo(f"{session['channel']}: {', '.join(session['tags']) or 'no tags'}")
+    return {"session": run_operation("tag", change, session_id)["channel"]}
+
+
+def _nickname_lines(result: dict[str, Any]) -> Iterator[str]:
+    session = result.get("session")
+    yield f"{session['channel']}: {session['nickname']}" if session else result["suggestion"]
 
 
 @click.command()
 @id_argument
-@click.argument("name", required=False, help="What to call it; no two sessions have the same nickname.")
+@click.argument("name", required=False, help="The nickname; no two sessions have the same.")
 @click.option("--suggest", is_flag=True, help="Print a free nickname made of its first words, and change nothing.")
-@as_json_option
-def nickname(session_id: str, name: str | None, suggest: bool, as_json: bool) -> None:
+@printed(_nickname_lines)
+def nickname(session_id: str, name: str | None, suggest: bool) -> dict[str, Any]:
     """Give a session a nickname to find it by.
 
     \b
@@ -177,62 +166,47 @@ def nickname(session_id: str, name: str | None, suggest: bool, as_json: bool) ->
     """
     if suggest == bool(name):
         raise click.UsageError("Give either a NAME or --suggest.")
-    if name is None:
-        suggestion = _suggestion(session_id)
-        if as_json:
-            print_json({"suggestion": suggestion})
-        else:
-            click.echo(suggestion)
-        return
-    session = run_operation(operation("tag", {"nickname": name}, session_id))["channel"]
-    if as_json:
-        print_json({"session": session})
-    else:
-        click.echo(f"{session['channel']}: {session['nickname']}")
-
-
-def _session(session_id: str) -> Session:
-    found: Session = run_operation(operation("fetch", {"session_id": session_id, "message_limit": 1}))["session"]
-    return found
-
-
-def _suggestion(session_id: str) -> str:
+    if name:
+        return {"session": run_operation("tag", {"nickname": name}, session_id)["channel"]}
     session = _session(session_id)
-    named = run_operation(operation("list", {"tagged_only": True, "limit": MOST_NAMED}))["sessions"]
+    named = run_operation("list", {"tagged_only": True, "limit": 1000})["sessions"]
     taken = {other["nickname"] for other in named if other["channel"] != session["channel"]}
-    return suggest_nickname(session["first_message_preview"] or title_of(session), taken)
+    return {"suggestion": suggest_nickname(session["first_message_preview"] or title_of(session), taken)}
+
+
+def _session(session_id: str) -> dict[str, Any]:
+    session: dict[str, Any] = run_operation("fetch", {"session_id": session_id, "message_limit": 1})["session"]
+    return session
 
 
 @click.command()
-@click.argument(
-    "session_ids", metavar="ID...", nargs=-1, type=SessionId(), help="Sessions by id, channel, nickname or place."
-)
+@click.argument("session_ids", metavar="ID...", nargs=-1, type=SessionId(), help="Session ids, nicknames or numbers.")
 @click.option("--project", type=ProjectFolder(), help="All sessions of a project instead: current, a path, or a name.")
 @click.option(
     "--format",
     "to",
-    type=click.Choice(get_args(ExportFormat)),
+    type=click.Choice([*get_args(ExportFormat), "md"]),
     default="markdown",
     show_default=True,
-    help="What kind of document.",
+    help="The kind of document.",
 )
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A new file, or a folder for several; nothing is overwritten. Default: print it.",
+    help="A new file, or a folder for several; nothing is overwritten. Default: stdout.",
 )
-@click.option("--share", is_flag=True, help="For others to read: no secrets, folders, user names and addresses.")
-@click.option("--hide", multiple=True, metavar="NAME", help="With --share, also this name. Give it as often as needed.")
+@click.option("--share", is_flag=True, help="Remove secrets, folders, user names and addresses.")
+@click.option("--hide", multiple=True, metavar="NAME", help="With --share, also remove this name; may be repeated.")
 def export(
     session_ids: tuple[str, ...],
     project: str | None,
-    to: ExportFormat,
+    to: str,
     output: Path | None,
     share: bool,
     hide: tuple[str, ...],
 ) -> None:
-    """Write whole sessions as documents, to keep or to hand on.
+    """Write whole sessions as documents.
 
     \b
     ctxr export 1 --format pdf --output chat.pdf
@@ -241,28 +215,30 @@ def export(
     """
     if bool(session_ids) == bool(project):
         raise click.UsageError("Give either IDs or --project.")
+    kind: ExportFormat = "markdown" if to == "md" else cast("ExportFormat", to)
     wanted = session_ids or tuple(_sessions_of(project))
     is_folder = len(wanted) > 1 or bool(project) or (output is not None and output.is_dir())
-    if output is None and (is_folder or to == "pdf"):
-        raise click.UsageError("Say where it goes: --output FOLDER" if is_folder else "A PDF needs --output FILE.")
+    if output is None and (is_folder or kind == "pdf"):
+        raise click.UsageError("Give a folder: --output FOLDER" if is_folder else "A PDF needs --output FILE.")
     if output and is_folder:
         output.mkdir(exist_ok=True)
     for session_id in wanted:
-        fetched = run_operation(operation("fetch", {"session_id": session_id, "is_complete": to == "json"}))
-        told = fetched["session"], fetched["messages"]
-        session, messages = for_others(*told, hide) if share else told
-        document = render(to, session, messages)
+        fetched = run_operation("fetch", {"session_id": session_id, "is_complete": kind == "json"})
+        session, messages = fetched["session"], fetched["messages"]
+        if share:
+            session, messages = for_others(session, messages, hide)
+        document = render(kind, session, messages)
         if output is None:
             click.echo(document, nl=False)
         else:
-            click.echo(write_new_file(output / document_name(session, to) if is_folder else output, document))
+            click.echo(write_new_file(output / document_name(session, kind) if is_folder else output, document))
 
 
 def _sessions_of(project: str | None) -> Iterator[str]:
-    offset, more = 0, True
-    while more:
-        found = run_operation(operation("list", {"project": project, "limit": MOST_NAMED, "offset": offset}))
+    offset, has_more = 0, True
+    while has_more:
+        found = run_operation("list", {"project": project, "limit": 1000, "offset": offset})
+        if not found["pagination"]["total"]:
+            raise NotFound("No sessions of that project", f"project: given {project!r}; ctxr list shows all")
         yield from (session["channel"] for session in found["sessions"])
-        offset, more = offset + MOST_NAMED, found["pagination"]["has_more"]
-    if offset == MOST_NAMED and not found["pagination"]["total"]:
-        raise NotFound("No sessions of that project", f"project: given {project!r}; ctxr list shows all")
+        offset, has_more = offset + 1000, found["pagination"]["has_more"]

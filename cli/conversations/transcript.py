@@ -1,4 +1,4 @@
-"""What `ctxr extract` shows: messages to read, in as many columns as there are."""
+"""Show what `ctxr extract` found: messages to read."""
 
 from __future__ import annotations
 
@@ -7,124 +7,102 @@ from typing import Any
 
 import click
 
-from cli.output import counted, cut, display_width, local_time, one_line, pad, printable, with_bold_hits, wrap
+from cli.output import (
+    counted,
+    cut,
+    dim,
+    display_width,
+    line_width,
+    local_time,
+    one_line,
+    printable,
+    with_bold_hits,
+    wrap,
+)
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "
-TIME = "2025-09-29 14:30"
-PROJECT = 20
-INFERRED = "inferred"
 WORDS_RELAXED = "Nothing about these words in that time or place; this is what was said there last."
 
 
-def transcript(result: Mapping[str, Any], width: int) -> str:
-    """An extract's result as text, coloured; click takes the colours out where there is no terminal."""
-    return "\n".join(_lines(result, width))
-
-
-def _lines(result: Mapping[str, Any], width: int) -> Iterator[str]:
+def transcript(result: Mapping[str, Any]) -> Iterator[str]:
+    """Return an extract's result as lines of text."""
     counts = result["metadata"]
-    yield from _head(result, width)
+    yield from _head(result)
     if later := result.get("newer"):
-        yield _dim(f"A later conversation may change this: {printable(later['channel'])}")
-        yield from with_bold_hits("\n".join(_indented(later["line"], width))).split("\n")
+        yield dim(f"A later conversation may change this: {printable(later['channel'])}")
+        yield from _indented_hits(later["line"])
     if "summary" in result:
         yield ""
-        yield from wrap(printable(result["summary"]), width)
+        yield from wrap(printable(result["summary"]), line_width())
     messages = result["messages"]
-    times = {message["id"]: local_time(message["timestamp"]) for message in messages}
     for message in messages:
         if gap := message.get("gap_before"):
-            yield ""
-            yield _dim(_left_out(gap, ""))
+            yield "\n" + dim(f"… {counted(gap, 'message')} left out …")
         yield ""
-        yield from _message_lines(message, times, width)
+        yield from _message_lines(message)
     if newer := counts.get("newer_messages"):
-        yield ""
-        yield _dim(_left_out(newer, "newer "))
-    for other in result.get("others", ()):
-        yield ""
-        yield from _other_lines(other, width)
+        yield "\n" + dim(f"… {counted(newer, 'newer message')} left out …")
     if "next_cursor" in counts:
-        yield ""
-        yield _dim("There is more; repeat the command with:")
+        yield f"\n{dim('There is more; repeat the command with:')}"
         yield f"--cursor {counts['next_cursor']}"
     if "candidates" in result:
-        yield ""
-        yield _dim("Not what you meant? Other channels:")
-        yield from _candidate_lines(result["candidates"], width)
+        yield f"\n{dim('Not what you meant? Other channels:')}"
+        for other in result["candidates"]:
+            yield from _candidate_lines(other)
 
 
-def _head(result: Mapping[str, Any], width: int) -> Iterator[str]:
-    """Which conversation it is, how much of it is here, and how sure it is that it was meant."""
+def _head(result: Mapping[str, Any]) -> Iterator[str]:
     counts = result["metadata"]
     yield click.style(printable(result["channel"]), bold=True)
     if title := result.get("title"):
-        place = f"{printable(result['source'])}, {cut(printable(result['project']), PROJECT)}"
-        yield f"{cut(one_line(title), width - display_width(place) - len(INDENT))}{INDENT}{_dim(place)}"
-    yield _dim(
-        f"{counts['filtered_messages']} of {counted(counts['total_messages'], 'message')},"
-        f" last activity {local_time(counts['last_activity'])}"
-    )
-    if sure := result.get("confidence"):
-        yield _dim(f"Confidence: {sure}")
+        place = f"{printable(result['source'])}, {cut(printable(result['project']), 20)}"
+        yield f"{cut(one_line(title), line_width() - display_width(place) - len(INDENT))}{INDENT}{dim(place)}"
+    total = counted(counts["total_messages"], "message")
+    yield dim(f"{counts['filtered_messages']} of {total}, last activity {local_time(counts['last_activity'])}")
+    if confidence := result.get("confidence"):
+        yield dim(f"Confidence: {confidence}")
     if note := result.get("note"):
-        yield from (click.style(line, fg="yellow") for line in wrap(printable(note), width))
+        yield from (click.style(line, fg="yellow") for line in wrap(printable(note), line_width()))
     elif counts.get("understood", {}).get("relaxed") == "words":
-        yield _dim(WORDS_RELAXED)
+        yield dim(WORDS_RELAXED)
 
 
-def _message_lines(message: Mapping[str, Any], times: Mapping[str, str], width: int) -> Iterator[str]:
-    """`times`: when each message that is shown was said, by id."""
-    yield _said(message)
-    yield from (_dim(f"{INDENT}({mark})") for mark in _marks(message, times))
-    yield from _indented(message["text"], width)
+def _message_lines(message: Mapping[str, Any]) -> Iterator[str]:
+    yield _role_and_time(message)
+    yield from (dim(f"{INDENT}({mark})") for mark in _marks(message))
+    yield from _indented(message["text"])
 
 
-def _said(message: Mapping[str, Any]) -> str:
+def _role_and_time(message: Mapping[str, Any]) -> str:
     role = click.style(message["role"], fg=ROLE_COLOURS.get(message["role"], "yellow"), bold=True)
-    return f"{role}  {_dim(local_time(message['timestamp']))}"
+    return f"{role}  {dim(local_time(message['timestamp']))}"
 
 
-def _marks(message: Mapping[str, Any], times: Mapping[str, str]) -> Iterator[str]:
-    if message.get("time") == INFERRED:
+def _marks(message: Mapping[str, Any]) -> Iterator[str]:
+    if message.get("time") == "inferred":
         yield "time inferred: its client stored none"
     if length := message.get("full_length"):
         yield f"shortened, {length:,} characters in full"
-    if later := times.get(message.get("superseded_by", "")):
-        yield f"taken back at {later}"
+    if at := message.get("replaced_on"):
+        yield f"replaced at {local_time(at)}"
 
 
-def _other_lines(other: Mapping[str, Any], width: int) -> Iterator[str]:
-    """The best passages of a conversation that may as well be meant."""
-    yield _dim("This may be meant as well:")
-    yield click.style(printable(other["channel"]), bold=True)
-    yield cut(one_line(other["title"]), width)
-    for message in other["messages"]:
-        yield _said(message)
-        yield from with_bold_hits("\n".join(_indented(message["text"], width))).split("\n")
-
-
-def _left_out(count: int, which: str) -> str:
-    return f"… {count} {which}{'message' if count == 1 else 'messages'} left out …"
-
-
-def _indented(text: str, width: int) -> Iterator[str]:
-    for line in wrap(printable(text), width - len(INDENT)):
+def _indented(text: str) -> Iterator[str]:
+    for line in wrap(printable(text), line_width() - len(INDENT)):
         yield (INDENT + line).rstrip()
 
 
-def _candidate_lines(candidates: list[Mapping[str, Any]], width: int) -> Iterator[str]:
-    """A channel is copied from here, so its name is never cut; title and project take what is left."""
-    for other in candidates:
-        yield f"{local_time(other['last_activity'])}  {printable(other['channel'])}"
-        project = cut(printable(other["project"]), PROJECT)
-        room = width - len(TIME) - 2 * len(INDENT) - display_width(project)
-        yield _dim(f"{' ' * len(TIME)}{INDENT}{pad(one_line(other['title']), room)}{INDENT}{project}".rstrip())
-        if evidence := other.get("evidence"):
-            margin = " " * len(TIME) + INDENT
-            yield margin + with_bold_hits(cut(one_line(evidence), width - len(margin)))
+def _indented_hits(text: str) -> Iterator[str]:
+    yield from with_bold_hits("\n".join(_indented(text))).split("\n")
 
 
-def _dim(text: str) -> str:
-    return click.style(text, dim=True)
+def _candidate_lines(other: Mapping[str, Any]) -> Iterator[str]:
+    """Return the lines about another channel. Its name is never cut: users copy it."""
+    time, margin = local_time(other["when"]), " " * len("2025-09-29 14:30  ")
+    yield f"{time}  {printable(other['channel'])}"
+    project = cut(one_line(other["project"]), 20)
+    title = cut(one_line(other["title"]), line_width() - len(margin) - len(INDENT) - display_width(project))
+    yield dim(f"{margin}{title}{INDENT}{project}".rstrip())
+    for message in other.get("messages", ()):
+        yield margin + cut(one_line(message["text"]), line_width() - len(margin))

@@ -1,7 +1,7 @@
 """`ctxr hook CLIENT EVENT`: what a client's hooks run. It notes the event in the spool and lets the client go on.
 
-A client waits for it at every turn, so it imports next to nothing (0.02 s in all), and it fails open: whatever goes
-wrong is one line on stderr and exit status 0, because 2 would stop the user's prompt.
+A client waits for it at every turn, so it imports next to nothing (0.02 s in all). It fails open: an error is one line
+on stderr and exit status 0, because 2 would stop the user's prompt.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 CLIENTS = ("cursor", "claude-code", "codex", "copilot-cli", "gemini-cli", "opencode", "qwen-code")
-"""Those with hooks in `sources.clients`, named once more: to import the records takes longer than all the rest."""
+"""The clients with hooks in `sources.clients`. Importing those records takes longer than all the rest."""
 
 KEPT = (
     *("conversation_id", "session_id", "generation_id", "prompt_id", "turn_id", "agent_id"),
     *("prompt", "text", "last_assistant_message", "model", "attachments"),
     *("cwd", "workspace_roots", "transcript_path", "cursor_version"),
 )
-"""Of a payload only this is written down: no e-mail address, no tool output, no environment."""
+"""The fields of a payload that are recorded: no e-mail address, no tool output, no environment."""
 
 STARTS = ("SessionStart", "sessionStart", "session.start")
-"""The events of a chat's beginning ..."""
+"""The events at which a chat begins."""
 NEW = ("new", "startup", "clear")
-"""... and where they speak of a new one, not of one that is taken up again."""
+"""Their `source` for a new chat, in contrast to a resumed one."""
 NOTE_PATIENCE_S = 4.0
 
-PATIENCE_S = 1.0
-"""A client that sends nothing for so long, and keeps the pipe open, gets its answer all the same."""
+PATIENCE_S = 1.0  # a client that sends nothing for so long gets its answer, though the pipe is open
 _CHUNK = 1 << 16
 
 
@@ -75,7 +74,7 @@ def note(payload: Mapping[str, Any]) -> str:
 
 
 def source_of(client: str, payload: Mapping[str, Any]) -> str:
-    """The client that really called: Cursor also runs the hooks of Claude Code. Raises ValueError."""
+    """Return the client that really called: Cursor also runs the hooks of Claude Code. Raises ValueError."""
     version = payload.get("cursor_version")
     if isinstance(version, str):
         return "cursor-agent" if version.startswith("20") else "cursor"  # the command line counts in dates
@@ -85,7 +84,7 @@ def source_of(client: str, payload: Mapping[str, Any]) -> str:
 
 
 def spooled(source: str, event: str, payload: Mapping[str, Any], at: float) -> dict[str, Any]:
-    """The event as it stands in the spool; `at` in seconds since 1970."""
+    """Return the event as it is written to the spool; `at` in seconds since 1970."""
     kept = {key: payload[key] for key in KEPT if payload.get(key)}
     return {"source": source, "event": event, "at": at, "payload": kept}
 
@@ -100,7 +99,7 @@ def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") 
 
 
 def _told(client: str, event: str, note: str) -> dict[str, Any]:
-    """The note as the client takes it in."""
+    """Return the note in the form that the client accepts."""
     if client == "cursor":
         return {"additional_context": note}
     if client == "copilot-cli":

@@ -1,35 +1,29 @@
-"""`ctxr sync`: the histories that the clients on this machine keep themselves; a bar while it runs, a line for each.
-
-And `ctxr hook`, by which clients tell what is said; mostly it runs without the rest of the command line (`cli.entry`).
-"""
+"""`ctxr sync`: import the histories that clients on this machine keep. And `ctxr hook`, which clients run."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
 import click
 
-from cli.output import as_json_option, counted, print_json, print_json_line
+from cli.output import as_json_option, counted, print_json, progress, show
 from cli.terminal import SERVED, NotHere
 from orchestrator.sync.store_report import StoreReport, nothing_new
 from sources.base import Places, Skipped, Source
 from sources.readers import READERS
 
 NAMES = [reader.name for reader in READERS]
-NOTION = "notion"
 
 
 @click.command()
 @click.argument(
     "what",
     required=False,
-    type=click.Choice([*NAMES, NOTION]),
+    type=click.Choice([*NAMES, "notion"]),
     metavar="[CLIENT|notion]",
     help="Only this client's histories, or Notion's pages.",
 )
@@ -39,47 +33,39 @@ NOTION = "notion"
     metavar="CLIENT",
     help=f"Only this client's histories: {', '.join(NAMES)}.",
 )
-@click.option("--watch", is_flag=True, help="Go on: bring in what clients write, as they write it. Ctrl-C ends it.")
+@click.option("--watch", is_flag=True, help="Keep importing what clients write. Ctrl-C ends it.")
 @as_json_option
 def sync(what: str | None, source: str | None, watch: bool, as_json: bool) -> None:
-    """Bring in the histories that clients on this machine keep.
+    """Import the histories that clients on this machine keep.
 
-    Only what is new or has changed is read, and nothing in a client's folder is
-    changed. What a client has deleted meanwhile stays in the registry.
+    Reads only what is new or has changed, and changes nothing in a client's
+    folder. What a client deletes stays in the registry.
 
-    `ctxr sync notion` brings in Notion's pages, through the MCP server that
-    config.toml names in [notion]: of each page that was edited a snapshot.
+    `ctxr sync notion` imports Notion's pages through the MCP server of [notion] in
+    config.toml: a snapshot of each page that was edited.
 
     With --watch, --json prints one line for each sync that found something.
     """
     source, places = what or source, Places(Path.home(), os.environ)
-    readers = [_notion()] if source == NOTION else [reader for reader in READERS if source in (None, reader.name)]
+    readers = [_notion()] if source == "notion" else [reader for reader in READERS if source in (None, reader.name)]
+    reports = None if watch or source == "notion" else nothing_new(readers, places)
+    if reports is None and SERVED.get():
+        raise NotHere  # it may take long, and shows a progress bar
     if watch:
-        if SERVED.get():
-            raise NotHere
         _watch(readers, places, as_json=as_json)
         return
-    reports = None if source == NOTION else nothing_new(readers, places)
-    if reports is None:
-        if SERVED.get():
-            raise NotHere  # it may take a while, and is to be seen
-        reports = _sync(readers, places)
-    show_reports(reports, as_json=as_json)
-    if not reports and not as_json:
-        click.echo("No histories found on this machine. Known clients: " + ", ".join(NAMES))
-    if not all(report.is_complete for report in reports):
-        sys.exit(1)
+    show_reports(_sync(readers, places) if reports is None else reports, as_json=as_json)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("client", default="", metavar="CLIENT", help="The client's source.")
 @click.argument("event", default="", metavar="EVENT", help="The client's own name of the event.")
 def hook(client: str, event: str) -> None:
-    """Note what a client's hook tells. Clients run this; `ctxr install` sees to it.
+    """Record a hook's event. Clients run this; `ctxr install` sets it up.
 
-    The event is read on standard input and kept in a file until the registry takes
-    it: at once if `ctxr serve` runs, else with the next command. Always ends with
-    status 0, so that a chat is never held up.
+    The event is read from standard input and kept in a file until the registry
+    takes it: at once if `ctxr serve` runs, else with the next command. The exit
+    status is always 0, so that a chat is never held up.
     """
     from cli.incoming.hook import run_hook
 
@@ -87,43 +73,39 @@ def hook(client: str, event: str) -> None:
 
 
 def _notion() -> Source:
+    from orchestrator.outside.notion import Notion
     from registry.errors import InvalidRequest
     from registry.settings import read_settings
 
     server = read_settings().notion
     if server is None:
         raise InvalidRequest(
-            "No Notion is configured.",
+            "Notion is not configured.",
             'config.toml: [notion] with command = ["npx", "-y", "@notionhq/notion-mcp-server"] and'
             ' env = { NOTION_TOKEN = "$NOTION_TOKEN" }',
         )
-    from orchestrator.outside.notion import Notion
-
     return Notion(server)
 
 
 def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
-    """Print the outcome of each store, as text or as JSON."""
-    if as_json:
-        print_json({"stores": [report.as_dict() for report in reports]})
-    else:
-        _say(reports)
+    """Print the outcome of each store, and exit with 1 if one could not be read."""
+    show({"stores": [report.as_dict() for report in reports]}, as_json, lambda _: report_lines(reports))
+    if not all(report.is_complete for report in reports):
+        sys.exit(1)
 
 
 def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
     import asyncio
 
-    from orchestrator.sync.reading_ahead import begun
-
     async def run() -> list[StoreReport]:
         from orchestrator.opening import open_orchestrator
-        from orchestrator.sync.sync import sync as bring_in
+        from orchestrator.sync.sync import sync as import_stores
         from registry.settings import read_settings
 
         async with open_orchestrator(read_settings()) as orchestrator:
-            return await bring_in(orchestrator, readers, places, bars, ahead)
+            return await import_stores(orchestrator, readers, places, bars)
 
-    with begun(readers, places) as ahead, Bars() as bars:
+    with Bars() as bars:
         return asyncio.run(run())
 
 
@@ -135,17 +117,18 @@ def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
     from registry.log import set_up_logging
     from registry.settings import read_settings
 
-    def told(reports: list[StoreReport]) -> None:
-        bars.end()
+    def report(reports: list[StoreReport]) -> None:
+        bars.close()
         if as_json:
-            print_json_line({"stores": [report.as_dict() for report in reports]})
+            print_json({"stores": [report.as_dict() for report in reports]}, indent=None)
         else:
-            _say(reports)
+            for line in report_lines(reports):
+                click.echo(line)
 
     async def run() -> None:
         settings = read_settings()
         async with open_orchestrator(settings) as orchestrator:
-            await watch(orchestrator, settings.home, readers, places, told, bars)
+            await watch(orchestrator, settings.home, readers, places, report, bars)
 
     set_up_logging(read_settings().log_format)
     if not as_json:
@@ -154,86 +137,51 @@ def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
         asyncio.run(run())
 
 
-def _say(reports: Sequence[StoreReport]) -> None:
-    for report in reports:
-        for line in lines_of(report):
-            click.echo(line)
-
-
-_PATIENCE_S = 0.5
-"""What is over sooner needs no bar."""
-_SHOWN_SKIPS = 5
-
-
-class Bars:
+class Bars(ExitStack):
     """Progress bars on stderr, one for each store; none if stderr is no terminal."""
 
-    def __init__(self) -> None:
-        self._report: StoreReport | None = None
-        self._began = 0.0
-        self._bar: Any = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end()
+    _report: StoreReport | None = None
+    _update: Callable[[int, int], None]
 
     def __call__(self, report: StoreReport, expected: int) -> None:
-        """Show how far a store is, of about so many new sessions; 0: nobody knows."""
+        """Show how many of the `expected` sessions of a store were parsed."""
+        if not sys.stderr.isatty():
+            return
         if report is not self._report:
-            self.end()
-            self._report, self._began = report, time.monotonic()
-        if self._bar is None and sys.stderr.isatty() and time.monotonic() - self._began > _PATIENCE_S:
-            self._bar = _bar(report, expected)
-        if self._bar is not None:
-            self._bar.update(report.parsed - self._bar.pos, report)
-
-    def end(self) -> None:
-        """Leave the last bar as it is, and give the cursor back."""
-        if self._bar is not None:
-            self._bar.render_finish()
-        self._report = self._bar = None
+            self.close()
+            self._report, self._update = report, self.enter_context(progress(report.source))
+        self._update(report.parsed, expected)
 
 
-def _bar(report: StoreReport, expected: int) -> Any:
-    nobody_knows: Iterator[None] = (None for _ in ())
-    return click.progressbar(
-        None if expected else nobody_knows,
-        length=expected or None,
-        label=report.source,
-        show_pos=True,
-        item_show_func=lambda told: counted(told.new_messages, "message") if told else None,
-        file=sys.stderr,
-        width=24,
-    )
-
-
-def lines_of(report: StoreReport) -> Iterator[str]:
-    """Return the lines about a store, with the first of the skipped items."""
-    skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
-    new = f"{counted(report.new_messages, 'new message')} in {counted(report.parsed, 'session')}"
-    yield f"{report.source}: {new}{skipped} ({report.path})"
-    yield from map(_passed_over, report.skipped[:_SHOWN_SKIPS])
+def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
+    """Return the lines about stores, each with its first skipped items."""
+    for report in reports:
+        skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
+        new = f"{counted(report.new_messages, 'new message')} in {counted(report.parsed, 'session')}"
+        yield f"{report.source}: {new}{skipped} ({report.path})"
+        yield from (f"  {_passed_over(one)}" for one in report.skipped[:5])
+    if len(reports) > 1:
+        messages, sessions = (sum(getattr(report, name) for report in reports) for name in ("new_messages", "parsed"))
+        yield f"in all: {counted(messages, 'new message')} in {counted(sessions, 'session')}"
+    if not reports:
+        yield f"No histories found on this machine. Known clients: {', '.join(NAMES)}"
 
 
 class Damage:
-    """Says of each store once for each reason what is passed over in it."""
+    """Reports what is passed over in a store, once for each reason; a chat without a message has just begun."""
 
     def __init__(self) -> None:
-        self._said: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
-    def lines_of(self, reports: Sequence[StoreReport]) -> Iterator[str]:
-        """Return the lines that were not printed before."""
+    def lines(self, reports: Sequence[StoreReport]) -> Iterator[str]:
+        """Return the lines that were not reported before."""
         for report in reports:
             for one in report.skipped:
-                if (report.path, one.why) not in self._said:
-                    self._said.add((report.path, one.why))
-                    yield f"{report.source}: {_passed_over(one).strip()} ({report.path})"
+                if one.why != "no conversation in it" and (report.path, one.why) not in self._reported:
+                    self._reported.add((report.path, one.why))
+                    yield f"{report.source}: {_passed_over(one)} ({report.path})"
 
 
 def _passed_over(one: Skipped) -> str:
     where = f"{one.session}: " if one.session and one.session not in one.what else ""
-    return f"  passed over: {where}{one.what}: {one.why}"
+    return f"passed over: {where}{one.what}: {one.why}"

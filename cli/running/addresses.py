@@ -1,4 +1,4 @@
-"""Addresses: the one that `ctxr serve` would take and who listens there, and the database's as it may be shown."""
+"""The server's address, whether it is in use, and database addresses without passwords."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from registry.settings import Settings
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104, addresses a user may give
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-PATIENCE_S = 1.0
 
 
 def local_address(settings: Settings) -> str:
-    """The server's address as this machine reaches it."""
+    """Return the server's address as this machine reaches it."""
     host = EVERYWHERE.get(settings.host, settings.host)
     scheme = "https" if settings.tls_cert else "http"
     return f"{scheme}://[{host}]:{settings.port}" if ":" in host else f"{scheme}://{host}:{settings.port}"
@@ -21,25 +20,25 @@ def local_address(settings: Settings) -> str:
 
 def is_registry(address: str) -> bool:
     """Return whether a Context Registry answers there."""
-    import httpx  # 80 ms, for commands that look only
+    import httpx  # takes 80 ms
 
     try:
-        answer = httpx.get(f"{address}/health", timeout=PATIENCE_S, trust_env=False)
+        answer = httpx.get(f"{address}/health", timeout=3.0, trust_env=False)
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
     return answer.is_success and "application/json" in answer.headers.get("content-type", "")
 
 
 def is_taken(settings: Settings) -> bool:
-    """Return whether anybody listens there."""
+    """Return whether any program listens there."""
     host = EVERYWHERE.get(settings.host, settings.host)
     try:
-        with socket.create_connection((host, settings.port), timeout=PATIENCE_S):
+        with socket.create_connection((host, settings.port), timeout=1.0):
             return True
     except OSError:
         return False
 
 
 def shown_address(url: str) -> str:
-    """A database address without its password; a file's path as it is."""
+    """Return a database address without its password."""
     return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url.removeprefix("sqlite:///"))

@@ -16,24 +16,27 @@ import click
     default="default",
     show_default=True,
     metavar="NAMES",
-    help="Which tools: default, history, all, archive, admin; with commas.",
+    help="Tools to publish: default, history, all, archive, admin; with commas.",
 )
-@click.option("--project", metavar="FOLDER", help="The folder that `current` means. Default: the one it is started in.")
-@click.option("--client", metavar="NAME", help="The client that starts it: its answers have its size.")
-def mcp(toolsets: str, project: str | None, client: str | None) -> None:
-    """Speak MCP on stdin and stdout: what a client starts for itself.
-
-    Clients are told of this command by what `ctxr up` prints.
-    """
+@click.option("--project", metavar="FOLDER", help="The folder that `current` means. Default: the working folder.")
+@click.option("--client", metavar="NAME", help="The client that starts it; limits the size of answers.")
+@click.option("--captured", is_flag=True, help="Hooks capture the chats of this client: its model need not log them.")
+def mcp(toolsets: str, project: str | None, client: str | None, captured: bool) -> None:
+    """Speak MCP on stdin and stdout. Clients start this; `ctxr install` sets it up."""
     from mcp_server.transport.stdio import run_stdio
     from sources.clients import client_called
 
-    options = window_options(toolsets, project, client)
-    # Waiting for stdin cannot be interrupted otherwise, and what was answered is stored already.
+    options = window_options(toolsets, project, client, captured)
+    connection = click.get_current_context().obj  # of a window that has no process to share
+    if connection:
+        connection.sendall(b"\n")
+        run_stdio(options.toolsets, options.project, client_called(options.client), captured, connection)
+        return
+    # Reading stdin cannot be interrupted otherwise, and what was answered is stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdin.isatty():
         click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
-    run_stdio(options.toolsets, options.project, client_called(options.client))
+    run_stdio(options.toolsets, options.project, client_called(options.client), captured)
 
 
 class WindowOptions(NamedTuple):
@@ -42,9 +45,12 @@ class WindowOptions(NamedTuple):
     toolsets: tuple[str, ...]
     project: str | None
     client: str
+    is_captured: bool
 
 
-def window_options(toolsets: str, project: str | None, client: str | None, folder: str | None = None) -> WindowOptions:
+def window_options(
+    toolsets: str, project: str | None, client: str | None, captured: bool, folder: str | None = None
+) -> WindowOptions:
     """Return the options of a window that was started in `folder`.
 
     Raises InvalidRequest if there is no such toolset or client.
@@ -58,4 +64,4 @@ def window_options(toolsets: str, project: str | None, client: str | None, folde
         allowed = ", ".join(one.command or one.source for one in CLIENTS)
         raise InvalidRequest("No such client.", f"--client: given {client!r}; allowed: {allowed}")
     named = os.path.abspath(os.path.join(folder or "", project)) if project else None
-    return WindowOptions(toolsets_named(toolsets), named or working_folder(folder), client or "")
+    return WindowOptions(toolsets_named(toolsets), named or working_folder(folder), client or "", captured)

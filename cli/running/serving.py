@@ -1,4 +1,4 @@
-"""`ctxr up` and `ctxr serve`: the registry, running."""
+"""`ctxr up` and `ctxr serve`: run the server."""
 
 from __future__ import annotations
 
@@ -25,17 +25,40 @@ port_option = click.option(
 @host_option
 @port_option
 def up(**given: Any) -> None:
-    """Start here: bring in this machine's histories, say how to connect, serve.
+    """Start here: import this machine's histories, show how to connect, serve.
 
-    While it runs it brings in what your AI clients write, as they write it.
-    May be repeated: what is there already stays as it is.
+    While it runs it imports what your AI clients write, as they write it. May be
+    run again at any time.
     """
+    from cli.incoming.sync import Bars, Damage, report_lines
     from cli.running.serve import Audience
-    from cli.running.welcome import FirstStart
+    from cli.running.welcome import welcome
 
-    settings = _settings(given)
-    with FirstStart(settings) as first_start:
-        _serve(settings, Audience(first_start.ready, first_start.told, first_start.bars))
+    settings, damage, page = _settings(given), Damage(), ""
+
+    def ready(address: str) -> None:
+        nonlocal page
+        page = address
+        click.echo(f"Context Registry answers at {local_address(settings)}/. Importing this machine's histories:")
+
+    def report(reports: Sequence[StoreReport]) -> None:
+        nonlocal page
+        lines = list(damage.lines(reports))
+        if page:  # the first import: what to do comes last, where people look
+            bars.close()
+            lines = [*(report_lines(reports) if reports else [_why_none(settings)]), welcome(settings, page)]
+            page = ""
+        for line in lines:
+            click.echo(line)
+
+    with Bars() as bars:
+        _serve(settings, Audience(ready, report, bars))
+
+
+def _why_none(settings: Settings) -> str:
+    if settings.database_url.startswith("postgresql"):
+        return "none, for this registry is shared: `ctxr sync` imports those of this machine."
+    return "none found; those that appear later are imported too."
 
 
 @click.command()
@@ -49,23 +72,27 @@ def serve(**given: Any) -> None:
     /mcp   MCP over streamable HTTP
     /bo    HTTP API, described at /docs
 
-    While it runs it brings in what AI clients on this machine write, as they
-    write it; not into a shared registry on PostgreSQL, for which there is
-    `ctxr sync`. Ctrl-C or SIGTERM ends it.
+    While it runs it imports what AI clients on this machine write; for a shared
+    registry on PostgreSQL use `ctxr sync` instead. Ctrl-C or SIGTERM ends it.
 
-    Listening on another address than this machine's own takes a token (`ctxr
-    token create`) and TLS, or the address of a proxy that does it.
+    Listening on an address that other machines reach requires a token (`ctxr token
+    create`), and TLS or the address of a proxy that provides it.
     """
     from cli.incoming.sync import Damage
     from cli.running.serve import Audience
 
     settings, damage = _settings(given), Damage()
 
-    def told(reports: Sequence[StoreReport]) -> None:
-        for line in damage.lines_of(reports):
+    def ready(page: str) -> None:
+        click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)
+        if "?" in page:
+            click.echo(f"To sign in, open once: {page}", err=True)
+
+    def report(reports: Sequence[StoreReport]) -> None:
+        for line in damage.lines(reports):
             click.echo(line, err=True)
 
-    _serve(settings, Audience(lambda page: _say_where(settings, page), told))
+    _serve(settings, Audience(ready, report))
 
 
 def _settings(given: dict[str, Any]) -> Settings:
@@ -73,13 +100,7 @@ def _settings(given: dict[str, Any]) -> Settings:
 
 
 def _serve(settings: Settings, audience: Audience) -> None:
-    from cli.running.serve import serve_registry  # the whole server, which `ctxr -h` does not need
+    from cli.running.serve import serve_registry  # imports the whole server, which `ctxr -h` does not need
 
     set_up_logging(settings.log_format)
     serve_registry(settings, audience)
-
-
-def _say_where(settings: Settings, page: str) -> None:
-    click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)
-    if "?" in page:
-        click.echo(f"To sign in, open once: {page}", err=True)

@@ -1,4 +1,4 @@
-"""HTTP connections whose clients take for ever: who sends a request byte by byte keeps it no longer than this."""
+"""Time limits for HTTP requests: a client that sends byte by byte does not keep its connection for ever."""
 
 from __future__ import annotations
 
@@ -8,37 +8,35 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_S = 15.0
-"""From the first byte of a request, or the opening of the connection, to the end of its headers."""
-BODY_S = 120.0
-"""From there to the end of its body: 64 MiB in that time are half a megabyte a second."""
+HEAD_S = 15.0  # from the opening of the connection, or the last request, to the end of the headers
+BODY_S = 120.0  # to the end of the body: 64 MiB in that time are half a megabyte a second
 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP with an end to the waiting for a request."""
+    """HTTP/1.1 with time limits for a request's headers and body."""
 
     _awaited: Any = None
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request."""
+        """Start the timer."""
         super().connection_made(transport)
         self._wait_on()
 
     def data_received(self, data: bytes) -> None:
-        """Take in a part of a request."""
+        """Read a part of a request."""
         super().data_received(data)
         self._wait_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop the timer."""
         self._stop()
         super().connection_lost(exc)
 
     def _wait_on(self) -> None:
-        """Time what is missing of the request, from when it began to be missing."""
+        """Restart the timer when the request enters its next state."""
         state = self.conn.their_state
         if state is self._awaited:
             return

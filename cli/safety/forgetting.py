@@ -1,142 +1,116 @@
-"""`ctxr forget`, `ctxr scan`, `ctxr redact`: what shall not be kept."""
+"""`ctxr forget`, `ctxr scan` and `ctxr redact`: remove what must not be kept."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.operations import ProjectFolder, SessionId, operation, run_operation
-from cli.output import counted
+from cli.operations import ProjectFolder, SessionId, run_operation
+from cli.output import as_json_option, counted, print_json, progress, yes_option
 from registry.domain import names_message
-from registry.errors import InvalidRequest, NotFound
+from registry.errors import InvalidRequest
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
-    from registry.ingest.redact_existing import Held
-
-LEFT = "Files that you exported, backups, and what the clients themselves keep are left as they are."
-_json_option = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+    from orchestrator.upkeep import Held
 
 
 @click.command()
-@click.argument("named", metavar="[ID]", required=False, type=SessionId(), help="A message by its id, or as --channel.")
+@click.argument("named", metavar="[ID]", required=False, type=SessionId(), help="A message id, or as --channel.")
 @click.option("--channel", type=SessionId(), help="A whole conversation, by any of its names.")
-@click.option("--project", type=ProjectFolder(), help="All of a project: current, a path, or a folder's name.")
-@click.option("--before", metavar="TIME", help="What is older: 2025-01-31, 90d, last year.")
-@click.option("--matching", metavar="WORDS", help="Messages that hold exactly these words, in any case.")
+@click.option("--project", type=ProjectFolder(), help="A whole project: current, a path, or a folder's name.")
+@click.option("--before", metavar="TIME", help="Only what is older: 2025-01-31, 90d, last year.")
+@click.option("--matching", metavar="WORDS", help="Only messages that contain exactly these words, in any case.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
-@click.option("--yes", is_flag=True, help="Without asking.")
-@_json_option
+@yes_option
+@as_json_option
 def forget(
-    named: str | None,
-    channel: str | None,
-    project: str | None,
-    before: str | None,
-    matching: str | None,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
+    named: str | None, channel: str | None, dry_run: bool, yes: bool, as_json: bool, **conditions: str | None
 ) -> None:
-    """Forget for good: it cannot be restored, and does not come back.
+    """Delete for good: it cannot be restored, and does not come back.
 
-    All that is named must hold: --project with --before forgets what is old in one
-    project. Messages, index, vectors and what was recorded of them go. A resend, a
-    hook or a client's own file that tells of it again is recognised and not stored;
-    of a conversation forgotten as a whole, nothing said in it later is kept either.
+    All conditions must hold: --project with --before deletes what is old in one
+    project. Messages, index, vectors and their records are deleted. If a client
+    sends them again they are recognised and not stored; of a conversation that was
+    forgotten as a whole, later messages are not stored either.
     """
     message_id = named if named and names_message(named) else None
     channel = channel or (named if named and not message_id else None)
-    query = {"id": message_id, "project": project, "before": before, "matching": matching, "soft": False}
-    if not any((message_id, channel, project, before, matching)):
+    query = {"id": message_id, **conditions, "soft": False}
+    if not any((message_id, channel, *conditions.values())):
         raise InvalidRequest("Nothing to forget was named.", "allowed: ID, --channel, --project, --before, --matching")
-    meant = run_operation(operation("delete", {**query, "dry_run": True}, channel))
-    found = meant["receipt"]
+    preview = run_operation("delete", {**query, "dry_run": True}, channel)
+    receipt = preview["receipt"]
     if not dry_run:
+        row = preview.get("channel")
+        title = f", {row['title'] or row['channel']!r}," if row else ""
         if not yes:
-            click.confirm(f"Forget {_counted(found)}{_named(meant)} for good?", abort=True, err=True)
-        found = run_operation(operation("delete", query, channel))["receipt"]
+            click.confirm(f"Forget {_counted(receipt)}{title} for good?", abort=True, err=True)
+        receipt = run_operation("delete", query, channel)["receipt"]
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        print_json(receipt)
     elif dry_run:
-        click.echo(f"Would forget {_counted(found)}.")
+        click.echo(f"Would forget {_counted(receipt)}.")
     else:
-        beside = f"{found['vectors']} vectors, {found['executions']} records, {found['results']} results"
-        click.echo(f"Forgotten: {_counted(found)}, with {beside}. Receipt {found['id']}, {found['forgotten_at']}.")
-        click.echo(LEFT)
-
-
-def _named(meant: dict[str, Any]) -> str:
-    row = meant.get("channel")
-    return f", {row['title'] or row['channel']!r}," if row else ""
+        made = f"{receipt['results']} results, {receipt['cases']} kept questions, {receipt['files']} files for clients"
+        more = f"{receipt['vectors']} vectors, {receipt['executions']} records, {made}"
+        click.echo(f"Forgotten: {_counted(receipt)}, with {more}. Receipt {receipt['id']}, {receipt['forgotten_at']}.")
+        click.echo("Exported files, backups and the clients' own histories are unchanged.")
 
 
 def _counted(receipt: dict[str, Any]) -> str:
-    whole = counted(receipt["channels"], "whole conversation")
-    return f"{counted(receipt['messages'], 'message')} ({whole})"
+    return f"{counted(receipt['messages'], 'message')} ({counted(receipt['channels'], 'whole conversation')})"
 
 
 @click.command()
-@_json_option
+@as_json_option
 def scan(as_json: bool) -> None:
-    """Count the secrets that are stored: from before they were masked, or by a setting."""
-    _report(_held("Scanning"), "are stored", as_json)
+    """Count the secrets that are stored unmasked."""
+    _report(_walk("Scanning"), "are stored", as_json)
 
 
 @click.command()
-@click.option("--existing", is_flag=True, required=True, help="What is stored already; what comes in is masked anyway.")
+@click.option("--existing", is_flag=True, required=True, help="Mask what is stored; new messages are masked anyway.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be masked.")
-@click.option("--yes", is_flag=True, help="Without asking.")
-@_json_option
+@yes_option
+@as_json_option
 def redact(existing: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Mask the secrets that are stored: in messages, index, titles and records.
 
-    Stopped in the middle, it masks the rest when it is run again. At the end the
-    registry's file is written anew, which needs as much room as it has.
+    If it is stopped it masks the rest when run again. At the end the registry's
+    file is rewritten, which needs as much free space as it is large.
     """
-    found = _held("Scanning")
+    found = _walk("Scanning")
     if found.rows and not dry_run:
         if not yes:
             click.confirm(f"Mask {found.kinds.total()} secrets for good?", abort=True, err=True)
-        found = _held("Masking", is_dry=False)
+        found = _walk("Masking")
     _report(found, "would be masked" if dry_run else "were masked", as_json)
 
 
-def _report(held: Held, what: str, as_json: bool) -> None:
-    told = held.as_dict()
+def _report(held: Held, outcome: str, as_json: bool) -> None:
+    figures = held.as_dict()
     if as_json:
-        click.echo(json.dumps(told, ensure_ascii=False, indent=2))
-    if not held.rows:
-        raise NotFound("No secrets.", "nothing in the registry looks like one")
-    if not as_json:
-        for kind, count in told["secrets"].items():
+        print_json(figures)
+    elif not held.rows:
+        click.echo("No secrets: nothing in the registry looks like one.")
+    else:
+        for kind, count in figures["secrets"].items():
             click.echo(f"{count:6}  {kind}")
-        rows = f"{told['messages']} messages, {told['channels']} titles and summaries, {told['executions']} records"
-        click.echo(f"{told['total']} secrets {what}, in {rows}.")
+        rows = f"{figures['messages']} messages, {figures['channels']} titles and summaries"
+        click.echo(f"{figures['total']} secrets {outcome}, in {rows}, {figures['executions']} records.")
 
 
-def _held(label: str, *, is_dry: bool = True) -> Held:
-    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.length = max(total, 1)
-            bar.update(done - bar.pos)
-
-        return asyncio.run(_walk(show, is_dry))
-
-
-async def _walk(show: Callable[[int, int], None], is_dry: bool) -> Held:
-    from registry.ingest.intake import Keeping
-    from registry.ingest.redact_existing import redact, scan
-    from registry.registry import Registry
+def _walk(label: str) -> Held:
+    from orchestrator.upkeep import load_rules, note_scanned, redact, scan, use_own_rules, with_registry
 
     settings = read_settings()
-    registry = Registry(settings.url, keeping=Keeping(settings.unmasked_projects, settings.never_keep))
-    try:
-        return await (scan if is_dry else redact)(registry, show)
-    finally:
-        registry.close()
+    use_own_rules(settings.home)
+    if load_rules().problem:
+        raise InvalidRequest("The rules for secrets are wrong.", load_rules().problem)
+    work = redact if label == "Masking" else scan
+    with progress(label) as show:
+        held = with_registry(settings, lambda registry: work(registry, show))
+    note_scanned(settings.home, held if work is scan else None)
+    return held

@@ -1,29 +1,18 @@
-"""`ctxr token`: who else may read and write the registry over HTTP."""
+"""`ctxr token`: access to the registry over HTTP."""
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
 from cli.operations import ProjectFolder
-from cli.output import as_json_option, cut, local_time, pad, print_json
+from cli.output import cut, local_time, pad, printed
 from registry.access import Level
 from registry.settings import read_settings
-
-if TYPE_CHECKING:
-    from registry.registry import Registry
-    from registry.storage.database import WriteTransaction
-
-T = TypeVar("T")
-
-_SPAN = re.compile(r"(\d{1,5})\s*([hdwy])")
-_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
-NEVER = "never"
 
 
 class Expiry(click.ParamType[datetime | None]):
@@ -32,33 +21,41 @@ class Expiry(click.ParamType[datetime | None]):
     name = "WHEN"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
-        """The instant; None for never."""
-        if value == NEVER:
+        """Return the instant; None for never."""
+        if value == "never":
             return None
         now = datetime.now(UTC)
-        span = _SPAN.fullmatch(value)
+        span = re.fullmatch(r"(\d{1,5})\s*([hdwy])", value)
         try:
-            moment = now + timedelta(hours=int(span[1]) * _HOURS[span[2]]) if span else datetime.fromisoformat(value)
-            moment = moment if moment.tzinfo else moment.astimezone()
+            if span:
+                moment = now + int(span[1]) * timedelta(hours={"h": 1, "d": 24, "w": 168, "y": 8760}[span[2]])
+            else:
+                moment = datetime.fromisoformat(value).astimezone()
         except (ValueError, OverflowError):
             self.fail(f"{value!r} is no time; give 90d, 12h, 4w, 1y, a day such as 2027-01-31, or never", param, ctx)
         if moment <= now:
-            self.fail(f"{value!r} is over already", param, ctx)
+            self.fail(f"{value!r} is in the past", param, ctx)
         return moment
 
 
 @click.group()
 def token() -> None:
-    """Say who else may use this registry over HTTP, and what they may do.
+    """Manage access tokens for the HTTP side.
 
     As soon as there is a token, nobody gets in over HTTP without one. Commands
-    and the servers that clients start on this machine need none: who can read
-    the registry's files can read it all.
+    and the servers that clients start on this machine need none: whoever can
+    read the registry's files can read all of it.
     """
 
 
+def _created_lines(made: dict[str, Any]) -> Iterator[str]:
+    yield made["token"]
+    click.echo(f"{_about(made)}. It is not shown again. Send it as `Authorization: Bearer …`.", err=True)
+    click.echo("From now on nobody gets in over HTTP without a token. You still do, with `ctxr open`.", err=True)
+
+
 @token.command()
-@click.option("--name", required=True, help="What it is for: a person, a machine. Records show it.")
+@click.option("--name", required=True, help="A person or machine; records show it.")
 @click.option(
     "--scope",
     type=click.Choice([level.value for level in Level]),
@@ -70,82 +67,60 @@ def token() -> None:
     "--channels",
     multiple=True,
     metavar="PATTERN",
-    help="Only channels called so, such as 'cursor_*'. May be repeated, or given with commas.",
+    help="Only channels that match, such as 'cursor_*'. May be repeated, or given with commas.",
 )
 @click.option(
     "--project", "projects", type=ProjectFolder(), multiple=True, help="Only this project: a path, or a folder's name."
 )
 @click.option("--expires", type=Expiry(), default="90d", show_default=True, help="90d, 12h, a day, or never.")
-@as_json_option
+@printed(_created_lines)
 def create(
-    name: str,
-    scope: str,
-    channels: Sequence[str],
-    projects: Sequence[str | None],
-    expires: datetime | None,
-    as_json: bool,
-) -> None:
-    """Make a token, and print it: this once, for only a digest of it is kept."""
-    from registry.storage.safety.tokens import create_token
+    name: str, scope: str, channels: Sequence[str], projects: Sequence[str | None], expires: datetime | None
+) -> dict[str, Any]:
+    """Create a token and print it once: only its digest is stored."""
+    from orchestrator.upkeep import with_registry
+    from orchestrator.views.tokens import create_token
 
     patterns = [pattern.strip() for given in channels for pattern in given.split(",")]
     folders = [] if None in projects else [project for project in projects if project]
-    made = _write(lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires))
-    if as_json:
-        print_json({"token": made.secret, **made.item})
-        return
-    click.echo(made.secret)
-    click.echo(f"{_about(made.item)}. It is not shown again. Send it as `Authorization: Bearer …`.", err=True)
+    made = with_registry(
+        read_settings(),
+        lambda registry: registry.write(lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires)),
+    )
+    return {"token": made.secret, **made.item}
 
 
-@token.command(name="list")
-@as_json_option
-def list_(as_json: bool) -> None:
-    """The tokens that were made: what for, until when, and when they were used last."""
-    from registry.storage.safety.tokens import list_tokens
-
-    items = _in_registry(lambda registry: registry.read(list_tokens))
-    if as_json:
-        print_json({"tokens": items})
-        return
-    if not items:
-        click.echo("No tokens: over HTTP the registry is open to this machine alone.")
-        return
-    for item in items:
+def _list_lines(found: dict[str, Any]) -> Iterator[str]:
+    for item in found["tokens"]:
         used = f"used {local_time(item['used_at'])}" if item["used_at"] else "never used"
-        click.echo(f"{pad(item['name'], 24)}  {pad(item['state'], 8)}  {used}")
-        click.echo(cut(f"  {item['id']}  {_about(item)}", 120))
+        yield f"{pad(item['name'], 24)}  {pad(item['state'], 8)}  {used}"
+        yield cut(f"  {item['id']}  {_about(item)}", 120)
+    if not found["tokens"]:
+        yield "No tokens: over HTTP the registry is open to this machine alone."
+
+
+@token.command("list")
+@printed(_list_lines)
+def list_tokens() -> dict[str, Any]:
+    """List the tokens: scope, expiry and last use."""
+    from orchestrator.upkeep import with_registry
+    from orchestrator.views.tokens import list_tokens
+
+    return {"tokens": with_registry(read_settings(), lambda registry: registry.read(list_tokens))}
 
 
 @token.command()
 @click.argument("token_name", metavar="NAME|ID", help="Its name or id, as `ctxr token list` shows them.")
-@as_json_option
-def revoke(token_name: str, as_json: bool) -> None:
-    """End a token: it opens nothing from now on."""
-    from registry.storage.safety.tokens import revoke_token
+@printed(lambda item: [f"{item['name']} was revoked."])
+def revoke(token_name: str) -> dict[str, Any]:
+    """Revoke a token."""
+    from orchestrator.upkeep import with_registry
+    from orchestrator.views.tokens import revoke_token
 
-    item = _write(lambda tx: revoke_token(tx, token_name))
-    if as_json:
-        print_json(item)
-        return
-    click.echo(f"{item['name']} opens nothing from now on.")
+    return with_registry(read_settings(), lambda registry: registry.write(lambda tx: revoke_token(tx, token_name)))
 
 
 def _about(item: dict[str, Any]) -> str:
     where = ", ".join([*item["channels"], *item["projects"]]) or "all channels"
-    until = f"until {local_time(item['expires_at'])}" if item["expires_at"] else "without end"
+    until = f"until {local_time(item['expires_at'])}" if item["expires_at"] else "without expiry"
     return f"{item['scope']}, {where}, {until}"
-
-
-def _write(work: Callable[[WriteTransaction], T]) -> T:
-    return _in_registry(lambda registry: registry.write(work))
-
-
-def _in_registry(work: Callable[[Registry], Coroutine[Any, Any, T]]) -> T:
-    from registry.registry import Registry  # SQLAlchemy, which `ctxr -h` does not need
-
-    registry = Registry(read_settings().url)
-    try:
-        return asyncio.run(work(registry))
-    finally:
-        registry.close()

@@ -1,1 +1,1 @@
-"""The one local process that all chat windows and commands share: where it is, who asks it, and the process itself."""
+"""The local process that all chat windows and reading commands share."""

@@ -1,4 +1,7 @@
-"""A reading command from the user's side: asked of the local process, shown here. Imports next to nothing."""
+"""A reading command on the user's side: the local process runs it, its output is printed here.
+
+Imports next to nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +16,36 @@ if TYPE_CHECKING:
     from _socket import socket
     from typing import Any
 
-_CHUNK = 1 << 16
-_COLUMNS = 80
-
-
-AT_ONCE = {"note": 2.0}
-"""For these, and so many seconds, only a process that runs already is asked: a client waits for what they say."""
-
 
 def run_shared(words: list[str]) -> int | None:
-    """Let the local process run a command, show what it says, and return its exit status; None if it does not."""
+    """Let the local process run a command, print its output, and return its exit status; None if it does not."""
     place = this_place()
-    if place is None or "_CTXR_COMPLETE" in os.environ or _is_first_sync(words, place):
+    if place is None or "_CTXR_COMPLETE" in os.environ:
         return None
+    if words[0] == "sync" and not os.path.exists(os.path.join(place.home, "registry.db")):
+        return None  # the first sync takes long and shows a progress bar
     hello = {
         "want": "command",
         "words": words,
         "folder": current_folder(),
         "columns": _columns(),
         "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
-        "are_shown": [sys.stdout.isatty(), sys.stderr.isatty()],
+        "are_terminals": [stream.isatty() and not os.environ.get("NO_COLOR") for stream in (sys.stdout, sys.stderr)],
     }
-    patience_s = AT_ONCE.get(words[0])
-    connection = place.reach(hello) if patience_s is None else place.reach_at_once(hello, patience_s)
-    answer = _answer(connection, place, is_patient=patience_s is None) if connection else b""
+    is_note = words[0] == "note"  # a client waits for it, so no process is started, and none is waited for
+    connection = place.reach_at_once(hello, 2.0) if is_note else place.reach(hello)
+    answer = _read_answer(connection, place, is_patient=not is_note) if connection else b""
     if not answer.endswith(b"\n"):
-        return None  # it died in the middle: what reads may be done again
-    return _show(loads(answer.decode()))
+        return None  # it died in the middle: a command that only reads may be run again
+    return _print(loads(answer.decode()))
 
 
-def _is_first_sync(words: list[str], place: Place) -> bool:
-    """Return whether it is a sync into no registry yet: a long one, which the local process would leave to this one."""
-    return words[0] == "sync" and not os.path.exists(os.path.join(place.home, "registry.db"))
-
-
-def _answer(connection: socket, place: Place, *, is_patient: bool) -> bytes:
+def _read_answer(connection: socket, place: Place, *, is_patient: bool) -> bytes:
     answer = bytearray()
     try:
         while True:
             try:
-                chunk = connection.recv(_CHUNK)
+                chunk = connection.recv(1 << 16)
             except TimeoutError:
                 if not is_patient:
                     return b""
@@ -69,29 +62,28 @@ def _answer(connection: socket, place: Place, *, is_patient: bool) -> bytes:
         connection.close()
 
 
-def _show(answer: dict[str, Any] | None) -> int | None:
+def _print(answer: dict[str, Any] | None) -> int | None:
     if answer is None:
         return None
     streams: tuple[Any, Any] = (sys.stdout, sys.stderr)
     try:
-        for which, text in answer["said"]:
+        for which, text in answer["output"]:
             streams[which].reconfigure(errors="replace")
             streams[which].write(text)
             streams[which].flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has gone: no word of it at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that Python does not complain at exit either
         return 1
     status: int = answer["status"]
     return status
 
 
 def _columns() -> int:
-    """As `shutil.get_terminal_size`, which takes long to import."""
+    """Return the terminal's width, as `shutil.get_terminal_size`, which takes long to import."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     try:
-        return int(os.environ.get("COLUMNS", "")) or os.get_terminal_size(1).columns
-    except (ValueError, OSError):
-        pass
-    try:
-        return os.get_terminal_size(1).columns or _COLUMNS
-    except (ValueError, OSError):
-        return _COLUMNS
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80

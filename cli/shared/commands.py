@@ -1,4 +1,4 @@
-"""Commands that the local process runs for a user: theirs is the terminal, ours are the graph and the open registry."""
+"""Run commands in the local process for a user's terminal."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TextIO
 from cli.main import cli
 from cli.terminal import SERVED, NotHere, Terminal
 
-_SAID: ContextVar[list[tuple[int, str]]] = ContextVar("_SAID")
+_OUTPUT: ContextVar[list[tuple[int, str]]] = ContextVar("_OUTPUT")
 
 
 class _Stream(io.TextIOBase):
-    """stdout (0) or stderr (1): of the user for whom the command runs that writes, else of this process."""
+    """stdout (0) or stderr (1): collected for the user whose command writes, else this process's own."""
 
     encoding = "utf-8"
 
@@ -23,10 +23,10 @@ class _Stream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):  # so click tells a stream of text from one of bytes
-            raise TypeError(f"a text is written here, not {type(text).__name__}")
+            raise TypeError(f"expected text, not {type(text).__name__}")
         if SERVED.get() is None:
             return self._own.write(text)
-        _SAID.get().append((self._which, text))
+        _OUTPUT.get().append((self._which, text))
         return len(text)
 
     def flush(self) -> None:
@@ -35,23 +35,23 @@ class _Stream(io.TextIOBase):
 
     def isatty(self) -> bool:
         served = SERVED.get()
-        return served.are_shown[self._which] if served else self._own.isatty()
+        return served.are_terminals[self._which] if served else self._own.isatty()
 
 
 def run_command(words: list[str], terminal: Terminal) -> dict[str, Any] | None:
-    """Run a command and return [[stream, text], …] and its exit status; None: it cannot run here.
+    """Run a command and return its output and exit status; None if it cannot run here.
 
-    In a thread of its own: a context of its own, and it waits for the process's event loop.
+    Call it in a thread of its own, with its own context: it waits for the event loop.
     """
     if not isinstance(sys.stdout, _Stream):
         sys.stdout, sys.stderr = _Stream(0, sys.stdout), _Stream(1, sys.stderr)
-    said: list[tuple[int, str]] = []
-    _SAID.set(said)
+    output: list[tuple[int, str]] = []
+    _OUTPUT.set(output)
     SERVED.set(terminal)
     try:
         cli(words, prog_name="ctxr")
     except SystemExit as end:
-        return {"said": said, "status": end.code or 0}
+        return {"output": output, "status": end.code or 0}
     except NotHere:
         return None
     raise AssertionError("a command ends the program")

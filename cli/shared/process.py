@@ -1,7 +1,7 @@
 """The local process: one open registry for all chat windows and commands of a user. `ctxr serve` is one with a port.
 
-A connection begins with one line of JSON that says what is wanted; `wait` may come first, then `yes` or `alone` (do
-it without me); no answer means: ask again, there will be another process.
+A connection begins with one line of JSON that says what is wanted. The answer is `yes`, perhaps after `wait`; `alone`
+asks the caller to do the work itself; no answer means that this process is ending, so the caller asks the next one.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.entry import OBJECTS
-from cli.shared.place import POLL_S, Place, program_stamp, this_place
+from cli.entry import GC_THRESHOLD
+from cli.shared.place import Place, program_stamp, this_place
+from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
 from orchestrator.sync.spool import dumps, loads
@@ -32,19 +34,13 @@ if TYPE_CHECKING:
     from orchestrator.lazy import GrownChannels, RunOperation
     from orchestrator.requests.refusals import Refusal
     from orchestrator.requests.shapes import Request
-    from registry.storage.records.executions import Door
+    from orchestrator.service import Door
     from sources.client import Room
 
 logger = logging.getLogger(__name__)
 
-LONGEST_LINE = 1 << 28
-LEAVING_S = 40.0
-"""Windows that wait for an answer get it before a replaced process ends; an operation may take 30 s."""
-TAKING_OVER_S = 5.0
-TICK_S = 5.0
-IDLE_S, LONGEST_IDLE_S = 15.0, 300.0
-"""How long a process waits for the next connection, for each that it had, and at most: who came once may not return."""
-HELLO_S = 10.0
+IDLE_S = 60.0  # how long a process waits for the next connection before it ends
+TICK_S = 30.0  # between two looks at what ends it, of about 10 ms each
 
 
 class LocalProcess:
@@ -58,50 +54,50 @@ class LocalProcess:
         warm_up: Callable[[], Awaitable[None]] | None = None,
         *,
         ends_idle: bool = True,
-        leaving_s: float = LEAVING_S,
+        leaving_s: float = 40.0,
     ) -> None:
+        """`leaving_s`: how long windows wait for their answers when it ends; an operation may take 30 s."""
         self._place, self._run, self._grown, self._warm_up = place, run, grown, warm_up
         self._ends_idle, self._leaving_s = ends_idle, leaving_s
         self._stamp = program_stamp(place.home)
         self._secret = secrets.token_hex(32) if place.is_loopback else ""
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._windows: set[asyncio.StreamWriter] = set()
-        self._served = 0
+        self.has_served_window = False
         self._last_left = time.monotonic()
         self._over = asyncio.Event()
-        self._warming: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._recorded: set[str] = set()
         self._server = lru_cache(32)(self._make_server)
 
     async def serve(self, lock: int) -> None:
-        """Until it is idle, replaced or told to end. `lock`: of the place, released when nobody new is let in."""
+        """Serve until it is idle, replaced or told to end. `lock` of the place is released at the end."""
         listener = _listen(self._place, self._secret)
-        address = os.stat(self._place.path(_kind(self._place)))
-        server = await asyncio.start_server(self._accept, sock=listener, limit=LONGEST_LINE)
+        address = os.stat(self._place.address)
+        server = await asyncio.start_server(self._accept, sock=listener, limit=1 << 28)
         watching = asyncio.create_task(self._watch(address))
         try:
             await self._over.wait()
         finally:
             watching.cancel()
             server.close()
-            self._leave_place(address)
+            if self._is_in_place(address):
+                os.unlink(self._place.address)
             os.close(lock)
         await self._see_off()
 
     def end(self) -> None:
-        """Let nobody new in, and end when those who are here have moved on."""
+        """Accept no new connections, and end when the present ones have moved on."""
         self._over.set()
-
-    # Connections
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task  # noqa: S101, asyncio runs this as one
         self._connections[task] = writer
-        self._served += 1
         try:
             await self._converse(reader, writer)
         except (OSError, ValueError, asyncio.IncompleteReadError):
-            pass  # whoever it was has gone, or is none of ours
+            pass  # the caller has gone, or is none of ours
         finally:
             self._last_left = time.monotonic()
             del self._connections[task]
@@ -109,12 +105,12 @@ class LocalProcess:
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with asyncio.timeout(HELLO_S):
+        async with asyncio.timeout(10):
             if self._secret and not secrets.compare_digest((await reader.readline()).strip(), self._secret.encode()):
                 return
             hello = loads((await reader.readline()).decode())
         if hello["want"] == "ping":
-            await _say(writer, b"yes\n")
+            await _send(writer, b"yes\n")
             return
         if hello["want"] == "end" or self._is_replaced():
             self.end()
@@ -127,20 +123,39 @@ class LocalProcess:
     async def _window(
         self, hello: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        await _say(writer, b"wait\n")  # the first one waits for the SDK's imports
-        chosen = await asyncio.to_thread(_window_options, hello)
-        if chosen is None:
-            await _say(writer, b"alone\n")
+        await _send(writer, b"wait\n")  # the first one waits for the SDK's imports
+        options = await asyncio.to_thread(_window_options, hello)
+        if options is None:
+            await _send(writer, b"alone\n")
             return
-        await _say(writer, b"yes\n")
+        await _send(writer, b"yes\n")
         self._windows.add(writer)
-        if self._over.is_set():  # just now
-            await _say(writer, LEAVE)
-        from mcp_server.transport.sdk import serve_lines
+        self.has_served_window = True
+        if self._over.is_set():
+            await _send(writer, LEAVE)
+        from mcp_server.transport.connection import serve_connection
 
-        server = self._server(*chosen)
-        self._warm()
-        await serve_lines(server, _Incoming(reader), _Outgoing(writer))
+        server = self._server(*options)
+        self._in_background(self._get_ready(hello["words"], server))
+        await serve_connection(server, reader, writer)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _get_ready(self, words: list[str], server: RegistryServer) -> None:
+        """Open the registry, then record what the next window answers itself."""
+        from mcp_server.transport.connection import first_answers
+
+        if self._warm_up:
+            warm_up, self._warm_up = self._warm_up, None
+            await warm_up()
+        path = lists_file(self._place, words)
+        if path not in self._recorded:
+            self._recorded.add(path)
+            with suppress(OSError):
+                write_lists(self._place, words, self._stamp, await first_answers(server))
 
     async def _command(
         self, hello: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -149,108 +164,83 @@ class LocalProcess:
         from cli.shared.commands import run_command
         from cli.terminal import Terminal
 
-        await _say(writer, b"yes\n")
+        await _send(writer, b"yes\n")
         loop = asyncio.get_running_loop()
 
         def run(request: Mapping[str, Any]) -> dict[str, Any]:
             return asyncio.run_coroutine_threadsafe(_awaited(self._run(request, this_client())), loop).result()
 
-        are_shown = hello["are_shown"][0], hello["are_shown"][1]
-        terminal = Terminal(hello["folder"], hello["columns"], hello["is_utf8"], run, are_shown)
-        said = await asyncio.to_thread(run_command, hello["words"], terminal)
-        await _say(writer, dumps(said).encode() + b"\n")
+        are_terminals = hello["are_terminals"][0], hello["are_terminals"][1]
+        terminal = Terminal(hello["folder"], hello["columns"], hello["is_utf8"], run, are_terminals)
+        answer = await asyncio.to_thread(run_command, hello["words"], terminal)
+        await _send(writer, dumps(answer).encode() + b"\n")
 
-    def _make_server(self, toolsets: tuple[str, ...], project: str | None, client: str) -> RegistryServer:
+    def _make_server(
+        self, toolsets: tuple[str, ...], project: str | None, client: str, is_captured: bool
+    ) -> RegistryServer:
         from mcp_server.server import create_server
         from sources.clients import client_called
 
         return create_server(
-            self._run, toolsets, project, is_local=True, grown=self._grown, client=client_called(client)
+            self._run,
+            toolsets,
+            project,
+            is_local=True,
+            grown=self._grown,
+            client=client_called(client),
+            is_captured=is_captured,
         )
 
-    def _warm(self) -> None:
-        if self._warm_up and self._warming is None:
-            self._warming = asyncio.ensure_future(self._warm_up())
-
-    # The end
-
     async def _watch(self, address: os.stat_result) -> None:
-        """Notice that nobody comes any more, that the program has changed, or that the place is gone."""
+        """End when nobody comes any more, the program has changed, or the address has been taken away."""
         while not self._over.is_set():
             await asyncio.sleep(TICK_S)
-            if self._is_idle() or not self._is_in_place(address) or self._is_replaced():
+            is_idle = not self._connections and time.monotonic() - self._last_left > IDLE_S
+            if is_idle and self._ends_idle and not (self.has_served_window and await asyncio.to_thread(_has_client)):
                 self.end()
-
-    def _is_idle(self) -> bool:
-        patience = min(IDLE_S * self._served, LONGEST_IDLE_S)
-        return self._ends_idle and not self._connections and time.monotonic() - self._last_left > max(patience, IDLE_S)
+            if not self._is_in_place(address) or self._is_replaced():
+                self.end()
 
     def _is_in_place(self, address: os.stat_result) -> bool:
         try:
-            return os.path.samestat(os.stat(self._place.path(_kind(self._place))), address)
+            return os.path.samestat(os.stat(self._place.address), address)
         except OSError:
             return False
 
     def _is_replaced(self) -> bool:
-        """Return whether somebody who starts now would get another program, or other settings."""
+        """Return whether a process that starts now would run another program, or with other settings."""
         try:
             return program_stamp(self._place.home) != self._stamp
         except OSError:
             return True
 
-    def _leave_place(self, address: os.stat_result) -> None:
-        if self._is_in_place(address):
-            os.unlink(self._place.path(_kind(self._place)))
-
     async def _see_off(self) -> None:
         for writer in list(self._windows):
             with suppress(OSError):
-                await _say(writer, LEAVE)
+                await _send(writer, LEAVE)
         if self._connections:
             await asyncio.wait(self._connections, timeout=self._leaving_s)
-        for task in [*self._connections, *filter(None, [self._warming])]:
-            task.cancel()
-        if self._connections:
-            await asyncio.wait(self._connections, timeout=1.0)
+        if tasks := [*self._connections, *self._background]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=1.0)
 
 
-class _Incoming:
-    """The lines of a connection, as the SDK reads those of stdin."""
+def _has_client() -> bool:
+    """Return whether a client of this user is connected: its next chat should not wait for a process to start."""
+    from cli.connect.connections import connections_from
 
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self._reader = reader
-
-    def __aiter__(self) -> AsyncIterator[str]:
-        return self
-
-    async def __anext__(self) -> str:
-        line = await self._reader.readline()
-        if not line:
-            raise StopAsyncIteration
-        return line.decode("utf-8", "replace")
-
-
-class _Outgoing:
-    """Writes the SDK's lines to a connection."""
-
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
-
-    async def write(self, text: str) -> None:
-        self._writer.write(text.encode("utf-8", "replace"))
-
-    async def flush(self) -> None:
-        with suppress(OSError):  # the window has gone; its end of the lines says so
-            await self._writer.drain()
+    parts = [part for connection in connections_from(Path.home())(()) for part in connection.parts]
+    return any(part.what == "server" and part.state in ("installed", "differs") for part in parts)
 
 
 def door_of_caller() -> Door:
-    """A window's, or that of a command which runs here for its user."""
+    """Return `cli` for a command that runs here for its user, `mcp` for a window."""
     return "cli" if SERVED.get() else "mcp"
 
 
 def main() -> None:
-    """Be the local process, unless there is one."""
+    """Run the local process, unless there is one."""
     place = this_place()
     if place is None:
         sys.exit("CTXR_SHARED is off")
@@ -260,7 +250,7 @@ def main() -> None:
         return
     log = os.open(place.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 2)
-    gc.set_threshold(OBJECTS)
+    gc.set_threshold(GC_THRESHOLD)
     asyncio.run(_serve(place, lock))
 
 
@@ -289,12 +279,12 @@ async def _serve(place: Place, lock: int) -> None:
 
 @asynccontextmanager
 async def sharing(run: RunOperation, grown: GrownChannels, leaving_s: float) -> AsyncIterator[None]:
-    """Meanwhile this process is the local one, if it may be; one that is there goes, and its windows come here."""
+    """Make this process the local one, if allowed; an earlier one ends, and its windows come here."""
     place = this_place()
+    lock = None
     try:
         lock = await asyncio.to_thread(_take_over, place) if place else None
     except OSError as exc:
-        lock = None
         logger.warning("Chat windows cannot share this process: %s", exc)
     if place is None or lock is None:
         yield
@@ -309,12 +299,12 @@ async def sharing(run: RunOperation, grown: GrownChannels, leaving_s: float) -> 
 
 
 def _take_over(place: Place) -> int | None:
-    """The place's lock; None if the process there does not give it away."""
+    """Return the place's lock; None if the process there has not released it after 5 s."""
     place.open_folder()
-    deadline = time.monotonic() + TAKING_OVER_S
+    deadline = time.monotonic() + 5.0
     while (lock := place.lock()) is None and time.monotonic() < deadline:
         place.end()
-        time.sleep(POLL_S)
+        time.sleep(0.005)
     return lock
 
 
@@ -322,7 +312,7 @@ def _window_options(hello: Mapping[str, Any]) -> WindowOptions | None:
     """Return the options of a window; None if its words mean anything else, such as a mistake."""
     import click
 
-    import mcp_server.server  # noqa: F401, a second of imports, which no event loop should wait for
+    import mcp_server.server  # noqa: F401, a second of imports, which must not hold up the event loop
     from cli.running.mcp_command import mcp, window_options
     from registry.errors import RegistryError
 
@@ -334,34 +324,25 @@ def _window_options(hello: Mapping[str, Any]) -> WindowOptions | None:
 
 
 def _listen(place: Place, secret: str) -> socket.socket:
-    if place.is_loopback:
-        listener = socket.create_server(("127.0.0.1", 0))
-        _write_port(place, f"{listener.getsockname()[1]} {secret}")
-        return listener
     with suppress(FileNotFoundError):
-        os.unlink(place.path("sock"))
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    place.named("sock", listener.bind)
-    os.chmod(place.path("sock"), 0o600)
-    listener.listen(128)
-    listener.setblocking(False)
+        os.unlink(place.address)
+    if not place.is_loopback:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(place.address)
+        os.chmod(place.address, 0o600)
+        listener.listen(128)
+        listener.setblocking(False)
+        return listener
+    listener = socket.create_server(("127.0.0.1", 0))
+    draft = f"{place.address}.{os.getpid()}"  # a reader of the file finds all of it
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+        file.write(f"{listener.getsockname()[1]} {secret}")
+    os.replace(draft, place.address)
     return listener
 
 
-def _write_port(place: Place, text: str) -> None:
-    """In one step: who finds the file finds all of it."""
-    draft = f"{place.path('port')}.{os.getpid()}"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-        file.write(text)
-    os.replace(draft, place.path("port"))
-
-
-def _kind(place: Place) -> str:
-    return "port" if place.is_loopback else "sock"
-
-
-async def _say(writer: asyncio.StreamWriter, said: bytes) -> None:
-    writer.write(said)
+async def _send(writer: asyncio.StreamWriter, content: bytes) -> None:
+    writer.write(content)
     await writer.drain()
 
 

@@ -1,75 +1,73 @@
-"""`ctxr backup`: everything that is kept, in one file, and back."""
+"""`ctxr backup`: write everything that is kept to one file, and restore it."""
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cli.operations import operation, run_operation
-from cli.output import as_json_option, counted, local_time, one_line, print_json
+from cli.operations import full_path, run_operation
+from cli.output import as_json_option, counted, local_time, one_line, printed, show
 from registry.errors import ErrorCode
 
-path_argument = click.argument("path", help="Its file, or its name in the folder of backups.")
+path_argument = click.argument("path", help="The backup's file, or its name in the backups folder.")
 
 
 @click.group()
 def backup() -> None:
-    """Back up everything that is kept, and put it back."""
+    """Back up everything that is kept, and restore it."""
 
 
-@backup.command()
-@click.argument("path", required=False, help="A new .zip file. Default: one in the folder of backups.")
-@click.option("--no-stores", is_flag=True, help="Only the registry, not the clients' own histories.")
-@as_json_option
-def create(path: str | None, no_stores: bool, as_json: bool) -> None:
-    """Write a backup: the registry, and the histories that clients keep.
-
-    Everything goes on working meanwhile. What logs you in somewhere is left out.
-    """
-    query = {"path": path and os.path.abspath(Path(path).expanduser()), "stores": not no_stores}
-    made = run_operation(operation("create_backup", query))
-    if as_json:
-        print_json({name: made[name] for name in ("path", "manifest")})
-        return
-    click.echo(made["path"])
-    click.echo(_contents(made["manifest"]))
+def _created_lines(made: dict[str, Any]) -> Iterator[str]:
+    yield made["path"]
+    yield _contents(made["manifest"])
     for store in made["manifest"]["stores"]:
         for skipped in store.get("skipped", ()):
             click.echo(f"  not in it: {one_line(skipped)}", err=True)
 
 
-@backup.command("list")
-@as_json_option
-def list_backups(as_json: bool) -> None:
-    """List the backups in the folder of backups, newest first."""
-    found = run_operation(operation("list_backups", {}))["backups"]
-    if as_json:
-        print_json({"backups": found})
-        return
-    for one in found:
-        click.echo(one["path"])
-        click.echo(f"  {_contents(one['manifest'])}" if one["manifest"] else f"  damaged: {one['error']}")
-    if not found:
+@backup.command()
+@click.argument("path", required=False, help="A new .zip file. Default: one in the backups folder.")
+@click.option("--no-stores", is_flag=True, help="Only the registry, not the clients' own histories.")
+@printed(_created_lines)
+def create(path: str | None, no_stores: bool) -> dict[str, Any]:
+    """Write a backup: the registry, and the histories that clients keep.
+
+    The registry stays in use meanwhile. Credentials are left out.
+    """
+    made = run_operation("create_backup", {"path": full_path(path) if path else None, "stores": not no_stores})
+    return {name: made[name] for name in ("path", "manifest")}
+
+
+def _list_lines(found: dict[str, Any]) -> Iterator[str]:
+    for one in found["backups"]:
+        yield one["path"]
+        yield f"  {_contents(one['manifest'])}" if one["manifest"] else f"  damaged: {one['error']}"
+    if not found["backups"]:
         click.echo("No backups yet; ctxr backup create makes one.", err=True)
+
+
+@backup.command("list")
+@printed(_list_lines)
+def list_backups() -> dict[str, Any]:
+    """List the backups in the backups folder, newest first."""
+    return {"backups": run_operation("list_backups", {})["backups"]}
 
 
 @backup.command()
 @path_argument
 @as_json_option
 def validate(path: str, as_json: bool) -> None:
-    """Read every part of a backup and compare it with its SHA-256.
+    """Compare every part of a backup with its SHA-256.
 
     Damaged parts are named, and the exit status is 1.
     """
-    checked = run_operation(operation("validate_backup", {"path": _given(path)}))
-    if as_json:
-        print_json({name: value for name, value in checked.items() if name != "success"})
-    elif checked["valid"]:
-        click.echo(f"{checked['parts']} parts are whole. {_contents(checked['manifest'])}")
+    checked = run_operation("validate_backup", {"path": _given(path)})
+    if checked["valid"] or as_json:
+        show(checked, as_json, lambda it: [f"{it['parts']} parts are whole. {_contents(it['manifest'])}"])
     if not checked["valid"]:
         click.echo(f"error: {ErrorCode.STORAGE_ERROR}: The backup is damaged.", err=True)
         for damage in checked["damaged"]:
@@ -79,51 +77,44 @@ def validate(path: str, as_json: bool) -> None:
 
 @backup.command()
 @path_argument
-@click.option("--rest", is_flag=True, help="Of a damaged backup, what is left of it.")
-@click.option("--stores", "stores_to", metavar="FOLDER", help="Write the clients' histories into a new folder, too.")
-@click.option("--dry-run", is_flag=True, help="Try it in a temporary place, and change nothing.")
+@click.option("--rest", is_flag=True, help="Restore what is left of a damaged backup.")
+@click.option("--stores", "stores_to", metavar="FOLDER", help="Also write the clients' histories into a new folder.")
+@click.option("--dry-run", is_flag=True, help="Restore into a temporary place only.")
 @as_json_option
 def restore(path: str, rest: bool, stores_to: str | None, dry_run: bool, as_json: bool) -> None:
-    """Put a backup in the place of everything the registry holds.
+    """Replace everything the registry holds with a backup.
 
-    It is checked, tried out in a temporary place, and what is there now is backed
-    up first. Then all of it is exchanged at once, or nothing.
+    The backup is checked and tried out in a temporary place, and the present
+    contents are backed up first. Then all of it is replaced at once, or nothing.
     """
-    query = {
-        "path": _given(path),
-        "rest": rest,
-        "stores_to": stores_to and os.path.abspath(Path(stores_to).expanduser()),
-        "dry_run": dry_run,
-    }
-    done = run_operation(operation("restore_backup", query))
-    if as_json:
-        print_json({name: value for name, value in done.items() if name != "success"})
-        return
-    would = "would come back" if dry_run else "came back"
+    folder = full_path(stores_to) if stores_to else None
+    query = {"path": _given(path), "rest": rest, "stores_to": folder, "dry_run": dry_run}
+    show(run_operation("restore_backup", query), as_json, lambda done: _restored_lines(done, stores_to, dry_run))
+
+
+def _restored_lines(done: dict[str, Any], stores_to: str | None, is_dry: bool) -> Iterator[str]:
     messages = counted(done["messagesRestored"], "message")
-    click.echo(f"{counted(done['sessionsRestored'], 'session')} with {messages} {would}.")
+    outcome = "would be restored" if is_dry else "restored"
+    yield f"{counted(done['sessionsRestored'], 'session')} with {messages} {outcome}."
     if done["messagesForgotten"]:
-        click.echo(f"Forgotten since, and still so: {counted(done['messagesForgotten'], 'message')} of these.")
+        yield f"Forgotten since, and still so: {counted(done['messagesForgotten'], 'message')} of these."
     if done["filesRestored"]:
-        click.echo(f"{done['filesRestored']} files of clients were written to {stores_to}.")
+        yield f"{done['filesRestored']} files of clients were written to {stores_to}."
     if done["safety_copy"]:
-        click.echo(f"What was there before: {done['safety_copy']}")
+        yield f"What was there before: {done['safety_copy']}"
     for damage in done["damaged"]:
         click.echo(f"lost with a damaged part: {damage['part']}: {damage['why']}", err=True)
 
 
 def _given(path: str) -> str:
-    """A file here by its whole path, anything else as it is: a name in the folder of backups."""
-    here = Path(path).expanduser()
-    return str(here.absolute()) if here.exists() else path
+    """Return the full path of an existing file; anything else is a name in the backups folder."""
+    return full_path(path) if Path(path).expanduser().exists() else path
 
 
 def _contents(manifest: dict[str, Any]) -> str:
     stats = manifest.get("stats", {})
     made = local_time(manifest["createdAt"]) if "createdAt" in manifest else "unknown"
-    files = sum(store["files"] for store in manifest.get("stores", ()))
-    beside = f", {files} files of clients" if files else ""
-    return (
-        f"{made}: {counted(stats['sessionCount'], 'session')}, {counted(stats['messageCount'], 'message')}{beside},"
-        f" {stats['fileSize']:,} bytes"
-    )
+    counts = [counted(stats["sessionCount"], "session"), counted(stats["messageCount"], "message")]
+    if files := sum(store["files"] for store in manifest.get("stores", ())):
+        counts.append(f"{files} files of clients")
+    return f"{made}: {', '.join(counts)}, {stats['fileSize']:,} bytes"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cli.output import TerminalError, counted
+from cli.output import TerminalError, counted, progress
 from registry.errors import InvalidRequest
 from registry.extras import install_command
-from registry.settings import read_settings
+from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from orchestrator.semantic.calibration import Calibration
@@ -27,25 +26,23 @@ class ModelUnavailable(TerminalError):
 
 @click.group()
 def db() -> None:
-    """Look after the registry's database."""
+    """Maintain the registry's database."""
 
 
 @db.command()
 def upgrade() -> None:
-    """Bring the tables up to date, creating them first where there are none.
+    """Create the tables, or bring them up to date.
 
     Every command does this when it starts; do it by hand before many processes
     start at once on a large registry.
     """
-    from registry.storage.migrate import migrate
-    from registry.storage.migrations import HEAD
-    from registry.storage.upkeep.inspection import inspect_database  # SQLAlchemy, which `ctxr -h` does not need
+    from orchestrator.upkeep import HEAD, inspect_database, migrate
 
     url = read_settings().url
     before = inspect_database(url).revision
     migrate(url)
     if before is None:
-        click.echo(f"The registry was made, at revision {HEAD}.")
+        click.echo(f"The registry was created, at revision {HEAD}.")
     elif before == HEAD:
         click.echo(f"The registry is at revision {HEAD} already.")
     else:
@@ -53,50 +50,39 @@ def upgrade() -> None:
 
 
 @db.command()
-@click.option("--all", "everything", is_flag=True, help="Also where no message needs it: after damage, say.")
+@click.option("--all", "everything", is_flag=True, help="Rebuild it even where it looks up to date.")
 def reindex(everything: bool) -> None:
-    """Rebuild the search index, while the registry goes on working.
+    """Rebuild the search index while the registry stays in use.
 
-    Messages indexed by an older version of Context Registry are found better
-    afterwards. Stopped in the middle, it goes on there when it is run again; until
-    the new index is whole, the old one is searched.
+    Messages indexed by an older version are found better afterwards. If it is
+    stopped it continues when run again; until then the old index is searched.
     """
-    with click.progressbar(length=1, label="Reindexing", file=sys.stderr) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.length = total
-            bar.update(done - bar.pos)
-
-        count = asyncio.run(_reindex(everything, show))
+    count = _reindex(read_settings(), everything)
     click.echo(f"{counted(count, 'message')} indexed anew." if count else "The search index is up to date.")
 
 
-async def _reindex(everything: bool, show: Callable[[int, int], None], url: str = "") -> int:
-    from registry.registry import Registry
-    from registry.storage.index.rebuild_index import reindex
+def _reindex(settings: Settings, everything: bool) -> int:
+    from orchestrator.upkeep import reindex, with_registry
 
-    registry = Registry(url or read_settings().url)
-    try:
-        return await reindex(registry, show, everything=everything)
-    finally:
-        registry.close()
+    with progress("Reindexing") as show:
+        return with_registry(settings, lambda registry: reindex(registry, show, everything=everything))
 
 
 @db.command()
-@click.argument("file", type=click.Path(path_type=Path), help="The new registry; there must be no such file.")
+@click.argument("file", type=click.Path(path_type=Path), help="The new registry; the file must not exist.")
 def salvage(file: Path) -> None:
     """Write all that can be read of a damaged registry to a new one.
 
-    For a registry on SQLite. The damaged one stays as it is; put the new one in
-    its place when you have looked at it: CTXR_DATABASE_URL=sqlite:///FILE.
+    For a registry on SQLite. The damaged one stays as it is; use the new one when
+    you have looked at it: CTXR_DATABASE_URL=sqlite:///FILE.
     """
-    from registry.storage.upkeep.salvage import salvage as save_rows
+    from orchestrator.upkeep import salvage
 
-    address = read_settings().url
-    if not address.startswith("sqlite:///"):
+    settings = read_settings()
+    if not settings.url.startswith("sqlite:///"):
         raise InvalidRequest("Only a registry on SQLite is a file.", "PostgreSQL has tools of its own")
-    saved = save_rows(Path(address.removeprefix("sqlite:///")), file)
-    asyncio.run(_reindex(True, lambda *_: None, f"sqlite:///{file}"))
+    saved = salvage(Path(settings.url.removeprefix("sqlite:///")), file)
+    _reindex(settings.model_copy(update={"database_url": f"sqlite:///{file}"}), everything=True)
     for name, count in saved.rows.items():
         lost = saved.unreadable[name]
         if count or lost:
@@ -109,24 +95,24 @@ def salvage(file: Path) -> None:
 @click.argument("source", metavar="FROM", help="A file, or an address such as postgresql://NAME@HOST/DATABASE.")
 @click.argument("target", metavar="TO", help="The same; an empty database, or an earlier copy.")
 def copy(source: str, target: str) -> None:
-    """Copy the whole registry FROM one database TO another, in either direction.
+    """Copy the whole registry FROM one database TO another.
 
-    Stopped in the middle, it goes on there when it is run again; run again later, it
-    brings what has changed since. In the end every row is compared.
+    An earlier copy is replaced as a whole, or stays as it is if this one fails. In
+    the end every row is compared.
     """
-    from registry.storage.upkeep.copying import copy_registry
+    from orchestrator.upkeep import copy_registry
 
-    with click.progressbar(length=0, label="Copying", file=sys.stderr) as bar:
+    with click.progressbar(length=1, label="Copying", file=sys.stderr) as bar:
 
         def show(table: str, rows: int) -> None:
             bar.label = f"Copying {table}"
-            bar.length = (bar.length or 0) + rows
+            bar.length = bar.pos + rows + 1
             bar.update(rows)
 
         done = copy_registry(_address(source), _address(target), show)
-    for each in done:
-        if each.rows or each.removed:
-            click.echo(f"{each.table}: {each.rows} rows, {each.written} written, {each.removed} removed or changed")
+    for table, rows in done:
+        if rows:
+            click.echo(f"{table}: {rows} rows")
     click.echo("Both hold the same.")
 
 
@@ -135,43 +121,38 @@ def _address(given: str) -> str:
 
 
 @db.command()
-@click.option("--all", "everything", is_flag=True, help="Also what is embedded: after the model itself was changed.")
+@click.option("--all", "everything", is_flag=True, help="Embed all messages anew, for a model that was changed.")
 def embed(everything: bool) -> None:
-    """Embed the messages that are not yet, with the model of CTXR_EMBED_MODEL.
+    """Embed the messages that have no vector yet, with the model of CTXR_EMBED_MODEL.
 
-    A running server does this by itself, a few messages at a time. Stopped in the
-    middle, it goes on there when it is run again. The vectors of models used before
-    are thrown away at the end.
+    A running server does this by itself, a few messages at a time. If it is
+    stopped it continues when run again. Vectors of other models are deleted at
+    the end.
     """
     from orchestrator.semantic.models import missing_extra
 
-    if extra := missing_extra(read_settings()):
+    settings = read_settings()
+    if extra := missing_extra(settings):
         raise ModelUnavailable(f"The extra `{extra}` is not installed.", install_command(extra))
-    with click.progressbar(length=1, label="Embedding", file=sys.stderr) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.length = total
-            bar.update(done - bar.pos)
-
-        count, found = asyncio.run(_embed(everything, show))
+    count, found = asyncio.run(_embed(settings, everything))
     click.echo(f"{counted(count, 'message')} embedded." if count else "All messages are embedded.")
     click.echo(f"The model recognises {found.found} of {found.pairs} pairs that mean the same in other words.")
 
 
-async def _embed(everything: bool, show: Callable[[int, int], None]) -> tuple[int, Calibration]:
+async def _embed(settings: Settings, everything: bool) -> tuple[int, Calibration]:
     from orchestrator.semantic.embedders import Unavailable
     from orchestrator.semantic.embedding import embed_all
     from orchestrator.semantic.meaning import open_meaning
     from registry.registry import Registry
 
-    settings = read_settings()
     registry = Registry(settings.url)
     meaning = open_meaning(settings, registry)
     if meaning is None:
         registry.close()
-        raise InvalidRequest("Search goes by words alone.", "set CTXR_EMBED_MODEL to built-in, or to a model")
+        raise InvalidRequest("Search uses words alone.", "set CTXR_EMBED_MODEL to built-in, or to a model")
     try:
-        return await embed_all(registry, meaning.embedder, show, everything=everything)
+        with progress("Embedding") as show:
+            return await embed_all(registry, meaning.embedder, show, everything=everything)
     except Unavailable as exc:
         raise ModelUnavailable("The model does not answer.", f"{exc}; what is embedded stays, run it again") from exc
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -30,7 +31,6 @@ SCOPES = {f"registry:{level}": level for level in Level}
 """The scopes that we know, and what they allow; of several the largest holds."""
 CHANNELS, PROJECTS = "registry_channels", "registry_projects"
 """Claims that restrict a token to some channels or projects, as `ctxr token create` does."""
-LEEWAY_S = 30
 PATIENCE_S = 5.0
 
 Verify = Callable[[str], Awaitable[Access | None]]
@@ -84,6 +84,13 @@ def _words(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     return tuple(given) if is_list and all(isinstance(one, str) and one.isprintable() for one in given) else None
 
 
+def _is_private(host: str) -> bool:
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".internal"))
+
+
 class _Issuer:
     """An authorization server, and its keys as it publishes them."""
 
@@ -102,7 +109,7 @@ class _Issuer:
             algorithms=ALGORITHMS,
             audience=audience,
             issuer=[self._address, f"{self._address}/"],
-            leeway=LEEWAY_S,
+            leeway=30,
             options={"require": list(REQUIRED)},
         )
 
@@ -114,8 +121,17 @@ class _Issuer:
             except (httpx.HTTPError, ValueError) as exc:
                 raise jwt.PyJWKClientConnectionError(f"{address}: {exc}") from exc
             if isinstance(found.get("jwks_uri"), str) and str(found.get("issuer")).rstrip("/") == self._address:
-                return str(found["jwks_uri"])
+                return self._sound(str(found["jwks_uri"]))
         raise jwt.PyJWKClientConnectionError(f"{self._address} publishes no metadata of an issuer of that name")
+
+    def _sound(self, address: str) -> str:
+        """Return the address of the keys. It may be in a private network only where the issuer itself is."""
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise jwt.PyJWKClientConnectionError(f"{address} is no web address")
+        if parts.hostname != urlsplit(self._address).hostname and _is_private(parts.hostname):
+            raise jwt.PyJWKClientConnectionError(f"{address} is a private address, and {self._address} is not")
+        return address
 
     def _metadata_addresses(self) -> list[str]:
         """As RFC 8414 and OpenID Connect have them."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Collection
 
 import anyio
 
 from mcp_server.server import DEFAULT, create_server
-from mcp_server.transport.sdk import serve_lines
+from mcp_server.transport.connection import serve_connection
+from mcp_server.transport.lines import serve_lines
 from orchestrator.lazy import LazyOrchestrator
 from orchestrator.requests.calls import working_folder
 from registry.log import set_up_logging
@@ -15,18 +18,29 @@ from registry.settings import Settings, read_settings
 from sources.client import Client
 
 
-def run_stdio(toolsets: Collection[str] = (DEFAULT,), project: str | None = None, client: Client | None = None) -> None:
-    """Serve until stdin closes; InvalidRequest if the configuration is not usable.
+def run_stdio(
+    toolsets: Collection[str] = (DEFAULT,),
+    project: str | None = None,
+    client: Client | None = None,
+    is_captured: bool = False,
+    connection: socket.socket | None = None,
+) -> None:
+    """Serve until stdin (or the connection that takes its place) closes; InvalidRequest for an unusable configuration.
 
     `project`: the folder that `current` means; by default the one the server was started in. `client`: whose model
     reads the answers, where that is known.
     """
     set_up_logging()
-    anyio.run(serve_stdio, read_settings(), toolsets, project or working_folder(), client)
+    asyncio.run(serve_stdio(read_settings(), toolsets, project or working_folder(), client, is_captured, connection))
 
 
 async def serve_stdio(
-    settings: Settings, toolsets: Collection[str], project: str | None, client: Client | None
+    settings: Settings,
+    toolsets: Collection[str],
+    project: str | None,
+    client: Client | None,
+    is_captured: bool = False,
+    connection: socket.socket | None = None,
 ) -> None:
     """Answer the handshake first, open the registry behind it."""
     orchestrator = LazyOrchestrator(settings)
@@ -37,12 +51,15 @@ async def serve_stdio(
         is_local=True,
         grown=orchestrator.grown_channels,
         client=client,
+        is_captured=is_captured,
     )
     try:
-        async with anyio.create_task_group() as background:
-            background.start_soon(orchestrator.warm_up)
+        warming = asyncio.create_task(orchestrator.warm_up())
+        if connection:
+            await serve_connection(server, *await asyncio.open_connection(sock=connection, limit=1 << 28))
+        else:
             await serve_lines(server)
-            background.cancel_scope.cancel()
+        warming.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await orchestrator.close()

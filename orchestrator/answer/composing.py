@@ -1,269 +1,216 @@
-"""An extraction's answer, of what was read for it: the messages that fit, what is told of the conversation, and what is
-left. Pure."""
+"""Compose an extraction's answer of what was read for it. Pure."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import (
-    DEFAULT_TOKENS,
-    MessageDict,
-    Weigh,
-    delivered,
-    fits,
-    shortened,
-    tokens_in,
-    tokens_of,
-)
-from orchestrator.answer.finding.beside import about
+from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, Weigh, delivered, fits, tokens_in, tokens_of
+from orchestrator.answer.finding.beside import CHOICE_TOKENS, about, with_outcome
 from orchestrator.answer.finding.looking_up import understood
-from orchestrator.answer.finding.reading import Extraction, Said, taken_back, takes_back
-from orchestrator.answer.finding.relevance import guess
+from orchestrator.answer.finding.reading import NEAR, Extraction
 from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
-from orchestrator.answer.standing import Beside, beside_within, where_it_stands
-from orchestrator.requests.queries import ExtractQuery
+from orchestrator.answer.standing import where_it_stands
 from orchestrator.requests.shapes import ExtractRequest
-from registry.domain import format_time, new_id, parse_time
+from registry.domain import Role, format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
 from sources.client import Room
 
-SMALL = 0.25
-"""A conversation that takes no more of the tokens is given whole."""
-GUESS_TOKENS = 1_200
-"""A guess is short."""
-GUESS = "A guess: little of what was asked stands in this conversation. Say so, or ask which one is meant (candidates)."
-TOKENS_PER_WORD = 1.5
-"""A model's tokens for each of the analyzer's, about."""
-BESIDE = 0.4
-"""So much of an answer may be told beside its messages: where it stands, and what may be meant instead."""
-TEXTS = 1 / 3
-"""So much of it is left to the texts of messages, whatever stands around them."""
+WHOLE = 1_500  # tokens up to which a conversation comes whole if it goes on, or if nearly all of it matches
+ASIDE = ("extract_id", "ranking")  # kept with the record, and not sent
 
 
 def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tuple[dict[str, Any], int]:
-    """The answer, within the tokens asked for and what the client lets through; and how many its messages were given.
+    """Return the answer within the tokens asked for and the client's room, and the tokens that its messages were given.
 
-    What is told beside the messages is cut first, then they are. `room`: how much the client lets through.
+    The messages are cut first, down to a third of the tokens; then what stands around them.
     """
-    query = request.query
-    most = query.max_tokens or DEFAULT_TOKENS
-    told = Beside(where_it_stands(data.recent) if data.recent else {}, data.candidates, data.others)
-    beside = beside_within(told, int(BESIDE * most))
-    tokens = min(most, GUESS_TOKENS) if data.confidence is Confidence.LOW else most
+    most = request.query.max_tokens or DEFAULT_TOKENS
+    tokens = CHOICE_TOKENS - 25 if _is_choice(data) and not request.is_shortened else most
     known = _known_of(data)
-    result = _answer(query, data, beside, tokens, known)
+    result = _answer(request, data, tokens, known)
     while tokens > 1 and not request.is_shortened:
-        shown = _as_shown(result)
-        if fits(room, shown) and (tokens <= TEXTS * most or tokens_of(shown) <= most):
+        sent = _as_sent(result)
+        if fits(room, sent) and (tokens <= most / 3 or tokens_of(sent) <= most):
             break
         tokens = tokens * 3 // 4
-        result = _answer(query, data, beside, tokens, known)
-    return result if request.is_shortened else _briefly(result, most), tokens
+        result = _answer(request, data, tokens, known)
+    if not request.is_shortened:
+        for name in ("stands_at", "candidates", "first", "last", "understood", "project", "source", "title"):
+            if tokens_of(_as_sent(result)) <= most:
+                break
+            result = {**_without(result, name), "metadata": _without(result["metadata"], name)}
+    return result, tokens
 
 
-_LEAST_SIGNIFICANT = ("stands_at", "first", "last", "understood", "project", "source", "title")
-"""What is left out around the messages, in turn, where little room was asked for."""
-_KEPT_ASIDE = ("extract_id", "ranking")
-"""What is kept with the record, and does not go out."""
+def _is_choice(data: Extraction) -> bool:
+    """Return True for a guess at a conversation that nobody named: one turn of it, and others to choose from."""
+    is_guess = data.confidence is Confidence.LOW and not data.read.is_narrowed
+    return is_guess and bool(data.candidates) and bool(data.ranked)
 
 
-def _briefly(result: dict[str, Any], most: int) -> dict[str, Any]:
-    """The same within the tokens asked for, as far as what is told around the messages can be left out."""
-    for name in _LEAST_SIGNIFICANT:
-        if tokens_of(_as_shown(result)) <= most:
-            break
-        result = {**_without(result, name), "metadata": _without(result["metadata"], name)}
-    return result
+def _speaking(data: Extraction) -> list[MessageDict]:
+    """Return the best hit of a conversation, the answer to it, and what came of it."""
+    ranked = data.ranked[0]
+    best = min(ranked, key=lambda message: data.hits.get(message["number"], len(data.hits)))
+    behind = [one for one in ranked if place_in_time(one) > place_in_time(best)]
+    answer = behind[:1] if best["role"] == Role.USER else []
+    return [best, *answer, *(one for one in with_outcome([best, *behind])[1:] if one not in answer)]
 
 
-def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
+def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in names}
 
 
-def _as_shown(result: dict[str, Any]) -> dict[str, Any]:
-    shown = [delivered(message) for message in result["messages"]]
-    return {**_without(result, *_KEPT_ASIDE), "messages": shown}
+def _as_sent(result: dict[str, Any]) -> dict[str, Any]:
+    return {**_without(result, *ASIDE), "messages": [delivered(message) for message in result["messages"]]}
 
 
 class _Known(NamedTuple):
-    """What is told once for all the sizes in which an answer is tried: what a text holds of each wording, the place of
-    a message (seq) in the channel, and all these in ascending order."""
+    """What is the same for all the sizes in which an answer is tried: how much of the request a text holds, the place
+    of a message (seq) in the channel, and all these in ascending order."""
 
-    held: Callable[[str], Sequence[frozenset[str]]]
+    weigh: Weigh
     place: Callable[[int], int | None]
     ascending: Sequence[int]
 
 
 def _known_of(data: Extraction) -> _Known:
     queries = [wording.query for wording in data.result.wordings] if data.result else []
-    held = cache(lambda text: [matching_tokens(query, text) for query in queries])
-    ascending = sorted(data.seqs)
-    return _Known(held, _places_in(data.seqs, ascending), ascending)
+    weights = {term.token: term.weight for term in data.result.terms} if data.result else {}
+
+    @cache
+    def weigh(text: str) -> float:
+        held = frozenset[str]().union(*(matching_tokens(query, text) for query in queries))
+        return sum(weights.get(token, 0.0) for token in held)
+
+    return _Known(weigh, {seq: place for place, seq in enumerate(data.seqs)}.get, sorted(data.seqs))
 
 
-def _places_in(seqs: Sequence[int], ascending: Sequence[int]) -> Callable[[int], int | None]:
-    """Where a message stands: most conversations came in the order in which they were spoken, and an answer asks for
-    a few of thousands of places."""
-    if seqs != ascending:
-        return {seq: place for place, seq in enumerate(seqs)}.get
-
-    def place(seq: int) -> int | None:
-        at = bisect_left(ascending, seq)
-        return at if at < len(ascending) and ascending[at] == seq else None
-
-    return place
-
-
-def _answer(query: ExtractQuery, data: Extraction, beside: Beside, tokens: int, known: _Known) -> dict[str, Any]:
-    budget = Budget(query.limit, tokens)
-    goes_on = data.read.goes_on or (not data.ranked and not data.kept)
-    everything = _everything(query, data, budget, goes_on=goes_on)
-    weigh = _weigher(data, known)
+def _answer(request: ExtractRequest, data: Extraction, tokens: int, known: _Known) -> dict[str, Any]:
+    few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # each has an id and a time, too
+    budget = Budget(min(request.query.limit, few), tokens)
+    goes_on = (data.read.goes_on and not _is_choice(data)) or not (data.ranked or data.kept)
+    near = len(data.ranked) if request.is_shortened else _near_turns(data)
+    everything = _everything(data, budget, near=near, goes_on=goes_on)
     if everything is not None:
         selection = Selection(everything, len(data.turns))
     else:
-        is_first = data.kept is None
-        selection = select(data.ranked, data.end, data.hits, budget, weigh, goes_on=goes_on, is_first_page=is_first)
-    shown = _marked(data, beside, with_gaps(selection.messages, known.place), known)
-    result = _result(data, beside, shown, [] if goes_on else _best(data, shown, weigh))
-    _say_what_is_left(result, data, selection, shown, known)
+        end = data.end if goes_on else []
+        ranked = [_speaking(data)] if _is_choice(data) and not request.is_shortened else data.ranked
+        selection = select(
+            ranked, end, data.hits, budget, known.weigh, goes_on=goes_on, near=near, is_first_page=not data.kept
+        )
+    shown = _marked(data, with_gaps(selection.messages, known.place), goes_on=goes_on)
+    result = _result(data, shown, stands=goes_on)
+    _name_what_is_left(result, data, selection, shown, known)
     return result
 
 
-def _everything(query: ExtractQuery, data: Extraction, budget: Budget, *, goes_on: bool) -> list[MessageDict] | None:
-    """All of the conversation, where somebody wants to go on with it, or it is too small to be worth gaps; None where
-    that does not fit, or only a time of it is wanted."""
+def _near_turns(data: Extraction) -> int:
+    """Return how many of the ranked turns have to do with the request: all of a later page."""
+    if data.kept:
+        return len(data.ranked)
+    least = 0.25 if data.confidence is Confidence.LOW else NEAR  # unsure which of them answers: more of them
+    return sum(data.shares.get(turn[0]["turn"], 0.0) >= least for turn in data.ranked)
+
+
+def _everything(data: Extraction, budget: Budget, *, near: int, goes_on: bool) -> list[MessageDict] | None:
+    """Return the whole conversation if it goes on or nearly all of it matches, and it fits; else None."""
     if data.kept or len(data.seqs) > sum(map(len, data.end)):
         return None
-    if goes_on:
-        return whole(data.end, budget)
-    small = min(budget.tokens, int(SMALL * (query.max_tokens or DEFAULT_TOKENS)))
-    return whole(data.end, replace(budget, tokens=small)) if _is_within_time(query, data) else None
+    matching = {message["number"] for turn in data.ranked[:near] for message in turn}
+    if not goes_on and len(matching) < 0.8 * len(data.seqs):
+        return None
+    return whole(data.end, budget._replace(tokens=min(budget.tokens, WHOLE)))
 
 
-def _is_within_time(query: ExtractQuery, data: Extraction) -> bool:
-    """Whether all of the conversation was said in the time that is asked for."""
-    begins = [at for at in (query.from_, data.read.search.from_) if at]
-    ends = [at for at in (query.to, data.read.search.to) if at]
-    row = data.channel
-    return all(row.created_at >= at for at in begins) and all(row.updated_at <= at for at in ends)
+def _marked(data: Extraction, messages: list[MessageDict], *, goes_on: bool) -> list[MessageDict]:
+    """Mark why each message is shown, where something was asked for by words, and which ones a later one replaces."""
+    last = {message["number"] for turn in data.end[-1:] for message in turn} if goes_on else set[int]()
 
+    def why(message: MessageDict) -> str:
+        if message["number"] in data.hits:
+            return "match"
+        return "end" if message["number"] in last else "context"
 
-def _weigher(data: Extraction, known: _Known) -> Weigh:
-    """How much of the request a passage holds: each word by how rare it is."""
-    weights = {term.token: term.weight for term in data.result.terms} if data.result else {}
-
-    def weigh(text: str) -> float:
-        return sum(weights.get(token, 0.0) for token in frozenset[str]().union(*known.held(text)))
-
-    return weigh
-
-
-def _marked(data: Extraction, beside: Beside, messages: list[MessageDict], known: _Known) -> list[MessageDict]:
-    """Messages that a later one takes back say so."""
-    if data.result is None:
-        return messages
-    later = taken_back(_said(messages, known)) if any(takes_back(message["text"]) for message in messages) else {}
-    shown = {message["id"] for channel in ({"messages": messages}, *beside.others) for message in channel["messages"]}
-    later |= {one: other for one, other in data.taken_back.items() if other in shown}
     return [
-        {**message, "superseded_by": later[message["id"]]} if message["id"] in later else message
+        {
+            **message,
+            **({"why": why(message)} if data.hits else {}),
+            **({"replaced_on": data.replaced_on[message["id"]]} if message["id"] in data.replaced_on else {}),
+        }
         for message in messages
     ]
 
 
-def _said(messages: Sequence[MessageDict], known: _Known) -> list[Said]:
-    return [
-        Said(
-            message["id"],
-            (message["timestamp"], message["number"]),
-            message["text"],
-            frozenset().union(*known.held(message["text"])),
-            (message["channel_number"], message["turn"]),
-        )
-        for message in messages
-    ]
-
-
-PASSAGES, PASSAGE, AHEAD = 3, 60, 250
-"""So many of the best passages, of so many tokens, stand first where so many tokens of messages stand before them."""
-
-
-def _best(data: Extraction, shown: Sequence[MessageDict], weigh: Weigh) -> list[dict[str, Any]]:
-    """The passages that answer best, best first: the messages, in the order of the talk, may hide them in the middle.
-
-    In place of one that was taken back stands what took it back.
-    """
-    by_id = {message["id"]: message for message in shown}
-    found = [message for message in shown if message["number"] in data.hits] if data.verdicts else []
-    ranked = sorted(found, key=lambda message: data.hits[message["number"]])
-    ids = (message.get("superseded_by", message["id"]) for message in ranked)
-    best = [by_id[one] for one in dict.fromkeys(ids) if one in by_id][:PASSAGES]
-    if not best or sum(tokens_in(one["text"]) for one in shown[: shown.index(best[0])]) < AHEAD:
-        return []
-    return [{"id": one["id"], "text": shortened(one["text"], PASSAGE, weigh).text} for one in best]
-
-
-def _result(data: Extraction, beside: Beside, shown: list[MessageDict], best: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(data: Extraction, shown: list[MessageDict], *, stands: bool) -> dict[str, Any]:
     row = data.channel
-    told = {
+    similar = data.result.similar if data.result else None
+    is_partial = data.confidence is Confidence.LOW and similar is not None and bool(similar.note)
+    note = [data.note, f"Found by words alone: {similar.note}." if similar and is_partial else ""]
+    result = {
         "extract_id": new_id("ext"),
         **about(row),
-        "first": format_time(row.created_at),
-        "last": format_time(row.updated_at),
+        "first": None if _is_choice(data) else format_time(row.created_at),
+        "last": None if _is_choice(data) else format_time(row.updated_at),
         "confidence": data.confidence.value if data.confidence else None,
-        "note": _note(data) or None,
+        "note": " ".join(filter(None, note)),
         "newer": data.newer,
-        "best": best or None,
         "messages": shown,
-        "stands_at": beside.stands_at or None,
-        "others": beside.others or None,
-        "candidates": beside.candidates,
+        "stands_at": where_it_stands(data.recent, {message["id"] for message in shown}) if stands else None,
         "metadata": {
             "total_count": row.message_count,
             "filtered_count": len(shown),
             "last_activity": format_time(row.updated_at),
-            "understood": understood(data.read, data.result, relaxed=data.relaxed),
+            **_reading(data),
         },
+        "candidates": data.candidates,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in result.items() if value or name == "messages"}
 
 
-def _note(data: Extraction) -> str:
-    is_guess = data.confidence is Confidence.LOW
-    return " ".join(filter(None, [data.note, guess(GUESS, data.result) if is_guess else ""]))
+def _reading(data: Extraction) -> dict[str, Any]:
+    """Return how the request was read, where that is more than its words."""
+    read = _without(understood(data.read, data.result, relaxed=data.relaxed), "also")
+    return {"understood": read} if read.keys() - {"words"} else {}
 
 
-def _say_what_is_left(
+def _name_what_is_left(
     result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict], known: _Known
 ) -> None:
-    """What is not shown, and how to get at it."""
+    """Add what is not shown, and the cursor that leads to it."""
     metadata = result["metadata"]
-    if not shown:
+    if not shown or _is_choice(data):
         return
-    last = shown[-1]["seq"]
-    newer = len(known.ascending) - bisect_right(known.ascending, last)
+    newer = len(known.ascending) - bisect_right(known.ascending, shown[-1]["seq"])
     left = len(data.seqs) - len(shown)
     if newer:
         metadata["newer_messages"] = newer
     if left > 0:
-        share = left / max(data.channel.message_count, 1)
-        metadata["left_out"] = {"messages": left, "tokens": round(share * data.channel.token_count * TOKENS_PER_WORD)}
+        metadata["left_out"] = {"messages": left, "tokens": _tokens_left(left, data, shown)}
     if data.turns and selection.taken < len(data.turns):
         _keep_ranking(result, data, selection.taken)
-    elif data.seal and (data.has_older or place_in_time(shown[0]) > min(map(place_in_time, chain(*data.end)))):
-        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"], data.seal)
+    elif data.is_paged and (data.has_older or place_in_time(shown[0]) > min(map(place_in_time, chain(*data.end)))):
+        metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"])
+
+
+def _tokens_left(left: int, data: Extraction, shown: Sequence[MessageDict]) -> int:
+    """Return the tokens of so many messages: counted where they were read, else as long as those on average."""
+    lengths = {message["number"]: tokens_in(message["text"]) for message in chain(*data.ranked, *data.end)}
+    mean = sum(lengths.values()) / max(len(lengths), 1)
+    for message in shown:
+        lengths.pop(message["number"], None)
+    return round(sum(lengths.values()) + max(left - len(lengths), 0) * mean)
 
 
 def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
-    """The first page's record keeps the rest of the ranking; later pages go on where the one before ended."""
+    """Keep the rest of the ranking with the first page's record; later pages go on where the one before ended."""
     if data.kept:
         place = {"x": data.kept.result_id, "o": data.kept.offset + taken}
         if not taken:  # of a turn with more of what was found than a page may hold the best is shown first

@@ -14,14 +14,14 @@ from registry.text.privacy.hidden_characters import shown
 from sources.client import Room
 
 if TYPE_CHECKING:
-    from registry.storage.conversations.messages import MessageRow, SaidMessage
+    from registry.storage.conversations.messages import MessageRow
 
 Turn = tuple[int, int]
 """A turn's identity: channel number, seq of its first message."""
 MessageDict = dict[str, Any]
 
 
-def message_dict(row: SaidMessage | MessageRow) -> MessageDict:
+def message_dict(row: MessageRow) -> MessageDict:
     """A stored message as the nodes pass it on."""
     payload = row.payload
     return {
@@ -97,7 +97,7 @@ def length_of(value: Any) -> int:
     return len(_written(value))
 
 
-_MARKS = ("gap_before", "full_length", "offset", "superseded_by")
+_MARKS = ("why", "replaced_on", "gap_before", "full_length", "offset")
 _CALL = ("name", "params", "result", "status")
 _TOOL_WIDTH = 200
 _TOOL_ITEMS = 10
@@ -133,20 +133,14 @@ def fits(room: Room | None, result: Mapping[str, Any]) -> bool:
 
 
 def tokens_in(text: str) -> int:
-    """An estimate of a text's length in a model's tokens that errs upwards: ASCII 3 characters, others 1."""
-    ascii_count = _ascii_in(text)
-    return -(-ascii_count // 3) + (len(text) - ascii_count)
+    """Estimate a text's length in a model's tokens: 4 characters of ASCII each, 4 of other letters three."""
+    ascii_count = len(text if text.isascii() else text.encode("ascii", "ignore"))
+    return -(-(ascii_count + 3 * (len(text) - ascii_count)) // 4)
 
 
-def tokens_of(result: Mapping[str, Any]) -> int:
-    """A fair estimate of what an answer takes in a model's tokens, as it goes out: ASCII 4 characters, others 4/3."""
-    text = _as_sent(result)
-    ascii_count = _ascii_in(text)
-    return ascii_count // 4 + (len(text) - ascii_count) * 3 // 4
-
-
-def _ascii_in(text: str) -> int:
-    return len(text if text.isascii() else text.encode("ascii", "ignore"))
+def tokens_of(value: Any) -> int:
+    """Estimate how many tokens a value takes as it goes out."""
+    return tokens_in(_as_sent(value))
 
 
 def within(text: str, max_tokens: int) -> str:
@@ -250,4 +244,4 @@ OUR_SHARE = 0.85  # of a client's room; the envelope takes some, and marks and l
 
 def tokens_for(room: Room | None, wanted: int) -> int:
     """Return the wanted tokens, or as many as the client lets through."""
-    return wanted if room is None else min(wanted, int(room.size * OUR_SHARE) // 3)
+    return wanted if room is None else min(wanted, int(room.size * OUR_SHARE) // 4)

@@ -26,13 +26,11 @@ MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory
 VERSION = "1"
 PART_BYTES = 2**19
 """A file that is longer goes on in the next part: so much is lost with one."""
-ROWS_BYTES = 2**15
 """The same for the registry's rows, of which each stands for itself. Deflate looks no further back."""
 _LEVEL = 6
 _HEADER = struct.Struct("<4s5H3I2H")
 _SIGNATURE = b"PK\x03\x04"
 _OWNER_ONLY = 0o600 << 16
-_UNIX = 3
 
 
 class DamagedPart(StorageError):
@@ -76,7 +74,7 @@ class ArchiveWriter:
             held.append(line)
             size += len(line)
             count += 1
-            if size >= ROWS_BYTES:
+            if size >= 2**15:
                 self.add(_numbered(name, number), b"".join(held), rows=len(held))
                 held, size, number = [], 0, number + 1
         if held or number == 1:
@@ -116,7 +114,7 @@ class ArchiveWriter:
 
     def _put(self, name: str, content: bytes) -> None:
         entry = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, _UNIX, _OWNER_ONLY
+        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, 3, _OWNER_ONLY
         self._zip.writestr(entry, content, ZIP_DEFLATED, _LEVEL)
 
 
@@ -164,7 +162,7 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """All parts there should be; where the manifest is lost, all there are."""
+        """Return all parts there should be; where the manifest is lost, all there are."""
         listed = [part["name"] for part in self.about.get("parts", ())]
         return listed or [name for name in self._places if _is_ours(name)]
 
@@ -181,7 +179,7 @@ class Archive:
         return self.damaged
 
     def _untold(self) -> list[Damage]:
-        """Parts that the manifest does not know, and rows of which it names no part."""
+        """Return parts that the manifest does not know, and rows of which it names no part."""
         if not (parts := self.about.get("parts")):
             return []
         told = {part["name"] for part in parts}
@@ -208,13 +206,13 @@ class Archive:
         return content
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """The lines of all whole parts of a name, in order."""
+        """Return the lines of all whole parts of a name, in order."""
         for part in self._parts_of(name):
             with suppress(DamagedPart):
                 yield from self.read(part).splitlines()
 
     def files(self) -> dict[str, list[str]]:
-        """The parts of each file of a client's store, by its name."""
+        """Return the parts of each file of a client's store, by its name."""
         found: dict[str, list[str]] = {}
         for name in self.names:
             if name.startswith("stores/"):
@@ -264,7 +262,7 @@ _NUMBER = re.compile(r"\.\d{4,}$")
 
 
 def _listed(path: Path) -> dict[str, tuple[int, int, int]]:
-    """The places of the parts by the zip's own list; none where that is damaged."""
+    """Return the places of the parts by the zip's own list; none where that is damaged."""
     places = {}
     try:
         with ZipFile(path) as archive, path.open("rb") as file:
@@ -279,7 +277,7 @@ def _listed(path: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def _found(path: Path) -> dict[str, tuple[int, int, int]]:
-    """The places of the parts by the header that each of them has."""
+    """Return the places of the parts by the header that each of them has."""
     content = path.read_bytes()
     places: dict[str, tuple[int, int, int]] = {}
     at = content.find(_SIGNATURE)

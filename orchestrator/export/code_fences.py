@@ -10,7 +10,7 @@ _FENCE = re.compile(r" {0,3}(?:(`{3,})([^`]*)|(~{3,})(.*))")
 _BACKTICKS = re.compile("`+")
 
 
-class Passage(NamedTuple):
+class FencedPassage(NamedTuple):
     """Prose, or the contents of one code block. `fence` is set if the block is not closed."""
 
     is_code: bool
@@ -18,7 +18,7 @@ class Passage(NamedTuple):
     fence: str = ""
 
 
-def passages(text: str) -> Iterator[Passage]:
+def passages(text: str) -> Iterator[FencedPassage]:
     """Yield prose and code in turn, without the fences and without empty prose."""
     lines: list[str] = []
     fence = ""
@@ -34,10 +34,10 @@ def passages(text: str) -> Iterator[Passage]:
     yield from _passage(lines, is_code=bool(fence), fence=fence)
 
 
-def _passage(lines: list[str], *, is_code: bool, fence: str = "") -> Iterator[Passage]:
+def _passage(lines: list[str], *, is_code: bool, fence: str = "") -> Iterator[FencedPassage]:
     text = "\n".join(lines)
     if is_code or text.strip():
-        yield Passage(is_code, text, fence)
+        yield FencedPassage(is_code, text, fence)
 
 
 def closed(text: str) -> str:

@@ -16,7 +16,6 @@ from registry.errors import InvalidRequest
 from registry.extras import install_command
 
 Node = dict[str, Any]
-FOLDED_WIDTH = 400  # characters of tools and thinking: paper cannot be unfolded
 _LONG_WORD = re.compile(r"\S{60}(?=\S)")
 _TEMPLATE = Path(__file__).with_name("session.typ")
 
@@ -43,7 +42,8 @@ def as_pdf(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) ->
 def _message(message: Mapping[str, Any]) -> Node:
     text = message["text"]
     folded = message["role"] in FOLDED
-    body = [{"is": "block", "text": _breakable(preview_of(text, FOLDED_WIDTH))}] if folded else nodes_of(text)
+    # paper cannot be unfolded
+    body = [{"is": "block", "text": _breakable(preview_of(text, 400))}] if folded else nodes_of(text)
     return {"role": message["role"], "time": time_of(message), "body": body}
 
 
@@ -63,7 +63,11 @@ def nodes_of(text: str) -> list[Node]:
     """Return a Markdown text as the nodes that the template shows."""
     from markdown_it.tree import SyntaxTreeNode
 
-    return [node for child in SyntaxTreeNode(_markdown().parse(text)).children for node in _nodes(child)]
+    tokens = _markdown().parse(text)
+    depth = max((inner.level for token in tokens for inner in (token, *(token.children or ()))), default=0)
+    if depth > 14:  # Typst fails at 16 quotes in each other
+        return [{"is": "block", "text": _breakable(text)}]
+    return [node for child in SyntaxTreeNode(tokens).children for node in _nodes(child)]
 
 
 _KINDS = {

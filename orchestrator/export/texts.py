@@ -58,6 +58,22 @@ def document_name(session: Item, to: ExportFormat) -> str:
     return "_".join(filter(None, (session["created_at"][:10], name, digest))) + ENDINGS[to]
 
 
+def document_path(given: str, to: ExportFormat, folder: str | None) -> Path:
+    """Return the file that is meant. Raises InvalidRequest if it is no document, or relative to no known folder.
+
+    Only a document's name may be written to: what is in a session must not become a program or a setting.
+    """
+    path = Path(given).expanduser()
+    allowed = {ENDINGS[to], *{"markdown": [".markdown"], "html": [".htm"]}.get(to, [])}
+    if path.suffix.lower() not in allowed:
+        raise InvalidRequest(
+            "That is no name of a document.", f"path: given {given!r}; allowed: {ENDINGS[to]} at its end"
+        )
+    if not path.is_absolute() and folder is None:
+        raise InvalidRequest("The path is not complete.", f"path: given {given!r}; allowed: an absolute path")
+    return Path(folder or "/") / path
+
+
 def write_new_file(path: Path, content: bytes) -> Path:
     """Write a new file and return its path; InvalidRequest if it exists, or its folder does not."""
     if not path.parent.is_dir():

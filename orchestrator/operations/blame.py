@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.finding.change_origin import (
     AFTER,
@@ -19,6 +21,7 @@ from orchestrator.answer.finding.change_origin import (
     significant,
     weigh_lines,
 )
+from orchestrator.operation import Operation
 from orchestrator.outside.git_history import (
     Commit,
     commit,
@@ -28,18 +31,31 @@ from orchestrator.outside.git_history import (
     place_in,
     repository_of,
 )
-from orchestrator.requests.queries import BlameQuery
-from orchestrator.requests.shapes import BlameRequest
+from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
+from registry.access import Level
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, tags_of
-from registry.storage.conversations.messages import MessageRow, SaidMessage, messages_between, messages_of
+from registry.storage.conversations.messages import MessageRow, messages_between, messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 
-MOST_MESSAGES = 400
-"""Of each conversation, the last ones before a commit."""
-MOST_OF_SESSION = 5_000
+
+class BlameQuery(BaseModel):
+    """A file, a line or a commit whose conversations are wanted; or the session whose commits are wanted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file: str | None = Field(None, min_length=1, max_length=4000, description="FILE or FILE:LINE")
+    commit: str | None = Field(None, min_length=1, max_length=300)
+    session_id: str | None = Field(None, min_length=1, max_length=300)
+    folder: str = Field(".", min_length=1, description="where a relative path begins, and the repository is looked for")
+    limit: int = Field(5, ge=1, le=100)
+
+
+class BlameRequest(Request):
+    operation = "blame"
+    query: BlameQuery
 
 
 @dataclass(slots=True)
@@ -99,7 +115,8 @@ def _conversations(
     best: dict[int, tuple[Evidence, Commit]] = {}
     rows: dict[int, ChannelRow] = {}
     for one, change in changes:
-        spoken = _by_channel(messages_between(tx, change.at - BEFORE, change.at + AFTER, MOST_MESSAGES))
+        # of each conversation the last 400 messages before the commit
+        spoken = _by_channel(messages_between(tx, change.at - BEFORE, change.at + AFTER, 400))
         rows |= channels_by_number(tx, list(spoken))
         found = {
             number: evidence_of(change, [_seen(each) for each in messages], top, rows[number].project_path)
@@ -121,7 +138,7 @@ def _by_channel(messages: Sequence[MessageRow]) -> dict[int, list[MessageRow]]:
     return found
 
 
-def _seen(row: SaidMessage | MessageRow) -> dict[str, Any]:
+def _seen(row: MessageRow) -> dict[str, Any]:
     return {**message_dict(row), "time": row.timestamp}
 
 
@@ -132,7 +149,7 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     if not row.project_path or not Path(row.project_path).is_dir():
         raise NotFound("The conversation's folder is not here.", f"project: {row.project_path or 'none'}")
     top = repository_of(Path(row.project_path))
-    messages = [_seen(each) for each in messages_of(tx, row.number, limit=MOST_OF_SESSION)]
+    messages = [_seen(each) for each in messages_of(tx, row.number, limit=5_000)]
     item = channel_item(row, tags_of(tx, [row.number])[row.number])
     traced = Traced([], {"session_id": item["session_id"]})
     if messages:
@@ -175,4 +192,15 @@ def _looked_at(data: Traced) -> str:
     return f"looked at {looked}" if looked else "no commit holds lines that were written in it"
 
 
-BLAME = Steps[BlameRequest, Traced](query=trace, keep=keep_traced)
+OPERATION = Operation(
+    request=BlameRequest,
+    level=Level.ADMIN,
+    syncs_first=True,
+    needs_everything=True,
+    instead="it runs git in a folder of the server; run ctxr blame on the machine where the repository is",
+    steps=Steps[BlameRequest, Traced](query=trace, keep=keep_traced),
+    labels={
+        "commit": ("commit", "커밋"),
+        "file": ("file", "파일"),
+    },
+)

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.requests.shapes import CompleteRequest
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.operation import Operation
+from orchestrator.requests.field_types import Limit, NameKind
+from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
+from registry.access import Level
 from registry.storage.conversations.facets import names_like
 from registry.storage.database import ReadTransaction
+
+
+class CompleteQuery(BaseModel):
+    """The beginning of a word, and what it is to be completed to."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: NameKind
+    text: str = Field("", max_length=300)
+    limit: Limit = 20
+
+
+class CompleteRequest(Request):
+    operation = "complete"
+    query: CompleteQuery
 
 
 def names(tx: ReadTransaction, run: Run, request: CompleteRequest) -> list[str]:
@@ -23,4 +43,11 @@ async def as_answer(_run: Run, _request: CompleteRequest, found: list[str]) -> d
     return {"names": found}
 
 
-COMPLETE = Steps[CompleteRequest, list[str]](query=names, keep=as_answer)
+OPERATION = Operation(
+    request=CompleteRequest,
+    level=Level.READ,
+    steps=Steps[CompleteRequest, list[str]](query=names, keep=as_answer),
+    labels={
+        "kind": ("kind", "종류"),
+    },
+)

@@ -1,16 +1,16 @@
-"""Extract: of one conversation, the part that answers a request, and a record of what was delivered."""
+"""Extract: read the part of one conversation that answers a request, and record what was delivered."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
-from orchestrator.answer.finding.choosing import Choice, chosen, kept_of, sure_of
+from orchestrator.answer.finding.choosing import Choice, chosen, nothing_like, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
 from orchestrator.answer.finding.looking_up import Lookup, ask, understood, without_the_asking_chat
 from orchestrator.answer.finding.reading import (
@@ -22,12 +22,17 @@ from orchestrator.answer.finding.reading import (
     last_messages,
     messages_in,
 )
-from orchestrator.answer.finding.relaxing import ANYWHERE, AT_ANY_TIME, lookup_for, relaxation_for
-from orchestrator.answer.finding.relevance import confidence_in, explanation, held_to, judge, outcome
+from orchestrator.answer.finding.relaxing import AT_ANY_TIME, lookup_for, relaxation_for
+from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
+from orchestrator.operation import Operation
 from orchestrator.outside.writing import SUMMARY, transcript
+from orchestrator.requests.calls import source_of, utc_offset_minutes
+from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
-from orchestrator.requests.shapes import ExtractRequest
-from orchestrator.state import Run, State, Steps, Tried
+from orchestrator.requests.shapes import ExtractRequest, Meta
+from orchestrator.state import GeneralState, Run, Steps, Tried
+from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
+from registry.access import Level
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.scope import Scope
@@ -41,7 +46,7 @@ from registry.text.ranking.confidence import Confidence
 
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction | NothingRead:
-    """The channel asked for, or the one that fits best, and what may answer in it."""
+    """Resolve the channel (given, or best match) and read the messages that answer."""
     request = request.as_read()
     query = request.query
     ranking = _ranking_place(query.cursor)
@@ -54,31 +59,18 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     asked = Lookup(tx, run, query, said, scope)
     relaxation = "" if query.cursor else relaxation_for(said, has_channel=row is not None)
     try:
-        data = _look(lookup_for(asked, run.attempt, relaxation), row, request.folder)
+        data = _look(lookup_for(asked, run.attempt), row, request.folder)
     except NotFound as nothing:
         if not relaxation:
             raise
-        return NothingRead(_why_nothing(asked, relaxation, nothing), "" if run.attempt else relaxation)
-    if relaxation == ANYWHERE:
-        data = replace(data, read=said)
+        error = nothing_then(asked) if relaxation == AT_ANY_TIME and not run.attempt else nothing
+        return NothingRead(error, "" if run.attempt else relaxation)
     if run.attempt == AT_ANY_TIME:
         span = spoken_span(scope, query.utc_offset_minutes)
         note = f"Nothing of it is from {span}, so that time was given up."
         return replace(data, relaxed=" and ".join(filter(None, ["time", data.relaxed])), note=note)
-    return replace(data, relaxation="" if run.attempt or _stands(data, relaxation, row) else relaxation)
-
-
-def _why_nothing(asked: Lookup[ExtractQuery], relaxation: str, nothing: NotFound) -> NotFound:
-    if relaxation == AT_ANY_TIME and not asked.run.attempt:
-        return nothing_then(asked)
-    return nothing_found(asked.query.text) if relaxation == ANYWHERE else nothing
-
-
-def _stands(data: Extraction, relaxation: str, row: ChannelRow | None) -> bool:
-    """Return whether what was read answers the request as it was asked."""
-    if relaxation == AT_ANY_TIME:
-        return not data.relaxed and (row is not None or _is_sure(data))
-    return relaxation != ANYWHERE or _is_sure(data)
+    stands = relaxation == AT_ANY_TIME and not data.relaxed and (row is not None or _is_sure(data))
+    return replace(data, relaxation="" if run.attempt or stands else relaxation)
 
 
 def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
@@ -87,16 +79,18 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
         return last_messages(asked, row)
     found = asked.find()
     recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
-    verdicts = held_to(found, judge(found), query.least_coverage)
-    choice = Choice(found, verdicts, row) if row else chosen(asked, found, verdicts, folder)
-    if choice is None:
-        recorder.explain(**outcome(verdicts))
-        return last_messages(asked, None, relaxed="words")
+    choice = Choice(found, judge(found, query.least_coverage), row) if row else chosen(asked, found, folder)
+    if choice is None or (row and not found.is_supported(row.number, is_narrowed=said.is_narrowed)):
+        is_named = said.is_narrowed or (row is not None and said.goes_on)
+        if not is_named or query.least_coverage is not None:
+            raise nothing_like(asked, found)
+        ended = last_messages(asked, row, relaxed="words")
+        return ended if said.is_narrowed else replace(ended, confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
-    kept, sure = kept_of(asked, choice), sure_of(asked, choice)
-    if kept:
-        return its_answer(asked, choice, kept, sure)
+    sure = sure_of(asked, choice)
+    if choice.kept:
+        return its_answer(asked, choice, choice.kept, sure)
     recorder.explain(**outcome(choice.inside))
     return its_end(asked, choice, sure)
 
@@ -116,7 +110,7 @@ def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) ->
 
 
 def _record(run: Run, data: Extraction) -> None:
-    """Let the record tell of this attempt, and not of the one after it."""
+    """Record this attempt, and not the one after it."""
     run.recorder.channel = data.channel.name
     run.recorder.explain(channel=data.channel.name, confidence=data.confidence.value if data.confidence else None)
     if data.result:
@@ -124,7 +118,7 @@ def _record(run: Run, data: Extraction) -> None:
 
 
 def _is_sure(data: Extraction) -> bool:
-    """Return whether it is no guess, also without what narrowed it."""
+    """Return True if the confidence is not low, also without what narrowed the search."""
     if data.result is None:
         return False
     scores = [one.score for one in data.result.channels]
@@ -132,9 +126,9 @@ def _is_sure(data: Extraction) -> bool:
 
 
 def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
-    """The place in a ranking that was kept, if that is what the cursor names."""
+    """Return the position in a stored ranking, if the cursor names one."""
     for shape in ({"x": str, "o": int}, {"x": str, "o": int, "h": int}):
-        with suppress(InvalidRequest):  # it names a place in time, or nothing: who reads that says so
+        with suppress(InvalidRequest):  # it names a time, or is invalid: its reader reports that
             return decode_cursor(cursor, **shape) if cursor else None
     return None
 
@@ -164,13 +158,13 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
 
 
 def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> list[list[MessageDict]]:
-    """The turns without the messages that the first page held."""
+    """Return the turns without the messages of the first page."""
     rest = [[message for message in turn if message["id"] not in ids] for turn in turns]
     return [turn for turn in rest if turn]
 
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead) -> dict[str, Any]:
-    """The answer, as large as is asked for and as the asking client lets through; NotFound if nothing is left."""
+    """Compose the answer within the requested size and the client's room; NotFound if nothing is left."""
     if isinstance(data, NothingRead):
         raise data.error
     request = request.as_read()
@@ -183,8 +177,8 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead
     return result
 
 
-async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
-    """The part that was asked for as a digest of its messages, or as a summary, within what was asked for."""
+async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> GeneralState:
+    """Return a digest or a summary of the messages within the requested size."""
     result, data = state["result"], state["data"]
     tokens = tokens_for(run.room, request.query.max_tokens or SHORT_TOKENS)
     run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
@@ -201,8 +195,8 @@ async def shorten(run: Run, request: ExtractRequest, state: State) -> State:
     return {"result": {**result, "summary": summary, "summary_by": by}}
 
 
-def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State) -> dict[str, Any]:
-    """Keep what was delivered, to whom: ids, never texts."""
+def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:
+    """Record which messages were delivered to whom: ids, never texts."""
     found: dict[str, Any] = state["result"]
     ids = [message["id"] for message in found["messages"]]
     about = {
@@ -235,21 +229,115 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: State)
     return {**told, "messages": shown}
 
 
-_NOTED = ("ranking", "extract_id")
-"""What is kept of the answer and not told."""
+_NOTED = ("ranking", "extract_id")  # stored with the answer, and not sent
 
 
-def _subject(request: ExtractRequest) -> str:
-    """None where it goes on with an earlier answer."""
-    return "" if request.query.cursor else request.query.text or ""
+class ExtractArguments(ToolArguments):
+    other_names: ClassVar = {"q": "text", "session_id": "channel", "session": "channel"}
+    channel: ChannelName | None = None
+    query: ExtractQuery | None = None
+    meta: dict[str, Any] | None = None
+    source: SourceName | None = None
+    timestamp: Timestamp | None = None
+
+    @classmethod
+    def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Move the parts of a query that a model puts at the top level into `query`, and a plain text too."""
+        query = given.get("query", {})
+        inside = {"text": query} if isinstance(query, str) else query
+        if not isinstance(inside, Mapping):
+            return given
+        fields = {field.alias or name for name, field in ExtractQuery.model_fields.items()}
+        renamed = {} if "text" in inside else {"query": "text", "q": "text"}
+        named = {renamed.get(name, name): value for name, value in inside.items() if value not in (None, "")}
+        merged = {name: value for name, value in given.items() if name in fields} | named
+        rest = {name: value for name, value in given.items() if name not in fields and name != "query"}
+        return {**rest, "query": merged} if merged else rest
+
+    def request(self, caller: Caller) -> ExtractRequest:
+        meta = Meta.model_validate(self.meta or {})
+        query = self.query or ExtractQuery()
+        if query.utc_offset_minutes is None:
+            query = query.model_copy(update={"utc_offset_minutes": utc_offset_minutes()})
+        return ExtractRequest(
+            channel=self.channel,
+            query=query,
+            source=source_of(meta.source or self.source, caller.client, self.channel),
+            metadata=meta,
+            timestamp=self.timestamp,
+            folder=caller.project,
+        )
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return extract_result(outcome)
 
 
-EXTRACT = Steps[ExtractRequest, Extraction | NothingRead](
-    query=read,
-    keep=keep,
-    relax=lambda data: data.relaxation,
-    better=better,
-    shorten=shorten,
-    write=write,
-    subject=_subject,
+def extract_result(outcome: Outcome) -> dict[str, Any]:
+    """Return the conversation's facts before its messages: some clients show only the beginning of an answer."""
+    counts = outcome["metadata"]
+    more = ("next_cursor", "understood", "newer_messages", "left_out", "syncing", "local_copy")
+    metadata = {
+        "total_messages": counts["total_count"],
+        "filtered_messages": counts["filtered_count"],
+        "last_activity": counts["last_activity"],
+    } | {name: counts[name] for name in more if counts.get(name)}
+    before = ("newer", "title", "source", "project", "first", "last", "confidence", "note", "stands_at")
+    after = ("summary", "summary_by", "candidates")
+    return {
+        "channel": outcome["channel"],
+        **{name: outcome[name] for name in before if outcome.get(name)},
+        "messages": outcome["messages"],
+        "metadata": metadata,
+        **{name: outcome[name] for name in after if outcome.get(name)},
+    }
+
+
+EXTRACT_TOOL = Tool(
+    name="extract",
+    title="Find and continue a past conversation",
+    description="Find a PAST or OTHER conversation: the user's own words as query.text and always 3-4 other wordings "
+    "as query.also. Use it when the user wants to continue, recall or reuse earlier work, also of another "
+    'AI client ("continue the fibonacci conversation", "지난번 인증 대화 이어서"); times too ("last Tuesday"). Not '
+    "for the current chat, which you already have. You get its relevant part, quoted. Without a channel "
+    "the best one is found. newer is a later statement that may replace this one. Confidence low: choose "
+    "from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; "
+    "fetch_session_by_id with message_id has all.",
+    effect=Effect.READS,
+    arguments=ExtractArguments,
+    returns=[
+        "quoted",
+        "channel",
+        "newer",
+        "title",
+        "source",
+        "project",
+        "first",
+        "last",
+        "confidence",
+        "note",
+        "stands_at",
+        "messages",
+        "metadata",
+        "summary",
+        "others",
+        "candidates",
+    ],
+    example={"query": {"text": "make login faster", "also": ["speed up sign-in", "cache sessions", "로그인 속도"]}},
+    quotes=True,
+)
+OPERATION = Operation(
+    request=ExtractRequest,
+    alias="retrieve",
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[ExtractRequest, Extraction | NothingRead](
+        query=read,
+        keep=keep,
+        relax=lambda data: data.relaxation,
+        better=better,
+        shorten=shorten,
+        write=write,
+        subject=lambda request: "" if request.query.cursor else request.query.text or "",
+    ),
+    tools=[EXTRACT_TOOL],
 )

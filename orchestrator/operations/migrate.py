@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from orchestrator.requests.shapes import MigrateRequest
-from orchestrator.state import Run, State, Steps
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.operation import Operation
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
+from registry.access import Level
 from registry.domain import Project, now
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.conversations.channels import (
-    ChannelRow,
-    channels_of_project,
-    find_channel,
-    move_channel,
-    project_paths,
-)
+from registry.storage.conversations.channels import ChannelRow, find_channel
+from registry.storage.conversations.project_moves import channels_of_project, move_channel, project_paths
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.cursor.copying import plan_copy
@@ -28,7 +28,25 @@ Moves = Sequence[tuple[ChannelRow, str]]
 CURSOR = "cursor"
 
 
-def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: State) -> dict[str, Any]:
+class MigrateQuery(BaseModel):
+    """Which sessions belong to another folder: those of the folder `workspace`, or the request's channel alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    to: str = Field("", description="the folder's path now")
+    workspace: str | None = Field(None, min_length=1, description="the folder's path before")
+    dry_run: bool = Field(False, description="only say which sessions would move")
+    in_cursor: bool = Field(False, description="also inside Cursor's own database, while Cursor does not run")
+    mode: Literal["move", "copy"] = Field("move", description="copy: only in Cursor, each conversation with a new id")
+    undo: str | None = Field(None, min_length=1, description="instead: the journal of a move in Cursor, to put it back")
+
+
+class MigrateRequest(Request):
+    operation = "migrate"
+    query: MigrateQuery
+
+
+def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: GeneralState) -> dict[str, Any]:
     """Move one session, or all of a folder and of the folders in it, or a move back. What is told undoes it."""
     query = request.query
     if query.undo:
@@ -123,4 +141,66 @@ def _moved_path(row: ChannelRow, old: str, new: str) -> str:
     return Project.from_path(new + inside).path
 
 
-MIGRATE = Steps[MigrateRequest, None](write=move)
+Folder = Annotated[str, Field(min_length=1, description="a folder's full path")]
+
+
+class MigrateArguments(ToolArguments):
+    to: Folder
+    dry_run: Annotated[bool, Field(description="only say what would move")] = False
+    in_cursor: Annotated[
+        bool, Field(description="also inside Cursor's own database; what changes is noted, to undo it")
+    ] = False
+    mode: Annotated[
+        Literal["move", "copy"], Field(description="copy, with in_cursor: the old one stays, and Cursor gets another")
+    ] = "move"
+
+    def request(self, caller: Caller) -> MigrateRequest:
+        given = self.model_dump()
+        query = MigrateQuery(**{name: value for name, value in given.items() if name != "session_id"})
+        return MigrateRequest(channel=given.get("session_id"), query=query, source=caller.source)
+
+
+class MigrateSessionArguments(MigrateArguments):
+    session_id: SessionId
+
+
+class MigrateWorkspaceArguments(MigrateArguments):
+    workspace: Folder
+
+
+MIGRATED = ["successCount", "failedCount", "errors", "dry_run", "moves", "in_cursor"]
+SESSION_TOOL = Tool(
+    name="migrate_session",
+    title="Move a session to another project",
+    description="Let one past session belong to another project folder, in this registry and, with in_cursor, in "
+    "Cursor's own list, while Cursor does not run. Only when the user asks for it; try it with dry_run before.",
+    effect=Effect.REPLACES,
+    arguments=MigrateSessionArguments,
+    returns=MIGRATED,
+    example={"session_id": "auth-design", "to": "/home/me/shop"},
+    toolset="archive",
+)
+WORKSPACE_TOOL = Tool(
+    name="migrate_workspace",
+    title="Move a project's sessions",
+    description="Let all past sessions of a folder that was renamed or moved belong to where it is now, in this "
+    "registry and, with in_cursor, in Cursor's own list, while Cursor does not run. Only when the user asks for it; "
+    "try it with dry_run before.",
+    effect=Effect.REPLACES,
+    arguments=MigrateWorkspaceArguments,
+    returns=MIGRATED,
+    example={"workspace": "/home/me/shop-old", "to": "/home/me/shop", "dry_run": True},
+    toolset="archive",
+)
+OPERATION = Operation(
+    request=MigrateRequest,
+    level=Level.ADMIN,
+    is_local=True,
+    needs_everything=True,
+    steps=Steps[MigrateRequest, None](write=move),
+    tools=[SESSION_TOOL, WORKSPACE_TOOL],
+    labels={
+        "in_cursor": ("also in Cursor's own database", "Cursor 자체 데이터베이스에서도"),
+        "workspace": ("folder before", "이전 폴더"),
+    },
+)

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
 from orchestrator.answer.standing import where_it_stands
-from orchestrator.requests.shapes import NoteRequest
+from orchestrator.operation import Operation
+from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
+from registry.access import Level
 from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
 from registry.storage.conversations.messages import messages_of
 from registry.storage.database import ReadTransaction
+
+
+class NoteQuery(BaseModel):
+    """The folder of a new chat, and its id."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    folder: str = Field(min_length=1, description="the folder it works in")
+    session_id: str | None = Field(None, description="the chat itself, of which nothing is told")
+
+
+class NoteRequest(Request):
+    operation = "note"
+    query: NoteQuery
 
 
 def latest_conversations(tx: ReadTransaction, run: Run, request: NoteRequest) -> list[Standing]:
@@ -40,4 +58,9 @@ async def make_note(run: Run, request: NoteRequest, data: list[Standing]) -> dic
     return told(data)
 
 
-NOTE = Steps[NoteRequest, list[Standing]](query=latest_conversations, keep=make_note)
+OPERATION = Operation(
+    request=NoteRequest,
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[NoteRequest, list[Standing]](query=latest_conversations, keep=make_note),
+)

@@ -12,12 +12,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
-from orchestrator.operations.history import EVERYTHING
-from orchestrator.requests.queries import ResumeQuery
-from orchestrator.requests.shapes import ResumeRequest
-from orchestrator.state import Run, State, Steps
+from orchestrator.operation import Operation
+from orchestrator.operations.fetch_session import EVERYTHING
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from registry.access import Level
 from registry.domain import Role, digest_of, new_id, now, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.client_stores import keys_of_channel
@@ -26,17 +29,34 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import RESUMED, drop_result, latest_result, save_result
+from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
 from sources.purging import gone
 from sources.writers import WRITERS
 from sources.writing import Carried, Writer, Written
 
+
+class ResumeQuery(BaseModel):
+    """In which client a session goes on, and how much of it is taken along."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    session_id: str = Field(min_length=1, max_length=300)
+    client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
+    last: int | None = Field(None, ge=1, description="only the last so many questions with their answers")
+    max_tokens: int = Field(100_000, ge=1, description="what is older than fits is left out, and said to be")
+    folder: str | None = Field(None, description="where the client is started; default: the session's own folder")
+    dry_run: bool = False
+    undo: bool = False
+
+
+class ResumeRequest(Request):
+    operation = "resume"
+    query: ResumeQuery
+
+
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_ANSWERS_WITHIN_S = 20
-_TELLS_APART = 8
-"""So many characters of a session's id stand in the names of all clients' files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +81,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
         [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
     )
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    beginning = (row.session_id or row.name)[:_TELLS_APART]
+    beginning = (row.session_id or row.name)[:8]  # so many characters are in the names of all clients' files
     own_keys = [key for key in keys_of_channel(tx, row.number, query.client) if beginning in key]
     return Resumable(row, messages, written, own_keys)
 
@@ -78,7 +98,9 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     places, drafts = _machine(run)
     folder = _folder(query, row)
     is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(gone, data.own_keys)
-    if row.source == query.client and row.session_id and not is_deleted:
+    # Some clients find a session only in its own folder, which may be gone.
+    is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
+    if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
         run.recorder.explain(by="the client's own session")
         return {**about, "session_id": row.session_id, "folder": folder, "command": list(writer.opens(row.session_id))}
     version = await asyncio.to_thread(_version, writer)
@@ -99,7 +121,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     }
 
 
-def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: State) -> dict[str, Any]:
+def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: GeneralState) -> dict[str, Any]:
     """Note where the conversation goes on, then write the files; if that fails, neither is there."""
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])
@@ -150,6 +172,14 @@ def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files
     return {**result, "removed": list(files)}
 
 
+def remove_imported(tx: ReadTransaction, drafts: Path) -> None:
+    """Remove the files that a client has imported: its own store has the session by now."""
+    if drafts.is_dir() and any(drafts.iterdir()):
+        for path in map(Path, imported_files(tx)):
+            if path.parent == drafts:
+                path.unlink(missing_ok=True)
+
+
 def _writer(client: str) -> Writer:
     if client not in WRITERS:
         raise InvalidRequest(
@@ -175,7 +205,10 @@ def _origin(row: ChannelRow) -> str:
 
 
 def _version(writer: Writer) -> str:
-    """The installed client's version. InvalidRequest where it is not here, or of a kind whose files we do not know."""
+    """Return the installed client's version, the tested one if it takes too long to tell.
+
+    Raises InvalidRequest if it is not installed, or of a major version whose files are not known.
+    """
     program = shutil.which(writer.program)
     if program is None:
         raise InvalidRequest(
@@ -184,9 +217,11 @@ def _version(writer: Writer) -> str:
     try:
         asked = [program, "--version"]
         said = subprocess.run(  # noqa: S603, the client the user named
-            asked, capture_output=True, text=True, timeout=_ANSWERS_WITHIN_S, check=False, stdin=subprocess.DEVNULL
+            asked, capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL
         ).stdout
-    except (OSError, subprocess.TimeoutExpired) as exc:
+    except subprocess.TimeoutExpired:  # a busy machine
+        return writer.tested
+    except OSError as exc:
         raise InvalidRequest("That client doesn't say its version.", f"{writer.client.name}: {exc}") from exc
     found = _VERSION.search(said)
     if found is None or found[0].split(".")[0] != writer.tested.split(".")[0]:
@@ -224,4 +259,13 @@ def _write_session_file(path: Path, text: str) -> None:
         raise StorageError("The session could not be written.", f"{path}: {exc.strerror}") from exc
 
 
-RESUME = Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session)
+OPERATION = Operation(
+    request=ResumeRequest,
+    level=Level.ADMIN,
+    instead="it writes a client's session on the server; run ctxr resume on the machine of the client",
+    steps=Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session),
+    labels={
+        "in": ("to go on in", "이어 갈 곳"),
+        "last": ("last", "마지막"),
+    },
+)

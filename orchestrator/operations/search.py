@@ -1,4 +1,4 @@
-"""Search: messages by what they say."""
+"""Search messages by what they say."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
-from orchestrator.answer.finding.looking_up import (
-    ask,
-    find,
-    subject_of,
-    understood,
-)
+from orchestrator.answer.finding.looking_up import ask, find, subject_of, understood
 from orchestrator.answer.finding.relevance import (
     SPOKEN,
     Found,
@@ -22,12 +17,14 @@ from orchestrator.answer.finding.relevance import (
     least_of,
     outcome,
 )
+from orchestrator.operation import Operation
 from orchestrator.requests.queries import SearchQuery
 from orchestrator.requests.shapes import SearchRequest
 from orchestrator.state import Run, Steps
+from registry.access import Level
 from registry.search.scope import Scope, messages_in
 from registry.storage.conversations.channels import get_channel
-from registry.storage.conversations.messages import MessageFilter, MessageRow, SaidMessage, by_numbers, list_messages
+from registry.storage.conversations.messages import MessageFilter, MessageRow, by_numbers, list_messages
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.text.ranking.matching import matched_words
@@ -55,7 +52,7 @@ def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> F
 
 
 async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[str, Any]:
-    """A page of the relevant messages, best first or by time."""
+    """Return a page of the relevant messages, best first or by time."""
     run.recorder.explain(**outcome(data.verdicts))
     shown = await run.registry.read(lambda tx: _page(tx, request.query, data))
     return {**shown, "understood": understood(data.read, data.result)}
@@ -88,7 +85,7 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
     return {"messages": messages, "metadata": metadata}
 
 
-def _shown(row: SaidMessage | MessageRow) -> dict[str, Any]:
+def _shown(row: MessageRow) -> dict[str, Any]:
     return {**delivered(message_dict(row)), "channel": row.channel, "source": row.source}
 
 
@@ -104,8 +101,11 @@ def _listed(page: Mapping[str, Any]) -> dict[str, Any]:
     return {"messages": page["items"], "metadata": metadata}
 
 
-def _subject(request: SearchRequest) -> str:
-    return subject_of(request.query.text)
-
-
-SEARCH = Steps[SearchRequest, Found](query=find_in_registry, keep=keep_messages, subject=_subject)
+OPERATION = Operation(
+    request=SearchRequest,
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[SearchRequest, Found](
+        query=find_in_registry, keep=keep_messages, subject=lambda request: subject_of(request.query.text)
+    ),
+)

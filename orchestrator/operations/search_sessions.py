@@ -1,4 +1,4 @@
-"""Search: sessions by what was said in them."""
+"""Search sessions by what was said in them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from orchestrator.answer.delivery import fits, tokens_for, tokens_of
 from orchestrator.answer.digests.summaries import FOUND, add_summaries
 from orchestrator.answer.digests.summary import WRITER
+from orchestrator.answer.finding.choosing import ordered_channels
 from orchestrator.answer.finding.elsewhere import About, nearest_about
-from orchestrator.answer.finding.likeliest import most_likely_first
 from orchestrator.answer.finding.looking_up import (
     Lookup,
     ask,
@@ -20,7 +22,7 @@ from orchestrator.answer.finding.looking_up import (
     understood,
     without_the_asking_chat,
 )
-from orchestrator.answer.finding.relaxing import A_WEEK_BEFORE, ANYWHERE, lookup_for, relaxation_for
+from orchestrator.answer.finding.relaxing import AT_ANY_TIME, lookup_for, relaxation_for
 from orchestrator.answer.finding.relevance import (
     SPOKEN,
     Found,
@@ -28,19 +30,22 @@ from orchestrator.answer.finding.relevance import (
     best_channels,
     confidence_in,
     explanation,
-    guess,
-    holds_some,
     is_about_something,
     judge,
     least_of,
     outcome,
 )
 from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
+from orchestrator.operation import Operation
+from orchestrator.requests.calls import project_of, searched_project, utc_offset_minutes
+from orchestrator.requests.field_types import Also, EndInstant, Instant, Limit, Offset
 from orchestrator.requests.queries import SessionsQuery
 from orchestrator.requests.shapes import SessionsRequest
 from orchestrator.state import Run, Steps, Tried
+from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
+from registry.access import Level
 from registry.domain import format_time, preview_of
-from registry.errors import NotFound
+from registry.errors import InvalidRequest, NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions, surroundings
@@ -51,39 +56,36 @@ from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage, snippet
 from registry.text.request.query import ParsedQuery
 
-MATCHES = 3
-"""How many matches of a session are shown."""
-AROUND = 160
-"""Characters of a message beside a match."""
-HEAD = 6
-"""So many of the best sessions are looked at for what else speaks for them than their scores."""
+MATCHES = 3  # matches of a session that are shown
+AROUND = 160  # characters of a message beside a match
 
 
 @dataclass(frozen=True, slots=True)
 class SessionsFound:
-    """A search for sessions; without words, the latest ones in scope (number, messages) and how many there are."""
+    """The result of a search for sessions.
+
+    `best`: channels with their scores, best first, the first of them in the order of `extract`. `relaxed`: the part of
+    the request that was given up ("words", "time"). `about`: the session of another time that has to do with the words,
+    where a time was named. `latest`: without words, the latest channels in scope with their message counts, and
+    `latest_total` how many there are. `relaxation`: what to give up next, because this is not sure enough.
+    """
 
     found: Found
     best: Sequence[tuple[int, float]] = ()
-    """The channels with their scores, best first, the first of them in the order of `extract`."""
     relaxed: str = ""
-    """`words` where these were given up, because nothing in the time or place that was named has to do with them;
-    `time` where that was, because somebody wants to go on with what was said at another."""
     about: About | None = None
-    """The session of another time that has to do with them, where a time was named."""
     latest: Mapping[int, int] = field(default_factory=dict)
     latest_total: int = 0
     relaxation: str = ""
-    """What to give up next, because this is not sure enough."""
 
     @property
     def holds_any(self) -> bool:
-        """Return whether there is a session to show."""
-        return bool(self.found.kept or self.latest_total)
+        """Return True if there is a session to show."""
+        return bool(self.best or self.latest_total)
 
 
 def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> SessionsFound:
-    """Read the search, look it up. A time that was named holds: words are given up before it is."""
+    """Parse the search and run it. A time that was named holds: words are given up before it is."""
     query = request.query
     inside = resolve_session(tx, request.channel) if request.channel else None
     run.recorder.channel = inside.name if inside else None
@@ -100,12 +102,11 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     asked = Lookup(tx, run, query, read, scope)
+    data = _look(lookup_for(asked, run.attempt))
     relaxation = relaxation_for(read, has_channel=inside is not None)
-    data = _look(lookup_for(asked, run.attempt, relaxation))
-    if relaxation == ANYWHERE and not run.attempt:
-        data = replace(data, found=replace(data.found, read=read))
-    stands = data.found.kept and _is_sure(data) if relaxation == ANYWHERE else data.holds_any
-    if relaxation in (ANYWHERE, A_WEEK_BEFORE) and not run.attempt and not stands:
+    if run.attempt == AT_ANY_TIME:
+        data = replace(data, relaxed="time")
+    elif not run.attempt and not (_is_sure(data) if relaxation == AT_ANY_TIME else data.holds_any):
         data = replace(data, relaxation=relaxation)
     run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
     return data
@@ -114,10 +115,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
 def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) -> Tried:
     """Choose between the request as it was asked and the relaxed one."""
     first, second = earlier.data, relaxed.data
-    if first.relaxation == ANYWHERE:
-        is_better = not first.found.kept or (second.found.kept and _is_sure(second))
-    else:
-        is_better = second.holds_any
+    is_better = _is_sure(second) or (not first.best and bool(second.best))
     if not is_better:
         run.recorder.explain(**explanation(first.found.result), understood=_understood(first))
     return relaxed if is_better else earlier
@@ -125,14 +123,16 @@ def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) 
 
 def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     tx, read, scope, query = asked.tx, asked.said, asked.scope, asked.query
-    data = _found(asked)
-    if read.goes_on and read.search.when_words and read.has_words and not _is_sure(data):
-        anywhen = _found(asked.at_any_time(), relaxed="time")
-        if _is_sure(anywhen) or (anywhen.found.kept and not data.found.kept):
-            return anywhen
+    result = asked.find()
+    found = Found(read, result, judge(result), least_of(asked.run, query))
+    best = best_channels(result, is_narrowed=read.is_narrowed)
+    if read.projects or read.dates or read.in_the_end or read.in_the_past:
+        first = [(row.number, score) for row, score in ordered_channels(asked, result)]
+        best = [*first, *best[len(first) :]]
+    data = SessionsFound(found, best)
     has_named = bool(read.search.when_words or read.sources)
-    names_words = is_about_something(read, data.found.result)
-    if not names_words or (has_named and not data.found.kept):
+    names_words = is_about_something(read, result)
+    if not names_words or (has_named and not data.best):
         latest, total = latest_sessions(tx, scope, query.limit, query.offset)
         relaxed = "words" if names_words else ""
         data = replace(data, relaxed=relaxed, latest=dict(latest), latest_total=total)
@@ -141,21 +141,13 @@ def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     return data
 
 
-def _found(asked: Lookup[SessionsQuery], relaxed: str = "") -> SessionsFound:
-    result = asked.find()
-    found = Found(asked.said, result, judge(result), least_of(asked.run, asked.query))
-    scores = best_channels(result, found.verdicts)
-    best = [*most_likely_first(asked.tx, scores[:HEAD], result, asked.said), *scores[HEAD:]]
-    return SessionsFound(found, best, relaxed)
-
-
 def _is_sure(data: SessionsFound) -> bool:
-    """Return whether its first session is no guess, also without what narrows it."""
-    return bool(data.found.kept) and _confidence(data) is not Confidence.LOW
+    """Return True if the confidence in the first session is not low, also without what narrows the search."""
+    return bool(data.best) and _confidence(data) is not Confidence.LOW
 
 
 def _name_of(tx: ReadTransaction, session_id: str | None) -> str | None:
-    """The channel of a session to leave out; one that was never stored leaves nothing out."""
+    """Return the channel of a session to leave out; None if that was never stored."""
     try:
         return resolve_session(tx, session_id).name if session_id else None
     except NotFound:
@@ -163,41 +155,43 @@ def _name_of(tx: ReadTransaction, session_id: str | None) -> str | None:
 
 
 async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:
-    """A page of sessions, best first, each with its best matches."""
-    told: dict[str, Any] = {"understood": _understood(data), **_trust(run, data)}
+    """Return a page of sessions, best first, each with its best matches."""
+    more: dict[str, Any] = {"understood": _understood(data), **_confidence_shown(run, data)}
     if data.about:
-        told["elsewhere"] = {"about_it": _told(data.about)}
+        more["elsewhere"] = {"about_it": _about(data.about)}
     wanted = request.query.max_tokens
-    tokens = None if wanted is None and run.room is None else tokens_for(run.room, wanted or 1500) - tokens_of(told)
+    tokens = None if wanted is None and run.room is None else tokens_for(run.room, wanted or 1500) - tokens_of(more)
     shown, total = await run.registry.read(lambda tx: _shown(tx, run, request.query, data, tokens))
     shown = within_client(run, shown)
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
-    return {"sessions": shown, "pagination": place, **told}
+    return {"sessions": shown, "pagination": place, **more}
 
 
-def _told(about: About) -> dict[str, Any]:
+def _about(about: About) -> dict[str, Any]:
     row = about.channel
     named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
-    return {**named, "timestamp": format_time(about.at), "snippet": about.evidence}
+    return {
+        **named,
+        "timestamp": format_time(about.at),
+        "snippet": preview_of(about.message.text if about.message else "", 160),
+    }
 
 
-def _trust(run: Run, data: SessionsFound) -> dict[str, Any]:
-    """Return how sure it is that the first session answers; nothing where no words were looked for."""
+def _confidence_shown(run: Run, data: SessionsFound) -> dict[str, Any]:
+    """Return the confidence in the first session; nothing if no words were looked for."""
     if data.latest or not data.best:
         return {}
     read = data.found.read
-    is_narrowed = read.is_narrowed and holds_some(data.found.result, data.best[0][0])
-    sure = _confidence(data, is_narrowed=is_narrowed, goes_on=read.goes_on)
+    sure = _confidence(data, is_narrowed=read.is_narrowed, goes_on=read.goes_on)
     run.recorder.explain(confidence=sure.value)
-    return {"confidence": sure.value} | ({"guess": guess(GUESS, data.found.result)} if sure is Confidence.LOW else {})
+    similar = data.found.result.similar
+    note = {"note": f"Found by words alone: {similar.note}."} if similar and similar.note else {}
+    return {"confidence": sure.value} | (note if sure is Confidence.LOW else {})
 
 
 def _confidence(data: SessionsFound, *, is_narrowed: bool = False, goes_on: bool = False) -> Confidence:
     scores = [score for _, score in data.best]
     return confidence_in(data.found.result, data.best[0][0], scores, is_narrowed=is_narrowed, goes_on=goes_on)
-
-
-GUESS = "These are guesses: little of what was asked stands in any session. Say so, or ask with other wordings (also)."
 
 
 def _shown(
@@ -209,8 +203,9 @@ def _shown(
     if tokens is None:
         return [_complete(place, one, written) for place, one in enumerate(found)], total
     if lacking := [place for place, one in enumerate(found) if not one["summary"] and one["message_count"]]:
-        # To make one takes long, so it is first seen which have room for a line.
-        with_room = fitted([one if one["summary"] else one | LINE for one in found], tokens, written)
+        # Making a summary takes long, so it is first checked which sessions have room for one.
+        longest = {"summary": "." * FOUND, "summary_by": WRITER}
+        with_room = fitted([one if one["summary"] else one | longest for one in found], tokens, written)
         add_summaries(tx, run, [found[place] for place in lacking if with_room[place].get("summary")], FOUND)
     return fitted(found, tokens, written), total
 
@@ -223,14 +218,9 @@ def _complete(place: int, session: Mapping[str, Any], written: Write) -> dict[st
     return {**session, "matches": matches}
 
 
-LINE = {"summary": "." * FOUND, "summary_by": WRITER}
-"""A summary as long as any that is shown."""
-
-
-Sessions = tuple[list[dict[str, Any]], int, Sequence["Said"]]
-"""Some sessions, without the texts of their messages; how many there are; and of each what was said in it."""
-Said = Mapping[int, Any]
-"""The rows of messages by their `sequence`."""
+# some sessions without the texts of their messages, how many there are in all, and each one's rows
+Sessions = tuple[list[dict[str, Any]], int, Sequence["Rows"]]
+Rows = Mapping[int, Any]  # messages by their `sequence`
 
 
 def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> Sessions:
@@ -253,7 +243,7 @@ def _best_sessions(tx: ReadTransaction, run: Run, query: SessionsQuery, data: Se
         channels=[{"channel": items[n]["channel"], "score": round(score, 3)} for n, score in page if n in items],
         **outcome(found.verdicts),
     )
-    # One of the first that is named for what it is near to shows its best passage, too; of all there is no room.
+    # The first sessions show their best message even if that is no hit by itself.
     first = [number for number, _ in page[:MATCHES]]
     near = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
     by_channel = _by_channel(near, 1) | _by_channel(found.kept)
@@ -275,7 +265,7 @@ def _best_sessions(tx: ReadTransaction, run: Run, query: SessionsQuery, data: Se
 
 
 def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:
-    """The messages of each channel, best first; `most`: of each no more."""
+    """Return the messages of each channel, best first, `most` of each."""
     groups: dict[int, list[Judged]] = defaultdict(list)
     for judged in verdicts:
         groups[judged.ranked.candidate.channel_id].append(judged)
@@ -291,22 +281,21 @@ def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dic
 
 
 def _matches(places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
-    """A channel's best messages, the first with those around it, all without their texts."""
+    """Return a channel's best messages, the first with those around it, all without their texts."""
     at = {row.seq: row for row in rows}
     best = [at[place] for place in places if place in at]
     around = [_line(row) for row in rows for one in best[:1] if 0 < abs(row.seq - one.seq) <= window]
     return [{**_line(row), "id": row.id, "context": [] if nth else around} for nth, row in enumerate(best)]
 
 
-def _writer(found: Found, said: Sequence[Said]) -> Write:
-    """Gives each match and each line of these sessions its text."""
-    phrases = [*found.read.search.phrases, *found.read.search.prefixes]
+def _writer(found: Found, said: Sequence[Rows]) -> Write:
+    """Return the function that adds the text to each match and line of these sessions."""
 
-    @cache  # where a summary is lacking, what fits is found out twice
+    @cache  # `fitted` may run twice
     def text_of(place: int, kind: str, sequence: int) -> str:
         row = said[place][sequence]
         query = _best_wording(found.result, row.number)
-        return snippet(row.text, query, phrases) if kind == "match" else passage(row.text, query, phrases, AROUND)
+        return snippet(row.text, query) if kind == "match" else passage(row.text, query, AROUND)
 
     def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**held, "snippet" if kind == "match" else "text": text_of(place, kind, held["sequence"])}
@@ -325,13 +314,13 @@ def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any
     return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
 
 
-def within_client(run: Run, sessions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def within_client(run: Run, sessions: Sequence[Any]) -> list[Any]:
     """Return as many of the sessions as the client lets through."""
     return as_many_as_fit(sessions, lambda some: fits(run.room, {"sessions": some}))
 
 
 def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
-    """Return the wording of which a message holds most: its passages are shown."""
+    """Return the wording that a message holds most of."""
     found = result.candidates.get(number)
     held = found.held if found else 0
     return max(result.wordings, key=lambda wording: result.share(held, wording)).query
@@ -341,10 +330,86 @@ def _understood(data: SessionsFound) -> dict[str, Any]:
     return understood(data.found.read, data.found.result, relaxed=data.relaxed)
 
 
-def _subject(request: SessionsRequest) -> str:
-    return subject_of(request.query.text)
+class SearchArguments(ToolArguments):
+    other_names: ClassVar = {"q": "query", "text": "query"}
+    query: Annotated[str, Field(min_length=1, max_length=4000)]
+    also: Also | None = None
+    limit: Limit = 10
+    offset: Offset = 0
+    project: ProjectName = "current"
+    source: str | None = None
+    tag: str | None = None
+    context_window: Annotated[int, Field(ge=0, le=50)] = 2
+    after_date: Annotated[Instant | None, Field(description=WHEN)] = None
+    before_date: EndInstant | None = None
+    current_session_id: Annotated[str | None, Field(min_length=1, description="only in it")] = None
+    exclude_current: Annotated[bool, Field(description="all but current_session_id")] = False
+    max_tokens: Annotated[int, Field(ge=1)] = 1500
+
+    @classmethod
+    def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Take a `query` apart that is an object, as `extract` has it."""
+        query = given.get("query")
+        if not isinstance(query, dict) or "text" not in query:
+            return given
+        return {**given, **{name: value for name, value in query.items() if name != "text"}, "query": query["text"]}
+
+    def request(self, caller: Caller) -> SessionsRequest:
+        if self.exclude_current and self.current_session_id is None:
+            raise InvalidRequest(
+                "Which session to exclude is not known.",
+                "current_session_id: missing; allowed: the id or channel of this chat, with exclude_current",
+            )
+        query = SessionsQuery(
+            **self.model_dump(include={"limit", "offset", "source", "tag", "context_window", "max_tokens"}),
+            text=self.query,
+            also=self.also or [],
+            project=project_of(self.project, caller.project),
+            from_=self.after_date,
+            to=self.before_date,
+            exclude_session=self.current_session_id if self.exclude_current else None,
+            utc_offset_minutes=utc_offset_minutes(),
+        )
+        only = None if self.exclude_current else self.current_session_id
+        return SessionsRequest(channel=only, query=query, source=caller.source)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return search_result({**outcome, **searched_project(self.project, caller.project)})
 
 
-SESSIONS = Steps[SessionsRequest, SessionsFound](
-    query=find_sessions, keep=keep_sessions, relax=lambda data: data.relaxation, better=better, subject=_subject
+def search_result(outcome: Outcome) -> dict[str, Any]:
+    """Return the sessions found with where was looked; `understood` says how the query was read."""
+    names = ("sessions", "confidence", "guess", "pagination", "project", "note", "understood", "elsewhere")
+    return present(outcome, *names, "syncing", "local_copy")
+
+
+SEARCH_TOOL = Tool(
+    name="search_sessions",
+    title="Search past sessions",
+    description="Search PAST conversations with any AI client: the user's own words as query and always 3-4 other "
+    'wordings as also. Use it for "how did I implement…", "we discussed…", "지난번에 얘기한…". query may hold "a '
+    'phrase", -word, word*, tag:api, source:codex, after:2026-01 and times in words (yesterday, 지난주). '
+    "Then read one with fetch_session_by_id.",
+    effect=Effect.READS,
+    arguments=SearchArguments,
+    returns=["quoted", "sessions", "confidence", "pagination", "project", "understood"],
+    example={"query": "login tag:api", "also": ["sign-in", "로그인"], "project": "all"},
+    quotes=True,
+)
+OPERATION = Operation(
+    request=SessionsRequest,
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[SessionsRequest, SessionsFound](
+        query=find_sessions,
+        keep=keep_sessions,
+        relax=lambda data: data.relaxation,
+        better=better,
+        subject=lambda request: subject_of(request.query.text),
+    ),
+    tools=[SEARCH_TOOL],
+    labels={
+        "context_window": ("messages around each match", "앞뒤 메시지 수"),
+        "exclude_session": ("without the conversation", "뺀 대화"),
+    },
 )

@@ -30,13 +30,13 @@ def start_tracing() -> None:
     provider = TracerProvider(
         resource=Resource.create({"service.name": NAME, "service.version": version(NAME)}), shutdown_on_exit=False
     )
-    provider.add_span_processor(BatchSpanProcessor(WithoutTexts(OTLPSpanExporter())))
+    provider.add_span_processor(BatchSpanProcessor(TextlessExporter(OTLPSpanExporter())))
     set_tracer_provider(provider)  # the MCP SDK and FastAPI make theirs with it, too
     trace_with(provider)
     atexit.register(provider.shutdown)
 
 
-class WithoutTexts(SpanExporter):
+class TextlessExporter(SpanExporter):
     """Exports spans without what may quote a text: addresses, and messages of exceptions."""
 
     def __init__(self, out: SpanExporter) -> None:

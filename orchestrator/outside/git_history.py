@@ -15,7 +15,6 @@ from registry.errors import InvalidRequest, NotFound
 _SAFE = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
 _MARK = "\x01"
 _SHOW = ("--no-color", "--no-ext-diff", "--no-textconv", "--unified=0", f"--format={_MARK}%H%x00%at%x00%an%x00%s")
-MOST_COMMITS = 200
 _LINE = re.compile(r"\d{1,9}")
 
 
@@ -85,7 +84,7 @@ def commit(top: Path, name: str) -> Commit:
 def commits_between(top: Path, since: datetime, until: datetime) -> list[Commit]:
     """Return the commits of all branches in a time, the latest first."""
     span = f"--since={since.isoformat()}", f"--until={until.isoformat()}"
-    return list(_commits(_git(top, "log", "--all", f"--max-count={MOST_COMMITS}", *span, *_SHOW, "--patch")))
+    return list(_commits(_git(top, "log", "--all", "--max-count=200", *span, *_SHOW, "--patch")))
 
 
 def _below(top: Path, file: Path) -> str:

@@ -9,11 +9,9 @@ from typing import Any
 import httpx
 
 from orchestrator.answer.delivery import within
-from orchestrator.outside.writing import NOTES, SYSTEM, Unavailable, fenced, pieces
+from orchestrator.outside.writing import NOTES, SYSTEM, WriterUnavailable, fenced, pieces
 from registry.tracing import span
 
-REQUEST_S = 60.0
-ATTEMPTS = 3
 PAUSE_S = 0.5  # before the second attempt; doubled before each further one
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
 
@@ -25,11 +23,14 @@ class LanguageModel:
         self.name = name
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx.AsyncClient(timeout=REQUEST_S, headers=headers)
+        self._client = httpx.AsyncClient(timeout=60.0, headers=headers)
         self._pause_s = pause_s
 
     async def write(self, task: str, material: str, max_tokens: int) -> str:
-        """Return a text of at most `max_tokens` tokens that does the task with the material. Raises Unavailable."""
+        """Return a text of at most `max_tokens` tokens that does the task with the material.
+
+        Raises WriterUnavailable.
+        """
         parts = pieces(material)
         if len(parts) > 1:
             material = "\n\n".join([await self._completion(NOTES, part, 400) for part in parts])
@@ -51,7 +52,7 @@ class LanguageModel:
             "gen_ai__provider__name": "openai",
         }
         trouble = ""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(3):
             if attempt:
                 await asyncio.sleep(self._pause_s * 2 ** (attempt - 1))
             try:
@@ -61,13 +62,13 @@ class LanguageModel:
                 trouble = f"{self._url}: {str(exc) or type(exc).__name__}"
                 continue
             except (httpx.HTTPError, httpx.InvalidURL) as exc:
-                raise Unavailable(f"{self._url}: {exc}") from exc
+                raise WriterUnavailable(f"{self._url}: {exc}") from exc
             if answer.is_success:
                 return _text_of(answer)
             trouble = f"{self._url} answered {answer.status_code}"
             if answer.status_code not in _PASSING:
                 break
-        raise Unavailable(trouble)
+        raise WriterUnavailable(trouble)
 
 
 def _text_of(answer: httpx.Response) -> str:
@@ -75,7 +76,7 @@ def _text_of(answer: httpx.Response) -> str:
         choices: Sequence[Any] = answer.json()["choices"]
         text = choices[0]["message"]["content"]
     except (ValueError, TypeError, KeyError, IndexError) as exc:
-        raise Unavailable(f"{answer.url} did not answer with a text") from exc
+        raise WriterUnavailable(f"{answer.url} did not answer with a text") from exc
     if not isinstance(text, str) or not text.strip():
-        raise Unavailable(f"{answer.url} answered with an empty text")
+        raise WriterUnavailable(f"{answer.url} answered with an empty text")
     return text.strip()

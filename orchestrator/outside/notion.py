@@ -11,7 +11,7 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from orchestrator.outside.tools import Refused, connected
+from orchestrator.outside.tools import ToolRefused, connected
 from registry.domain import Message, Role, Session, parse_time
 from registry.errors import StorageError
 from registry.settings import McpServerSettings
@@ -19,7 +19,6 @@ from sources.base import FoundSession, Places, Skipped
 
 # tools of @notionhq/notion-mcp-server that only read
 SEARCH, READ, WHO = "API-post-search", "API-retrieve-page-markdown", "API-get-self"
-AT_ONCE = 100  # pages of one search: Notion's maximum
 
 CallTool = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 
@@ -47,7 +46,7 @@ class Notion:
                 for page in _pages(call):
                     if seen.get(page["id"]) != page["last_edited_time"]:
                         yield _snapshot(call, page)
-        except (Refused, OSError) as exc:
+        except (ToolRefused, OSError) as exc:
             raise StorageError("Notion cannot be read.", str(exc)) from exc
 
     @contextmanager
@@ -62,7 +61,7 @@ class Notion:
 def _pages(call: CallTool) -> Iterator[dict[str, Any]]:
     """Yield the pages that the integration may see and has not made itself (our briefings), the last edited first."""
     ourselves = call(WHO, {})["id"]
-    wanted: dict[str, Any] = {"filter": {"property": "object", "value": "page"}, "page_size": AT_ONCE}
+    wanted: dict[str, Any] = {"filter": {"property": "object", "value": "page"}, "page_size": 100}  # Notion's maximum
     wanted["sort"] = {"timestamp": "last_edited_time", "direction": "descending"}
     while True:
         found = call(SEARCH, wanted)
@@ -81,7 +80,7 @@ def _snapshot(call: CallTool, page: Mapping[str, Any]) -> FoundSession | Skipped
     id_, edited = page["id"], page["last_edited_time"]
     try:
         text = str(call(READ, {"page_id": id_}).get("markdown") or "")
-    except Refused as exc:  # one page that may not be read is no hindrance to the others
+    except ToolRefused as exc:  # one page that may not be read is no hindrance to the others
         return Skipped(id_, f"it could not be read: {exc}")
     title = _title(page)
     message = Message(Role.ASSISTANT, text or title, parse_time(edited), more={"native_id": f"{id_}@{edited}"})

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.digests.summaries import BEGINNING, END, TOKENS, as_said, make_summary
 from orchestrator.answer.digests.summary import WRITER
-from orchestrator.outside.writing import SUMMARY, ModelWriter, Unavailable, transcript
+from orchestrator.outside.writing import SUMMARY, ModelWriter, WriterUnavailable, transcript
 from registry.domain import now
 from registry.registry import Registry
 from registry.storage.conversations.channels import (
@@ -31,29 +29,18 @@ from registry.storage.database import ReadTransaction
 
 logger = logging.getLogger(__name__)
 
-LATEST = 50  # sessions that get one by the model: each costs tokens
 AT_REST = timedelta(minutes=2)  # since the last message: a chat is not summarised after every turn
 EVERY_S, PAUSE_S = 15.0, 300.0  # between two checks, and after the model did not answer
 
 
-@asynccontextmanager
-async def summing_up(registry: Registry, writer: ModelWriter) -> AsyncIterator[None]:
-    """Write missing summaries while the context is open."""
-    task = asyncio.create_task(_keep_summing_up(registry, writer))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-
-
-async def _keep_summing_up(registry: Registry, writer: ModelWriter) -> None:
+async def keep_summing_up(registry: Registry, writer: ModelWriter) -> None:
+    """Write missing summaries until cancelled."""
     while True:
         wait_s = EVERY_S
         try:
             while await sum_up_one(registry, writer, now()):
                 pass
-        except Unavailable as exc:
+        except WriterUnavailable as exc:
             wait_s = PAUSE_S
             logger.warning("Sessions are not summed up by %s for %.0f s: %s", writer.model.name, wait_s, exc)
         except Exception:  # the server goes on, whatever is wrong here
@@ -63,7 +50,10 @@ async def _keep_summing_up(registry: Registry, writer: ModelWriter) -> None:
 
 
 async def sum_up_one(registry: Registry, writer: ModelWriter, at: datetime) -> bool:
-    """Write the summary of the latest session without one by the model; False if there is none. Raises Unavailable."""
+    """Write the summary of the latest session without one by the model; False if there is none.
+
+    Raises WriterUnavailable.
+    """
     found = await registry.read(lambda tx: _lacking(tx, writer.model.name, at))
     if found is None:
         return False
@@ -76,7 +66,7 @@ async def sum_up_one(registry: Registry, writer: ModelWriter, at: datetime) -> b
 
 
 def _lacking(tx: ReadTransaction, by: str, at: datetime) -> tuple[ChannelRow, list[MessageRow]] | None:
-    for row in recent_channels(tx, LATEST):
+    for row in recent_channels(tx, 50):
         is_known = row.summary or (row.made_summary_by in (by, CLIENT) and made_summary(row))
         if is_known or row.updated_at > at - AT_REST:
             continue

@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
-class Refused(Exception):
+class ToolRefused(Exception):
     """The tool answered that it failed."""
 
 
@@ -27,7 +27,7 @@ class Refused(Exception):
 async def connected(
     name: str, server: McpServerSettings, environment: Mapping[str, str] = os.environ
 ) -> AsyncIterator[CallTool]:
-    """Connect to the server, to call its tools by name. Raises ConnectionError; a call raises `Refused`."""
+    """Connect to the server, to call its tools by name. Raises ConnectionError; a call raises `ToolRefused`."""
     from mcp import Client  # loaded only where an outside system is configured
 
     is_connected = False
@@ -39,7 +39,7 @@ async def connected(
                 answer = await client.call_tool(tool, dict(arguments))
                 text = " ".join(part.text for part in getattr(answer, "content", ()) if getattr(part, "text", ""))
                 if getattr(answer, "is_error", False) or _reports_failure(text):
-                    raise Refused(text or "the tool failed")
+                    raise ToolRefused(text or "the tool failed")
                 return text
 
             yield call
@@ -69,7 +69,7 @@ class McpAction:
         self._settings, self._environment = settings, environment
 
     async def perform(self, about: Mapping[str, str]) -> str:
-        """Call the tool and return the text of its answer. Raises ConnectionError and `Refused`."""
+        """Call the tool and return the text of its answer. Raises ConnectionError and `ToolRefused`."""
         async with connected(self.name, self._settings, self._environment) as call:
             return (await call(self._settings.tool, filled(self._settings.arguments, about)))[:500]
 
@@ -81,7 +81,7 @@ class McpAction:
         async with connected(self.name, self._settings, self._environment) as call:
             try:
                 return str(filled(check.finds, about)) in await call(check.tool, filled(check.arguments, about))
-            except Refused:
+            except ToolRefused:
                 return False
 
 

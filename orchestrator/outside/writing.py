@@ -36,7 +36,7 @@ _TURN_MARKS = re.compile(
 )
 
 
-class Unavailable(Exception):
+class WriterUnavailable(Exception):
     """The model did not answer with a text."""
 
 
@@ -52,7 +52,7 @@ class ModelWriter:
         try:
             async with asyncio.timeout(self.patience_s):
                 return await self.model.write(task, material, max_tokens)
-        except (Unavailable, TimeoutError) as exc:
+        except (WriterUnavailable, TimeoutError) as exc:
             recorder.explain(model=self.model.name, unavailable=str(exc) or f"no answer within {self.patience_s:g} s")
             return ""
 

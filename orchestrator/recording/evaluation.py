@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.requests.operation_names import Operation
 from orchestrator.service import Orchestrator
 from registry.storage.records.judgements import Expectation, list_expectations
 
 SOURCE = "eval"
-JUDGED = (Operation.EXTRACT, Operation.SEARCH, Operation.SEARCH_SESSIONS)
+JUDGED = ("extract", "search", "search_sessions")
 """Operations that find something by words."""
 
 

@@ -10,13 +10,13 @@ import asyncio
 import logging
 import time
 from asyncio import CancelledError
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from orchestrator.requests.shapes import DeleteRequest, HookRequest, ImportRequest, LogRequest, PulledRequest, Request
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
 from registry.registry import Registry
@@ -33,7 +33,7 @@ KEPT_ITEMS = 30
 
 
 @dataclass(slots=True)
-class Step:
+class RecordedStep:
     """The record of one node. `detail` explains it; times in milliseconds."""
 
     node: str
@@ -66,7 +66,7 @@ class Recorder:
         self.token: str | None = None
         self.door: Door = "inside"
         self.request: dict[str, Any] = {}
-        self.steps: list[Step] = []
+        self.steps: list[RecordedStep] = []
         self.summaries: list[MadeSummary] = []
         """Made on the way, and worth keeping: stored together with the record."""
         self.is_stored = False
@@ -75,9 +75,9 @@ class Recorder:
         self._started = time.perf_counter()
 
     @contextmanager
-    def step(self, node: str) -> Iterator[Step]:
+    def step(self, node: str) -> Iterator[RecordedStep]:
         """Time one node, and note how it ended."""
-        step = Step(node, format_time(now()), time.perf_counter())
+        step = RecordedStep(node, format_time(now()), time.perf_counter())
         self.steps.append(step)
         try:
             with span(node, ctxr__node=node):
@@ -97,6 +97,11 @@ class Recorder:
             answer = change.get("result", {})
             noted = {name: _shape(value) for name, value in change.items() if name != "result"}
             self.steps[-1].detail["state"] = noted | {"result": {name: _size(part) for name, part in answer.items()}}
+
+    def set_channel(self, name: str) -> None:
+        """Note which channel the run is about."""
+        self.channel = name
+        self.explain(channel=name)
 
     def explain(self, **detail: Any) -> None:
         """Note what the node now running did, and why; long lists are cut."""
@@ -188,29 +193,6 @@ def _ms_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def request_summary(request: Request) -> dict[str, Any]:
-    """Summarise a request for its record: counts and ids, never texts of messages."""
-    if isinstance(request, PulledRequest):
-        return request_summary(request.said)
-    if isinstance(request, LogRequest):
-        return {
-            "channel": request.channel,
-            "messages": request.count,
-            "characters": sum(len(message.text) for message in request.messages),
-        }
-    if isinstance(request, HookRequest):
-        return {"session_id": request.session.session_id, "messages": len(request.session.messages)}
-    if isinstance(request, ImportRequest):
-        return {
-            "store": request.store,
-            "sessions": len(request.found),
-            "messages": sum(len(found.session.messages) for found in request.found),
-        }
-    if isinstance(request, DeleteRequest) and not request.query.soft:  # a record would name what is forgotten
-        return {"soft": False, "by": sorted(request.query.model_fields_set), "dry_run": request.query.dry_run}
-    return request.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"metadata", "source"})
-
-
 def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     """Summarise an answer for its record: counts and ids, never texts of messages."""
     return {
@@ -220,7 +202,7 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_TEXTS = ("best", "stands_at", "title", "text", "summary", "first_message_preview")
+_TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview")
 """Parts of an answer that may repeat what messages say: a deleted message must not live on in a record."""
 
 
@@ -237,78 +219,61 @@ def _short(value: Any) -> Any:
     return value
 
 
-MOST = 1000
-"""So many records are held back at most; then the oldest ones go."""
-BATCH = 100
-"""Records of one transaction."""
-PAUSE_S = 1.0
-"""Between two attempts, while the registry takes nothing."""
 RECORDING_S = 0.5
-"""An answer waits no longer for its record."""
+"""Seconds that an answer waits for its record."""
 SETTLING_S = 2.0
-"""The end of a program waits no longer for records."""
-
-
-class _Held(NamedTuple):
-    """A record, and what is done when it was tried to store it."""
-
-    run: Execution
-    made: Sequence[MadeSummary]
-    tried: asyncio.Future[None]
+"""Seconds that the end of a program waits for records."""
+PAUSE_S = 1.0
+"""Seconds between two attempts while the registry takes nothing."""
 
 
 class Records:
-    """Stores the records of runs."""
+    """Stores the records of runs, some in one transaction. Those that cannot be stored now are tried again."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._held: dict[str, _Held] = {}
-        self._writer: asyncio.Task[None] | None = None
-        self._is_held_up = False
+        self._held: deque[tuple[Execution, Sequence[MadeSummary]]] = deque(maxlen=1000)
+        self._writing: asyncio.Task[None] | None = None
         self._again = asyncio.Event()
+        self._tried = asyncio.Event()
+        self._is_held_up = False
 
-    def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> asyncio.Future[None]:
-        """Have a record stored soon, and the summaries that were made on the way.
-
-        The future is done when they are, or when they could not be stored yet.
-        """
-        held = _Held(run, made, asyncio.get_running_loop().create_future())
+    def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
+        """Have a record stored soon, and the summaries that were made on the way."""
         if self._registry.is_read_only:
-            held.tried.set_result(None)
-            return held.tried
-        self._held[run.id] = held
-        if len(self._held) > MOST:
-            self._held.pop(next(iter(self._held)))
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write())
-        return held.tried
+            return
+        self._held.append((run, made))
+        self._tried.clear()
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
 
     async def store(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
-        """Store a record; where the registry takes none now, nobody waits for that."""
-        tried = self.add(run, made)
+        """Store a record; while the registry takes none, the answer to a failed run does not wait for it."""
+        self.add(run, made)
         if run.error is None:
             self.retry()
-        if not self._is_held_up or run.error is None:
-            await asyncio.wait([tried], timeout=RECORDING_S)
+        if self._held and not (self._is_held_up and run.error):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._tried.wait(), RECORDING_S)
 
     def retry(self) -> None:
-        """The registry has just answered: what is held back may be stored now."""
+        """Try again now: the registry has just answered."""
         self._again.set()
 
     async def settle(self) -> None:
-        """Wait for the records on their way; what cannot be stored now is lost with this process."""
-        if self._writer:
-            await asyncio.wait([self._writer], timeout=SETTLING_S)
-            self._writer.cancel()
+        """Wait for the records on their way; what cannot be stored in time is lost with this process."""
+        if self._writing:
+            await asyncio.wait([self._writing], timeout=SETTLING_S)
+            self._writing.cancel()
 
     async def _write(self) -> None:
         while self._held:
-            batch = list(islice(self._held.values(), BATCH))
+            batch = list(islice(self._held, 100))
 
-            def work(tx: WriteTransaction, batch: list[_Held] = batch) -> None:
-                for held in batch:
-                    save_execution(tx, held.run)
-                    keep_summaries(tx, held.made)
+            def work(tx: WriteTransaction, batch: Sequence[tuple[Execution, Sequence[MadeSummary]]] = batch) -> None:
+                for run, made in batch:
+                    save_execution(tx, run)
+                    keep_summaries(tx, made)
 
             try:
                 await self._registry.write(work, is_awaited=False)
@@ -316,18 +281,13 @@ class Records:
                 if not self._is_held_up:
                     logger.error("Records of runs are held back: %s", exc.details)
                 self._is_held_up = True
+                self._tried.set()
+                self._again.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._again.wait(), PAUSE_S)
             else:
                 self._is_held_up = False
-                for held in batch:
-                    if self._held.get(held.run.id) is held:
-                        del self._held[held.run.id]
-            for held in batch:
-                if not held.tried.done():
-                    held.tried.set_result(None)
-            if self._is_held_up:
-                await self._pause()
-
-    async def _pause(self) -> None:
-        self._again.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._again.wait(), PAUSE_S)
+                for stored in batch:
+                    with suppress(ValueError):  # pushed out meanwhile
+                        self._held.remove(stored)
+        self._tried.set()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+from orchestrator.background import running
 from registry.domain import now
 from registry.monitor.rollup import roll_up
 from registry.storage.database import Database
@@ -16,8 +17,6 @@ logger = logging.getLogger(__name__)
 
 BATCH = 500
 """Runs of one transaction: some 20 ms, in which nobody else can write to SQLite."""
-BREATH_S = 0.1
-"""Between two batches others come first."""
 EVERY_S = 3600.0
 
 
@@ -30,7 +29,7 @@ async def roll_up_older(registry: Database, days: int) -> int:
     rolled = 0
     while batch := await registry.write(lambda tx: roll_up(tx, before, BATCH)):
         rolled += batch
-        await asyncio.sleep(BREATH_S)
+        await asyncio.sleep(0.1)  # between two batches others come first
     return rolled
 
 
@@ -40,12 +39,8 @@ async def forgetting(registry: Database, days: int) -> AsyncIterator[None]:
     if not days:
         yield
         return
-    task = asyncio.create_task(_forget(registry, days))
-    try:
+    async with running(_forget(registry, days)):
         yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def _forget(registry: Database, days: int) -> None:

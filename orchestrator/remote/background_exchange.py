@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from orchestrator.background import running
 from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.state import LocalCopy
@@ -34,14 +35,12 @@ MOST_S = 60.0
 """Where nobody answers it is tried ever more seldom, up to this."""
 TURN_S = 60.0
 """So long one process has the exchange to itself; before that is over it takes it again."""
-FRESH_S = 60.0
-"""When it has answered within this time the copy here is as new as what is there, but for seconds."""
 
 
 async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     """Return the note for answers from the local copy; None while the other registry answers."""
     moment = await registry.read(lambda tx: answered_at(tx, url))
-    if moment and abs(now() - moment) < timedelta(seconds=FRESH_S):  # a clock that was ahead has been put right
+    if moment and abs(now() - moment) < timedelta(seconds=60.0):  # a clock that was ahead has been put right
         return None
     return {"of": url, "as_of": format_time(moment) if moment else None}
 
@@ -50,12 +49,10 @@ async def copy_of(registry: Database, url: str) -> LocalCopy | None:
 async def exchanging(orchestrator: Orchestrator, settings: Settings) -> AsyncIterator[None]:
     """Meanwhile what is new goes there, and comes from there: by one process of all that share this registry."""
     turn = _Turn(orchestrator.registry, settings.remote_url)
-    task = asyncio.create_task(_exchange(orchestrator, settings, turn))
     try:
-        yield
+        async with running(_exchange(orchestrator, settings, turn)):
+            yield
     finally:
-        task.cancel()
-        await asyncio.wait([task])
         await turn.end()
 
 

@@ -19,8 +19,7 @@ from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit, Edits
 
 REQUEST_S = 30.0
-COMPRESSED_FROM = 500
-"""Bytes; less is not made smaller."""
+MOST_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
 PAGE = 200
 _MISSING, _TOO_LARGE = 404, 413
 _REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
@@ -40,24 +39,24 @@ class Closed(Unreachable):
     """It answers, and does not let this machine in."""
 
 
-class Refused(Exception):
+class RemoteRefused(Exception):
     """It does not take what was sent."""
 
 
-class NotYours(Refused):
+class NotYours(RemoteRefused):
     """The token does not let this machine touch that channel."""
 
 
-class NotGrown(Refused):
+class NotGrown(RemoteRefused):
     """The message there is not the beginning of the one that was sent."""
 
 
 _KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
-"""Exceptions by the message of the refusal; any other message raises Refused."""
+"""Exceptions by the message of the refusal; any other message raises RemoteRefused."""
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RemoteChanges:
     """Messages stored there since a place; `place` is the next one, `is_all`: there are no more for now.
 
     `starts_over`: it does not know the place and tells from the beginning, as after the restore of a backup.
@@ -87,13 +86,13 @@ class RemoteRegistry:
         await self._client.aclose()
 
     async def log(self, conversation: Mapping[str, Any]) -> dict[str, Any]:
-        """Store a conversation there: `conversation_log`'s arguments and result. Refused, Unreachable."""
+        """Store a conversation there: `conversation_log`'s arguments and result. RemoteRefused, Unreachable."""
         return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
-    async def changes(self, after: int) -> Changes:
+    async def changes(self, after: int) -> RemoteChanges:
         """Return the messages stored there after a place."""
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
-        return Changes(found["items"], found["place"], found["is_all"], found["starts_over"])
+        return RemoteChanges(found["items"], found["place"], found["is_all"], found["starts_over"])
 
     async def channel(self, name: str) -> dict[str, Any]:
         """Return what it knows of a channel."""
@@ -130,7 +129,8 @@ class RemoteRegistry:
         """The answer, which holds a field of that name if it is a registry's."""
         try:
             headers, content = ({}, None) if body is None else await self._packed(body)
-            answer = await self._client.request(method, path, params=asked, headers=headers, content=content)
+            request = self._client.build_request(method, path, params=asked, headers=headers, content=content)
+            answer = await self._read(await self._client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise Unreachable(f"{self.url}: {str(exc) or type(exc).__name__}") from exc
         self._note_encodings(answer)
@@ -140,6 +140,19 @@ class RemoteRegistry:
         is_there = answer.status_code != _MISSING or (method, path) not in _ALWAYS_THERE
         raise self._failure(answer, found.get("error") if is_there else None)
 
+    async def _read(self, answer: httpx.Response) -> httpx.Response:
+        """Read an answer as far as it may go: a small one may unpack to any size."""
+        content = bytearray()
+        try:
+            async for part in answer.aiter_bytes():
+                content += part
+                if len(content) > MOST_BYTES:
+                    raise Unreachable(f"{self.url}: answers with more than {MOST_BYTES // 2**20} MiB")
+        finally:
+            await answer.aclose()
+        headers = [(name, value) for name, value in answer.headers.items() if name != "content-encoding"]
+        return httpx.Response(answer.status_code, headers=headers, content=bytes(content), request=answer.request)
+
     def _failure(self, answer: httpx.Response, error: object) -> Exception:
         said = f"{self.url}: {answer.status_code}"
         if isinstance(error, Mapping) and error.get("code") in set(ErrorCode):
@@ -147,11 +160,11 @@ class RemoteRegistry:
             if kind := _KINDS.get(str(error.get("message"))):
                 return kind(why)
             if answer.status_code in _REFUSED:
-                return Refused(why)
+                return RemoteRefused(why)
             return Closed(why) if answer.status_code in _CLOSED else Unreachable(why)
         why = f"{said} {answer.reason_phrase}"
         if answer.status_code == _TOO_LARGE:  # a proxy takes less than the registry behind it
-            return Refused(why)
+            return RemoteRefused(why)
         if answer.status_code in _BUSY:
             return Unreachable(why)
         sent_on = f", sent on to {answer.headers['location']}" if answer.has_redirect_location else ""
@@ -161,7 +174,7 @@ class RemoteRegistry:
         """The body, compressed where it is worth it and the server takes it so."""
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"Content-Type": "application/json"}
-        if len(content) < COMPRESSED_FROM:
+        if len(content) < 500:  # less is not made smaller
             return headers, content
         if self._takes_gzip is None:
             self._note_encodings(await self._client.get("/health"))

@@ -16,11 +16,12 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.remote.client import Changes, NotGrown, NotYours, Refused, RemoteRegistry
+from orchestrator.operations import parse_request
+from orchestrator.operations.conversation_log import PulledRequest
+from orchestrator.remote.client import NotGrown, NotYours, RemoteChanges, RemoteRefused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
-from orchestrator.requests.operation_names import Operation
 from orchestrator.requests.refusals import Refusal
-from orchestrator.requests.shapes import PulledRequest, Request, parse_request
+from orchestrator.requests.shapes import Request
 from registry.domain import storable
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.ingest.dedup import STORED_ID
@@ -110,7 +111,7 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
         grown = {number: await _push_grown(registry, remote, number, told.pop(number), key) for number in of_grown}
         try:
             answers = await remote.carry_out(list(told.values())) if told else []
-        except Refused as exc:  # the token may not
+        except RemoteRefused as exc:  # the token may not
             logger.warning("Names, tags and deletions stay here: %s", exc)
             return
         whys = dict.fromkeys(unsent) | grown | dict(zip(told, answers, strict=True))
@@ -131,7 +132,7 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
             await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.value["id"]})
         except NotGrown as exc:  # it has other words by now
             logger.warning("What was added to a message is not wanted elsewhere: %s", exc)
-        except Refused as exc:  # the token may not
+        except RemoteRefused as exc:  # the token may not
             logger.warning("What was added to a message is not taken elsewhere: %s", exc)
             return str(exc)
     return None
@@ -141,7 +142,7 @@ async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict
     new = unsent.messages[unsent.known :]
     try:
         stored, answer = await _logged(remote, unsent)
-    except Refused as exc:
+    except RemoteRefused as exc:
         if len(new) > 1 and not isinstance(exc, NotYours):
             return await _sent_one_by_one(remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
@@ -158,7 +159,7 @@ async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], di
     """The ids that the new messages have there; what stands before them goes along only where it is needed."""
     if unsent.follows:
         alone = replace(unsent, messages=unsent.messages[unsent.known :], known=0)
-        with suppress(Refused):
+        with suppress(RemoteRefused):
             answer = await remote.log({**await _conversation(alone), "follows": unsent.follows})
             return answer["stored_ids"], answer
     answer = await remote.log(await _conversation(unsent))
@@ -231,7 +232,7 @@ async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
         await _start_over(registry, remote, changes)
 
 
-async def _start_over(registry: Registry, remote: RemoteRegistry, first: Changes) -> None:
+async def _start_over(registry: Registry, remote: RemoteRegistry, first: RemoteChanges) -> None:
     """It is an older state of itself, or another: what is not there any more is sent again, and all is read anew."""
     logger.warning("The registry elsewhere is not what it was, so it is compared from the beginning: %s", remote.url)
     ids, changes = set[str](), first
@@ -249,7 +250,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
     while True:
         try:
             found = await remote.edits(place)
-        except Refused as exc:  # the token may not
+        except RemoteRefused as exc:  # the token may not
             logger.warning("Names, tags and deletions stay there: %s", exc)
             return
         for said in found.items:
@@ -290,7 +291,7 @@ async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there:
         return
     try:
         item = await remote.message(there)
-    except Refused:  # it was deleted there meanwhile
+    except RemoteRefused:  # it was deleted there meanwhile
         return
     row = await orchestrator.registry.read(lambda tx: grown_to(tx, here, str(item["text"])))
     if row and row.text != item["text"]:
@@ -302,7 +303,7 @@ async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there:
 async def _restored(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
     try:
         items = [await remote.message(said.message_id)] if said.message_id else await remote.messages(said.names[0])
-    except Refused:  # it was deleted again meanwhile
+    except RemoteRefused:  # it was deleted again meanwhile
         return
     for name, some in await _by_channel(orchestrator, remote, items):
         await _received(orchestrator, remote, name, some, done)
@@ -322,7 +323,7 @@ async def _received(
 ) -> None:
     try:
         about = await remote.channel(name)
-    except Refused as exc:  # it was deleted there meanwhile
+    except RemoteRefused as exc:  # it was deleted there meanwhile
         done.refused, done.why = done.refused + len(items), str(exc)
         return
     session_id = about["session_id"] if about["session_id"] != name else None
@@ -353,5 +354,5 @@ def _pulled(url: str, ids: list[str], given: Mapping[str, Any]) -> Request | Ref
     try:
         said = parse_request(storable(given))
     except InvalidRequest as exc:
-        return Refusal(Operation.CONVERSATION_LOG, given["source"], exc, given["channel"])
+        return Refusal("conversation_log", given["source"], exc, given["channel"])
     return PulledRequest(said=said, url=url, ids=ids, channel=given["channel"], source=given["source"])

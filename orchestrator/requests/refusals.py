@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.requests.operation_names import Operation
+from orchestrator.requests.field_types import MOST_MESSAGES
 from registry.errors import InvalidRequest
 
 
@@ -15,7 +15,7 @@ from registry.errors import InvalidRequest
 class Refusal:
     """A call whose arguments a door has refused itself: recorded as the operation that it would have been."""
 
-    operation: Operation
+    operation: str
     source: str
     error: InvalidRequest
     channel: str | None = None
@@ -35,23 +35,30 @@ def _as_recorded(value: object) -> object:
     return value if isinstance(value, int | float | None) else _short(value, 200).strip('"')
 
 
-def invalid_request(problems: Sequence[Mapping[str, Any]]) -> InvalidRequest:
-    """Return pydantic's problems as one error: each names the field, what was given and what is allowed."""
-    return InvalidRequest("The request is not valid.", "; ".join(map(_in_words, problems)))
+def invalid_request(problems: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> InvalidRequest:
+    """Return pydantic's problems as one error. `known`: the names of the top level's fields."""
+    return InvalidRequest("The request is not valid.", "; ".join(_in_words(problem, known) for problem in problems))
 
 
-def _in_words(problem: Mapping[str, Any]) -> str:
+def refuse_too_many(messages: object) -> None:
+    """Raise InvalidRequest for more messages than one call may bring, before anything looks at each of them."""
+    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
+        allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
+        raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
+
+
+def _in_words(problem: Mapping[str, Any], known: Sequence[str]) -> str:
     field = ".".join(str(part) for part in problem["loc"]) or "request"
     if problem["type"] == "missing":
         return f"{field}: missing; allowed: a value is required"
-    return f"{field}: given {_short(problem.get('input'))}; allowed: {_allowed(problem)}"
+    return f"{field}: given {_short(problem.get('input'))}; allowed: {_allowed(problem, known)}"
 
 
-def _allowed(problem: Mapping[str, Any]) -> str:
+def _allowed(problem: Mapping[str, Any], known: Sequence[str]) -> str:
     if problem["type"] == "literal_error":
         return str(problem["ctx"]["expected"])
     if problem["type"] == "extra_forbidden":
-        return ", ".join(["no such field", *problem.get("ctx", {}).get("but", ())])
+        return ", ".join(["no such field", *(known if len(problem["loc"]) == 1 else ())])
     if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return "an object"
     allowed = str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-LETTERS_OF_A_SYLLABLE = 2.5
 _HANGUL, _LATIN = re.compile("[가-힣ㄱ-ㅎ]"), re.compile("[A-Za-z]")
 
 
 def shares(text: str) -> tuple[float, float]:
     """Return how much of a text is Hangul, and how much is not."""
-    hangul = LETTERS_OF_A_SYLLABLE * len(_HANGUL.findall(text))
+    hangul = 2.5 * len(_HANGUL.findall(text))  # a syllable counts as so many letters
     letters = hangul + len(_LATIN.findall(text))
     share = hangul / letters if letters else 0.5
     return share, 1.0 - share

@@ -12,7 +12,7 @@ class Unavailable(Exception):
     """No vectors now: the endpoint is gone, slow, refuses us or talks nonsense; or the model cannot be loaded."""
 
 
-class Refused(Exception):
+class TextRefused(Exception):
     """These texts are not taken, most likely because one is too long."""
 
 
@@ -35,10 +35,10 @@ class Embedder(Protocol):
         """Load what the first search would wait for; Unavailable if that cannot be."""
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector for each question; raises Unavailable or Refused."""
+        """Return one vector for each question; raises Unavailable or TextRefused."""
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector for each message, at low priority; raises Unavailable or Refused."""
+        """Return one vector for each message, at low priority; raises Unavailable or TextRefused."""
 
     async def close(self) -> None:
         """Let go of what it holds."""

@@ -14,7 +14,7 @@ from functools import partial
 from math import inf
 
 from orchestrator.semantic.calibration import VERSION, Calibration, calibrate, texts
-from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
+from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
 from orchestrator.semantic.meaning import Beat, Pause
 from orchestrator.semantic.passages import passages
 from registry.domain import new_id, now
@@ -41,16 +41,8 @@ logger = logging.getLogger(__name__)
 
 LOOKED_AHEAD = 64
 """So many messages are read at once."""
-MOST_CHARACTERS, FEWEST_CHARACTERS = 16_000, 1_000
-"""So much goes to the model in one request: half as much after it was too slow, a little more after it was not."""
-SHORTEST_TEXT = 200
-"""A text that is refused is tried shorter, down to this."""
-ALIVE_S = 10.0
-"""An endpoint that does not answer a word within so long is gone; if it does, the texts before it were too much."""
 EVERY_S = 5.0
 """How often a server looks for new messages."""
-ALL_EVERY_S = 600.0
-"""How often it looks through the old ones for texts that were corrected."""
 TURN_S = 120.0
 """A process that embeds is left alone for so long after it was last heard of; two at once do work twice, no harm."""
 
@@ -65,7 +57,6 @@ class Embedding:
         """`is_asked_for`: somebody waits for it, so it is its turn at any time."""
         self._registry, self._embedder, self._is_asked_for = registry, embedder, is_asked_for
         self._holder = new_id("exec")
-        self._characters = MOST_CHARACTERS
 
     async def model(self) -> EmbeddingModel:
         """The model as it is known here, measured first where it is not; Unavailable if it does not answer."""
@@ -103,7 +94,7 @@ class Embedding:
     def _at_once(self, found: Sequence[Unembedded]) -> list[tuple[Unembedded, list[str]]]:
         """The first of these messages, in passages, as many as go in one request; one in any case."""
         batch: list[tuple[Unembedded, list[str]]] = []
-        room = self._characters
+        room = 8_000  # characters of a request
         for one in found:
             parts = passages(one.text)
             room -= sum(map(len, parts))
@@ -126,14 +117,11 @@ class Embedding:
         if not given:
             return []
         try:
-            found = list(await self._in_time(self._embedder.passages, given))
-            self._characters = min(self._characters * 9 // 8, MOST_CHARACTERS)
-            return found
-        except Refused:
-            is_too_long = len(given[0]) > SHORTEST_TEXT
+            return list(await self._in_time(self._embedder.passages, given))
+        except TextRefused:
+            is_too_long = len(given[0]) > 200
         except Unavailable:
             await self._must_answer()
-            self._characters = max(self._characters // 2, FEWEST_CHARACTERS)
             is_too_long = False
         if len(given) > 1:
             middle = len(given) // 2
@@ -146,8 +134,8 @@ class Embedding:
     async def _must_answer(self) -> None:
         """Unavailable if the model does not even take a word: then it is not the texts that are wrong."""
         try:
-            await self._in_time(self._embedder.passages, ["hello"], at_most_s=ALIVE_S)
-        except Refused as exc:
+            await self._in_time(self._embedder.passages, ["hello"], at_most_s=10.0)
+        except TextRefused as exc:
             raise Unavailable(f"{self._embedder.name} refuses every text") from exc
 
     async def _in_time(
@@ -205,7 +193,7 @@ async def keep_embedding(registry: Registry, embedder: Embedder, beat: Beat) -> 
         waiting = beat.begin()
         try:
             if clock() >= all_at:
-                above, all_at = 0, clock() + ALL_EVERY_S
+                above, all_at = 0, clock() + 600.0  # old messages whose text was corrected
             model, newest = await work.model(), await registry.read(newest_message)
             while await work.step(model, above):
                 pause.end()

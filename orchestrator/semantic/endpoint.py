@@ -9,12 +9,10 @@ from typing import Any
 
 import httpx
 
-from orchestrator.semantic.embedders import Refused, Unavailable, Vectors
+from orchestrator.semantic.embedders import TextRefused, Unavailable, Vectors
 from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
 from registry.tracing import span
 
-SLOWEST_S = 120.0
-"""No answer is waited for longer; those who ask have shorter limits."""
 _TOO_MUCH = (400, 413, 422)
 
 
@@ -54,7 +52,7 @@ class Endpoint:
         return await self._embed(*self._passage, texts)
 
     async def _embed(self, model: str, prefix: str, texts: Sequence[str]) -> Vectors:
-        self._client = self._client or httpx.AsyncClient(timeout=SLOWEST_S, headers=self._headers)
+        self._client = self._client or httpx.AsyncClient(timeout=120.0, headers=self._headers)
         try:
             asked = {"model": model, "input": [prefix + text for text in texts]}
             with span(
@@ -72,7 +70,7 @@ class Endpoint:
         except ValueError as exc:
             raise Unavailable(f"{self._url} answered what is not JSON") from exc
         if answer.status_code in _TOO_MUCH:
-            raise Refused(f"{self._url} answered {answer.status_code}")
+            raise TextRefused(f"{self._url} answered {answer.status_code}")
         raise Unavailable(f"{self._url} answered {answer.status_code} {answer.reason_phrase}")
 
     async def close(self) -> None:

@@ -15,9 +15,6 @@ from orchestrator.semantic.embedders import Unavailable, Vectors
 
 IDLE_S = 600.0
 """A model that nobody asked for so long is let go: every chat window may have one."""
-LOWEST_PRIORITY = 19
-CHARACTERS_AT_ONCE = 3_000
-"""So much is embedded without a pause: about a second."""
 
 
 Encode = Callable[[Sequence[str]], Any]
@@ -63,9 +60,13 @@ class LocalModel:
         return found
 
     async def _loaded(self) -> Loaded:
-        if self._loading is None or _has_failed(self._loading):
-            self._loading = _loading(self._load, self.name)
-        return await asyncio.shield(self._loading)
+        if self._loading is None:
+            self._loading = asyncio.ensure_future(asyncio.to_thread(self._load))
+        try:
+            return await asyncio.shield(self._loading)
+        except Exception as exc:  # libraries raise what they like
+            self._loading = None
+            raise Unavailable(f"the model {self.name} cannot be loaded: {str(exc) or type(exc).__name__}") from exc
 
     async def _in_thread(self, executor: Executor | None, encode: Encode, texts: Sequence[str]) -> Vectors:
         loop = asyncio.get_running_loop()
@@ -92,7 +93,7 @@ def _portions(texts: Sequence[str]) -> Iterator[list[str]]:
     portion: list[str] = []
     for text in texts:
         portion.append(text)
-        if sum(map(len, portion)) >= CHARACTERS_AT_ONCE:
+        if sum(map(len, portion)) >= 3_000:  # about a second of work
             yield portion
             portion = []
     if portion:
@@ -103,34 +104,4 @@ def _step_back() -> None:
     """Linux has priorities for threads; elsewhere the whole process would have the lowest."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
-
-
-def _has_failed(loading: asyncio.Future[Loaded]) -> bool:
-    return loading.done() and loading.exception() is not None
-
-
-def _loading(load: Callable[[], Loaded], name: str) -> asyncio.Future[Loaded]:
-    """The model, as soon as it is there. A program that ends meanwhile does not wait for a long download."""
-    loop = asyncio.get_running_loop()
-    loading: asyncio.Future[Loaded] = loop.create_future()
-
-    def finish(loaded: Loaded | None, trouble: Exception | None) -> None:
-        if trouble:
-            loading.set_exception(trouble)
-            loading.exception()  # known, also where nobody waits for it any more
-        elif loaded:
-            loading.set_result(loaded)
-
-    def work() -> None:
-        try:
-            outcome: tuple[Loaded | None, Exception | None] = load(), None
-        except Exception as exc:  # libraries and their downloaders raise what they like
-            why = Unavailable(f"the model {name} cannot be loaded: {str(exc) or type(exc).__name__}")
-            why.__cause__ = exc
-            outcome = None, why
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(finish, *outcome)
-
-    threading.Thread(target=work, name="embedding-model", daemon=True).start()
-    return loading
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

@@ -12,7 +12,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from orchestrator.semantic.embedders import Embedder, Refused, Unavailable, Vectors
+from orchestrator.background import running
+from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
 from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
 from registry.extras import install_command
@@ -29,8 +30,6 @@ WARMING_S = 2.0
 """A search that comes while the model is being loaded waits so long, then goes by words."""
 CATCHING_UP_S = 0.3
 """A search that comes when something was just logged waits so long for its vectors."""
-FEW = 64
-"""For more new messages than these no search waits: histories are being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,8 @@ class Beat:
 
     async def caught_up(self, newest: int) -> None:
         """The few messages up to that one are embedded, or the time for it is over."""
-        if 0 < newest - self.embedded_to <= FEW and self.embedded_to:
+        # more than 64 are a history being read: no search waits for it
+        if 0 < newest - self.embedded_to <= 64 and self.embedded_to:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(done)
             self._wanted.set()
@@ -131,7 +131,7 @@ class Meaning:
                 vector = _together(await self.embedder.queries(wordings))
         except TimeoutError:
             return self._failed(f"{self.embedder.name} did not answer within {self.embedder.patience_s:g} s")
-        except (Unavailable, Refused) as exc:
+        except (Unavailable, TextRefused) as exc:
             return self._failed(str(exc))
         self._pause.end()
         if len(vector) != model.dimensions:
@@ -152,18 +152,17 @@ class Meaning:
             yield
             return
         self._warming, self.beat = asyncio.create_task(self._warm_up()), Beat()
-        task = asyncio.create_task(self._embed(self.beat))
         try:
-            yield
+            async with running(self._embed(self.beat)):
+                yield
         finally:
             self.beat = None
-            for one in (self._warming, task):
-                one.cancel()
-            await asyncio.wait([self._warming, task])
+            self._warming.cancel()
+            await asyncio.wait([self._warming])
 
     async def _warm_up(self) -> None:
         """Have the model and the vectors at hand. What goes wrong here goes wrong for the first search, and is told."""
-        with suppress(Unavailable, Refused, RegistryError):
+        with suppress(Unavailable, TextRefused, RegistryError):
             model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
             if model:
                 await self.embedder.warm_up()

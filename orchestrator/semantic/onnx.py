@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from onnxruntime import InferenceSession, SessionOptions
 from tokenizers import Tokenizer
 
-MOST_TOKENS = 512
-TOKENS_AT_ONCE = 2_048
-
 
 class OnnxModel:
     """A model, loaded. One whose graph gives a vector for a text already (`sentence_embedding`) is taken at that."""
@@ -25,13 +22,13 @@ class OnnxModel:
         given = [one.name for one in self._session.get_outputs()]
         self._output = next((name for name in given if name == "sentence_embedding"), given[0])
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        self._tokenizer.enable_truncation(MOST_TOKENS)
+        self._tokenizer.enable_truncation(512)
         self._tokenizer.enable_padding()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """A vector for each text."""
         longest = max((len(self._tokenizer.encode(text).ids) for text in texts), default=1)
-        at_once = max(TOKENS_AT_ONCE // longest, 1)
+        at_once = max(2_048 // longest, 1)
         return np.concatenate([self._run(texts[at : at + at_once]) for at in range(0, len(texts), at_once)])
 
     def _run(self, texts: Sequence[str]) -> NDArray[np.float32]:

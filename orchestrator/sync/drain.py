@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.requests.shapes import HookRequest
+from orchestrator.operations.conversation_log import HookRequest
 from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode

@@ -30,8 +30,6 @@ _STEP_MS = 50
 
 MOST = 500
 """Folders of one store. What lies beyond is noticed by the regular look."""
-DEEPEST = 6
-"""Levels below a store's folder."""
 
 Plan = dict[str, frozenset[str]]
 """Folder to the names of the readers that want to know of changes in it."""
@@ -63,7 +61,7 @@ def _nearest(tops: Iterable[Path]) -> list[str]:
     """The folders in and below the given ones: upper levels before lower ones, on each the latest changed first."""
     found: list[str] = []
     level = [str(top) for top in tops if os.path.isdir(top)]
-    for _ in range(DEEPEST + 1):
+    for _ in range(7):  # levels below a store's folder
         found += level[: MOST - len(found)]
         if len(found) >= MOST:
             break

@@ -10,8 +10,10 @@ and that is seen without importing anything; for the rest the rules are loaded, 
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from json import dumps as dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ FOLDER = "spool"
 CURRENT = "events.jsonl"
 TAKEN = "taken-"
 _TRIES = 20
-_BLANKS = " \t\r\n"
 
 
 def registry_home() -> str:
@@ -147,46 +148,9 @@ def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             yield event
 
 
-# JSON: `json` imports `re`, which takes as long as all the rest together. This is the C code that `json` itself runs,
-# called directly. Where Python has none, or calls it otherwise, and for whatever it refuses, `json` has the last word.
-
-
-class _AsUsual:
-    """The settings of `json.JSONDecoder(strict=False)` for its scanner."""
-
-    strict = False
-    object_hook = object_pairs_hook = None
-    parse_float, parse_int, parse_constant = float, int, float
-    memo: dict[str, str] = {}  # noqa: RUF012
-
-
 def loads(text: str) -> Any:
-    """The value that a text is; control characters in strings are let pass. Raises ValueError."""
-    try:
-        from _json import make_scanner
-
-        body = text.strip(_BLANKS)
-        value, end = make_scanner(_AsUsual())(body, 0)  # type: ignore[arg-type]
-        if end == len(body):
-            return value
-    except Exception:  # noqa: S110  # json says what is wrong, if anything is
-        pass
-    import json
-
+    """Parse JSON; control characters in strings are let pass. Raises ValueError."""
     return json.loads(text, strict=False)
-
-
-def dumps(value: Any) -> str:
-    """The value as ASCII text in one line. Raises TypeError or ValueError."""
-    try:
-        from _json import encode_basestring_ascii, make_encoder
-
-        encode = make_encoder(None, None, encode_basestring_ascii, None, ": ", ", ", False, False, True)  # type: ignore[arg-type]
-        return "".join(encode(value, 0))
-    except Exception:
-        import json
-
-        return json.dumps(value)
 
 
 MASKING = "masking.json"
@@ -198,27 +162,19 @@ HINTS = (
     *("key", "키", "://", "</", "bearer", "ssws", "authorization", "auth", "aws", "akia", "asia", "cookie", "sig"),
     *("mnemonic", "phrase", "니모닉", "시드", "앱", "app", "asana", "vault", "mailgun", "wif", "wallet", "bitcoin"),
     *("_pat", "cred", "admin", "root", "curl ", "mysql", "mariadb", "login", "redis-cli", "htpasswd", "openssl"),
-    *(
-        "sudo ",
-        ":5432:",
-        "private-lines",
-        "ldap",
-        "mongo",
-        "zip",
-        "7z",
-        "계좌",
-        "jdbc:",
-        "identified ",
-        "--body",
-        "-----begin",
-    ),
+    *("sudo ", ":5432:", "private-lines", "ldap", "mongo", "zip", "7z", "계좌", "jdbc:", "identified ", "--body"),
+    *("-----begin", "azure", "storage", "account", "facebook", "graph", "nmcli", "netsh", "net user", "securestring"),
+    *("genpsk", "base64", "아이디", "계정", "connect(", "bind(", "recovery", "backup", "복구", "softlayer", "session"),
+    *("contrase", "kennwort", "rabbitmqctl", "user("),
 )
-"""One of these, a word of `LONGEST` characters or `DIGITS` digits stands in every text in which a rule of
-`registry.text.privacy.secrets` finds anything."""
+"""One of these, a word of `LONGEST` characters or `DIGITS` digits is in every text in which a rule of
+`registry/text/privacy/rules.toml` finds anything."""
+OWN_RULES = "secret-rules.toml"
+"""As in `registry.text.privacy.rules`, which a hook loads only where a text may hold a secret."""
 LONGEST = 20
-"""What a key has at least, that is known by its own signs."""
+"""Characters: no key that is known by its beginning alone is shorter."""
 DIGITS = 13
-"""A resident number has so many, a card no fewer."""
+"""A resident number has as many, a card no fewer."""
 
 
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
@@ -242,11 +198,18 @@ def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
 
     Where no registry has told its key yet, secrets are marked without one.
     """
-    held = {name: payload[name] for name in SAID if any(map(may_hold_secret, _texts(payload.get(name))))}
+    has_own_rules = os.path.exists(os.path.join(home, OWN_RULES))
+    held = {
+        name: payload[name]
+        for name in SAID
+        if any(has_own_rules or may_hold_secret(text) for text in _texts(payload.get(name)))
+    }
     if not held:
         return dict(payload)
+    from registry.text.privacy.rules import use_own_rules
     from registry.text.privacy.secrets import mask_secrets, without_private
 
+    use_own_rules(home)
     said = _each_text(held, without_private)
     rules = loads(_read(os.path.join(home, MASKING)) or "{}")
     if not _is_unmasked(payload, rules.get("unmasked", ())):

@@ -60,10 +60,6 @@ def _passes_over_all(reader: Source, store: Path, seen: Mapping[str, str], repor
     return True
 
 
-KEPT_SKIPS = 200
-"""Of the things passed over in one store so many are kept with their reasons; all are counted."""
-
-
 @dataclass(slots=True)
 class StoreReport:
     """How the sync of one store went."""
@@ -84,7 +80,7 @@ class StoreReport:
         """Note what was passed over."""
         for one in some:
             self.skipped_count += 1
-            if len(self.skipped) < KEPT_SKIPS:
+            if len(self.skipped) < 200:  # all are counted
                 self.skipped.append(one)
 
     def keep(self, left: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:

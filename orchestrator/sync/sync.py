@@ -15,17 +15,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.requests.shapes import ImportRequest
+from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.state import Syncing
 from orchestrator.sync.drain import drain
-from orchestrator.sync.reading_ahead import ReadingAhead, is_worth_it, stamp_of
 from orchestrator.sync.store_report import StoreReport
 from registry.domain import now
 from registry.errors import RegistryError
-from registry.ingest.message_rows import Ready
 from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
-from registry.storage.index.packing import look_after
-from registry.text.analysis.analyzer import forget_analyzed
 from sources.base import Counts, FoundSession, Places, Skipped, Source
 
 if TYPE_CHECKING:
@@ -35,22 +31,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 500, 20
-"""About so many messages are stored in one transaction, and while others ask something: they wait for its end."""
-FIRST_BATCH_MESSAGES = 1000
-"""And so many into a registry that was just made: nobody asks it yet."""
-OTHERS_S = 10.0
-"""Who asked something may ask again, for so long."""
+"""Messages stored in one transaction, and in one while others ask something: they wait for its end."""
 BATCH_CHARACTERS = 8 * 2**20
-"""And about so much of what they say and carry: a few sessions full of long results fill the memory, too."""
-
-OBJECTS = 50_000
-"""After so many new ones it is looked for garbage in circles; after 700, as usual, a fifth of the time went there."""
+"""Characters of a batch: a few sessions full of long results fill the memory, too."""
 
 CLIENT = "ctxr sync"
-
-
 Progress = Callable[[StoreReport, int], None]
-"""Told of a store before its first batch and after each, and about how many new sessions it has; 0: not known."""
+"""Told of a store before its first batch and after each, and how many new sessions it has about; 0: not known."""
 
 
 class Ongoing:
@@ -85,12 +72,10 @@ async def sync(
     readers: Sequence[Source],
     places: Places,
     progress: Progress | None = None,
-    ahead: ReadingAhead | None = None,
 ) -> list[StoreReport]:
     """Read every store that the readers find, and store what is new. One at a time: a second call waits.
 
-    `ahead`: what reads some of the stores by now.
-    Whatever is wrong with a store or a reader is in that store's report, and no hindrance to the others.
+    A store that cannot be read is reported, and does not keep the others from being read.
     """
     async with orchestrator.syncing:
         reports = []
@@ -98,15 +83,13 @@ async def sync(
             report = StoreReport(reader.name, str(store))
             reports.append(report)
             try:
-                await _sync_store(orchestrator, reader, store, report, progress, ahead)
+                await _sync_store(orchestrator, reader, store, report, progress)
             except RegistryError:
                 raise  # the registry itself: no store can be brought in
             except Exception as exc:  # a mistake of ours must not hide the other stores
                 logger.exception("Bringing in %s failed", report.path)
                 report.is_complete = False
                 report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
-    if not orchestrator.registry.is_embedded and any(report.new_messages for report in reports):
-        await look_after(orchestrator.registry)  # there may be no server that does
     return reports
 
 
@@ -134,12 +117,9 @@ async def _sync_store(
     store: Path,
     report: StoreReport,
     progress: Progress | None,
-    ahead: ReadingAhead | None,
 ) -> None:
-    """A whole store that has not changed is not opened; its stamp is taken before it is read, never after."""
-    stamp = ahead.stamp(reader, store) if ahead else None
-    if stamp is None:
-        ahead, stamp = None, await asyncio.to_thread(stamp_of, reader, store)
+    """Read a store that has changed. Its stamp is taken before it is read, never after."""
+    stamp = await asyncio.to_thread(_stamp_of, reader, store)
     (left_stamp, left_skipped), seen = await orchestrator.registry.read(lambda tx: _left(tx, report))
     report.seen = len(seen)
     if stamp and stamp == left_stamp:
@@ -147,9 +127,7 @@ async def _sync_store(
         return
     read_again: set[str] = set()
     tell = await _teller(reader, store, report, progress)
-    sessions = _sessions(reader, store, seen, ahead, is_new=left_stamp is None)
-    most = BATCH_MESSAGES if ahead is None else FIRST_BATCH_MESSAGES
-    batches = _batches(_findings(sessions, report), report, orchestrator, most)
+    batches = _batches(_findings(reader, store, seen, report), report, orchestrator)
     with _collecting_seldom():
         while (batch := await _next(batches, orchestrator)) is not None:
             for stored, new_count in await _stored(orchestrator, batch, report):
@@ -158,7 +136,6 @@ async def _sync_store(
                 report.parsed += len(stored)
                 report.seen += sum(one.key not in seen for one in stored)
             tell()
-    forget_analyzed()
     report.keep(left_skipped, read_again)
     state = StoreState(
         report.source,
@@ -176,8 +153,9 @@ async def _sync_store(
 
 @contextmanager
 def _collecting_seldom() -> Iterator[None]:
+    """Collect garbage after 50 000 new objects: after 700, as usual, it took a fifth of the time."""
     usual = gc.get_threshold()
-    gc.set_threshold(OBJECTS, *usual[1:])
+    gc.set_threshold(50_000, *usual[1:])
     try:
         yield
     finally:
@@ -243,23 +221,18 @@ def _left(
     return store_as_left(tx, report.source, report.path), seen_sessions(tx, report.source, report.path)
 
 
-def _sessions(
-    reader: Source, store: Path, seen: Mapping[str, str], ahead: ReadingAhead | None, *, is_new: bool
-) -> Iterator[FoundSession | Skipped]:
-    if not is_new or seen:
-        yield from reader.sessions(store, seen)
-    elif ahead:
-        yield from ahead.sessions(reader, store)
-    elif is_worth_it(reader, store):
-        with ReadingAhead([(reader, store)]) as own:
-            yield from own.sessions(reader, store)
-    else:
-        yield from reader.sessions(store, seen)
-
-
-def _findings(sessions: Iterator[FoundSession | Skipped], report: StoreReport) -> Iterator[FoundSession | Skipped]:
+def _stamp_of(reader: Source, store: Path) -> str:
     try:
-        yield from sessions
+        return reader.stamp(store)
+    except (RegistryError, OSError):  # the reading that follows says what is wrong
+        return ""
+
+
+def _findings(
+    reader: Source, store: Path, seen: Mapping[str, str], report: StoreReport
+) -> Iterator[FoundSession | Skipped]:
+    try:
+        yield from reader.sessions(store, seen)
     except RegistryError as exc:
         report.is_complete = False
         yield Skipped(report.path, f"{exc.message} {exc.details}".strip())
@@ -270,9 +243,8 @@ def _findings(sessions: Iterator[FoundSession | Skipped], report: StoreReport) -
 
 
 def _batches(
-    findings: Iterator[FoundSession | Skipped], report: StoreReport, orchestrator: Orchestrator, alone: int
+    findings: Iterator[FoundSession | Skipped], report: StoreReport, orchestrator: Orchestrator
 ) -> Iterator[list[FoundSession]]:
-    """`alone`: about so many messages each while nobody asks something."""
     batch: list[FoundSession] = []
     messages = characters = 0
     for finding in findings:
@@ -283,7 +255,8 @@ def _batches(
         batch.append(finding)
         messages += len(finding.session.messages)
         characters += _characters(finding)
-        most = SHARED_BATCH_MESSAGES if orchestrator.seconds_since_asked < OTHERS_S else alone
+        is_shared = orchestrator.seconds_since_asked < 10  # whoever asked may ask again
+        most = SHARED_BATCH_MESSAGES if is_shared else BATCH_MESSAGES
         if messages >= most or characters >= BATCH_CHARACTERS:
             yield batch
             batch, messages, characters = [], 0, 0
@@ -292,8 +265,6 @@ def _batches(
 
 
 def _characters(found: FoundSession) -> int:
-    if isinstance(found.ready, Ready):
-        return found.ready.characters
     return sum(_length(message.text) + _length(message.more) for message in found.session.messages)
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,32 +27,10 @@ logger = logging.getLogger(__name__)
 
 EVERY_S = 3.0
 """The regular look, where it costs next to nothing ..."""
-IDLE_SHARE = 50
-"""... else it takes one part in so many of a processor's time ..."""
 SELDOM_S = 60.0
 """... but it is never farther away. After trouble neither."""
-BUSY_SHARE = 4
-"""A client that writes without end is followed with one part in so many of a processor's time."""
 
 Told = Callable[[list[StoreReport]], None]
-
-
-@asynccontextmanager
-async def watching(
-    orchestrator: Orchestrator,
-    home: Path,
-    readers: Sequence[Source],
-    places: Places,
-    told: Told = lambda _: None,
-    progress: Progress | None = None,
-) -> AsyncIterator[None]:
-    """Meanwhile `watch` runs."""
-    task = asyncio.create_task(watch(orchestrator, home, readers, places, told, progress))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 async def watch(
@@ -103,7 +80,7 @@ def _spool(home: Path) -> Plan:
 
 def _pauses(took: float, reports: Sequence[StoreReport], *, is_notice: bool) -> tuple[float, float]:
     """Seconds until the next sync at the earliest, and from then at the latest."""
-    rest = took * (BUSY_SHARE - 1) if is_notice else 0.0
+    rest = took * 3 if is_notice else 0.0  # a client that writes without end gets a quarter of a processor
     is_idle = not any(report.parsed for report in reports)
-    every = took * IDLE_SHARE if is_idle else EVERY_S
+    every = took * 50 if is_idle else EVERY_S  # looking around takes 2 % of a processor
     return min(rest, SELDOM_S), min(max(every, EVERY_S), SELDOM_S)

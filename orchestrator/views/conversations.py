@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.finding.related import related_sessions
-from orchestrator.operations.history import other_names
+from orchestrator.operations.fetch_session import other_names
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.activity import channels_since
@@ -30,8 +30,8 @@ from registry.storage.conversations.pins_and_views import has_pin, list_views, p
 from registry.storage.conversations.pins_and_views import save_view as save_view
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import shown_place
-from registry.storage.paging import Page, cursor_of, seal_of
+from registry.storage.exchange.change_feed import newest_place
+from registry.storage.paging import Page, cursor_of
 from registry.storage.records.executions import get_execution
 from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
 
@@ -83,7 +83,7 @@ def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
 def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -> dict[str, Any]:
     """Return what the list of conversations shows beside its rows."""
     return {
-        "place": shown_place(tx) if is_newest else None,
+        "place": str(newest_place(tx)) if is_newest else None,
         "news": channels_since(tx, last_visit) if last_visit else 0,
         "sources": sources(tx)[:SHOWN_SOURCES],
     }
@@ -147,7 +147,7 @@ def conversation(
     `stretch`: messages in it; `at`: a message's id, shown `ahead` messages below the top, or `latest`; `after`,
     `before`: cursors; `deleted`: the deleted messages. A deleted conversation is shown with all its messages.
     """
-    place = shown_place(tx)
+    place = str(newest_place(tx))
     row = find_channel(tx, name)
     if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
@@ -191,7 +191,7 @@ def _window(
             raise NotFound("No such message", f"Message {at!r} is not in this conversation")
         return window_around(tx, message, ahead, stretch, deleted=deleted)
     if time:
-        start = cursor_of(time, 0, seal_of(tx))
+        start = cursor_of(time, 0)
         return read_window(tx, row.number, Page(stretch, start, "asc"), deleted=deleted)._replace(earlier=start)
     goes_back = at == LATEST or before is not None
     page = Page(stretch, before if goes_back else after, "desc" if goes_back else "asc")

@@ -10,10 +10,9 @@ from weakref import WeakKeyDictionary
 
 from registry.errors import StorageError
 from registry.registry import Registry
-from registry.storage.exchange import arrivals
-from registry.storage.exchange.arrivals import Arrivals, arrivals_of
-from registry.storage.exchange.change_feed import Event, Listener, Place, newest_place
-from registry.storage.paging import Seal, seal_of
+from registry.storage.exchange import change_feed
+from registry.storage.exchange.change_feed import Event, Listener, newest_place
+from registry.storage.exchange.change_feed import Place as Place
 
 RETRY_S = 3.0  # pause after the registry could not be read
 
@@ -26,36 +25,27 @@ class Happening(NamedTuple):
     item: dict[str, Any]
 
 
-class Start(NamedTuple):
-    """The place to follow from and the registry's key to places, read before anything is answered."""
-
-    place: Place
-    seal: Seal
-
-
 async def check_readable(registry: Registry) -> None:
     """Raise StorageError or OperationTimeout if the registry cannot be read."""
     await registry.read(newest_place)
 
 
-async def start_of(registry: Registry, place: str | None) -> Start:
+async def start_of(registry: Registry, place: str | None) -> Place:
     """Return where to follow from: the place given, or now."""
-    seal = await registry.read(seal_of)
-    return Start(Place.parse(place, seal) if place else await registry.read(newest_place), seal)
+    return Place.parse(place) if place else await registry.read(newest_place)
 
 
-async def follow(registry: Registry, start: Start, silence_s: float) -> AsyncIterator[list[Happening]]:
+async def follow(registry: Registry, start: Place, silence_s: float) -> AsyncIterator[list[Happening]]:
     """Yield what happens after a place, without end; an empty list after `silence_s` seconds without news."""
-    listener = Listener(start.place)
+    listener = Listener(start)
     yielded_at = time.monotonic()
-    with arrivals_of(registry).awaited(registry) as waiting:
-        while True:
-            wait_s, events = await _events_since(registry, listener)
-            if events or time.monotonic() - yielded_at >= silence_s:
-                yielded_at = time.monotonic()
-                yield [Happening(event.kind, event.place.shown(start.seal), event.item) for event in events]
-            if not events:
-                await waiting.wait(wait_s)
+    while True:
+        wait_s, events = await _events_since(registry, listener)
+        if events or time.monotonic() - yielded_at >= silence_s:
+            yielded_at = time.monotonic()
+            yield [Happening(event.kind, str(event.place), event.item) for event in events]
+        if not events:
+            await asyncio.sleep(wait_s)
 
 
 class _NewestPlace:
@@ -64,16 +54,15 @@ class _NewestPlace:
     So listeners never occupy more than one of the threads that read.
     """
 
-    def __init__(self, arrivals: Arrivals) -> None:
+    def __init__(self) -> None:
         self.turn = asyncio.Lock()
-        self._arrivals = arrivals
         self._place = Place()
         self._looked_at = float("-inf")
 
     async def get(self, registry: Registry) -> Place:
         """Return the place after the last event, at most POLL_S old."""
         began = time.monotonic()
-        if began - self._looked_at >= arrivals.POLL_S or self._looked_at < self._arrivals.at:
+        if began - self._looked_at >= change_feed.POLL_S:
             self._place = await registry.read(newest_place)
             self._looked_at = began
         return self._place
@@ -82,13 +71,13 @@ class _NewestPlace:
 _NEWEST: WeakKeyDictionary[Registry, _NewestPlace] = WeakKeyDictionary()
 
 
-async def _events_since(registry: Registry, listener: Listener) -> tuple[float | None, list[Event]]:
-    """Return how long to wait at most if there are none (None: until something is stored), and the events."""
-    newest = _NEWEST.setdefault(registry, _NewestPlace(arrivals_of(registry)))
+async def _events_since(registry: Registry, listener: Listener) -> tuple[float, list[Event]]:
+    """Return how long to wait if there are none, and the events."""
+    newest = _NEWEST.setdefault(registry, _NewestPlace())
     try:
         async with newest.turn:
             if listener.has_all_up_to(await newest.get(registry)):
-                return None, []
-            return arrivals.POLL_S, await registry.read(listener.news)
+                return change_feed.POLL_S, []
+            return change_feed.POLL_S, await registry.read(listener.news)
     except StorageError:  # whoever read has logged it
         return RETRY_S, []

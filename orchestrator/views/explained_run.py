@@ -8,15 +8,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from orchestrator.recording.recorder import KEPT_ITEMS
-from orchestrator.views.verdicts import DELIVERED, WITH_QUESTION, Judgement, Lookup, Missed
+from orchestrator.views.verdicts import DELIVERED, WITH_QUESTION, Judgement, Missed, RecordedLookup
 from registry.domain import format_time, names_message, preview_of
-from registry.storage.conversations.messages import SaidMessage, by_ids, by_numbers, get_message
+from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import get_execution
 from registry.text.ranking.matching import matched_words
 from registry.text.request.query import parse_query
-
-PREVIEW = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
     found = {row.number: row for row in by_numbers(tx, [verdict["message"] for verdict in verdicts])}
     ids, is_complete = _delivered_ids(run, steps)
     rows = by_ids(tx, ids)
-    lookup = Lookup(run["operation"], steps.get("cr_query", {}).get("detail", {}), frozenset(ids), is_complete)
+    lookup = RecordedLookup(run["operation"], steps.get("cr_query", {}).get("detail", {}), frozenset(ids), is_complete)
     judged = [lookup.judge(one, row := found.get(one["message"]), _message(row)) for one in verdicts]
     is_unsure = not run["delivered"] or run["status"] == "guessed"
     return RunView(
@@ -80,14 +78,14 @@ def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Mapping[str, Any]
     return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
 
 
-def _message(row: SaidMessage | None) -> dict[str, Any] | None:
+def _message(row: MessageRow | None) -> dict[str, Any] | None:
     if row is None:
         return None
     return {
         "id": row.id,
         "channel": row.channel,
         "role": row.role,
-        "preview": preview_of(row.text, PREVIEW),
+        "preview": preview_of(row.text, 160),
         "timestamp": format_time(row.timestamp),
     }
 

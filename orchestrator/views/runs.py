@@ -13,7 +13,7 @@ from registry.domain import format_time, now
 from registry.monitor import statistics, trends
 from registry.storage.conversations.facets import sources
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.exchange.change_feed import shown_place
+from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
 from registry.storage.records import executions, judgements
 from registry.storage.records.executions import ExecutionFilter
@@ -34,7 +34,7 @@ def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str
 
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     """Return what the list of runs shows."""
-    place = shown_place(tx)
+    place = str(newest_place(tx))
     found = list_executions(tx, filters, page)
     return {"place": place, "found": found, "sources": sources(tx)}
 

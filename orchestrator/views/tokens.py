@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from registry.registry import Registry
-from registry.storage.database import ReadTransaction
 from registry.storage.safety import tokens
+from registry.storage.safety.tokens import PREFIX as PREFIX
 from registry.storage.safety.tokens import Shown as Shown
-
-
-def list_tokens(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Return all tokens, revoked ones too, newest first; never their secrets."""
-    return tokens.list_tokens(tx)
+from registry.storage.safety.tokens import create_token as create_token
+from registry.storage.safety.tokens import has_tokens as has_tokens
+from registry.storage.safety.tokens import list_tokens as list_tokens
+from registry.storage.safety.tokens import revoke_token as revoke_token
 
 
 @dataclass(frozen=True, slots=True)

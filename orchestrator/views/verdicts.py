@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from orchestrator.answer.finding.relevance import LEAST_COVERAGE
-from orchestrator.requests.operation_names import Operation
-from registry.storage.conversations.messages import SaidMessage
+from registry.storage.conversations.messages import MessageRow
 from registry.text.ranking.matching import matched_by, matched_words
 from registry.text.ranking.term_weights import Term
 from registry.text.request.query import ParsedQuery, QueryWord, parse_query
 
 DELIVERED, WITH_QUESTION, NO_ROOM, KEPT, DROPPED = "delivered", "with its question", "no room", "kept", "dropped"
-LISTS_HITS = (Operation.SEARCH, Operation.SEARCH_SESSIONS)
+LISTS_HITS = ("search", "search_sessions")
 """Operations that show messages by what each of them holds itself."""
-GIVES_MESSAGES = (Operation.SEARCH, Operation.EXTRACT)
+GIVES_MESSAGES = ("search", "extract")
 
 
 class Judgement(NamedTuple):
@@ -46,7 +45,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class RecordedLookup:
     """The recorded look-up of a run."""
 
     operation: str
@@ -55,7 +54,7 @@ class Lookup:
     is_complete: bool
     """Whether all that was delivered is in the record."""
 
-    def judge(self, verdict: Mapping[str, Any], row: SaidMessage | None, shown: dict[str, Any] | None) -> Judgement:
+    def judge(self, verdict: Mapping[str, Any], row: MessageRow | None, shown: dict[str, Any] | None) -> Judgement:
         """Return a recorded verdict with its reason."""
         wording = int(verdict.get("wording") or 0)
         query = self._query(wording)
@@ -118,4 +117,4 @@ def _own(word: QueryWord, terms: Sequence[Term]) -> int:
 
 
 LITTLE = "holds less of the request than a hit in a list must"
-NARROWING = ("sources", "project", "tags", "when", "phrases", "prefixes", "excluded")
+NARROWING = ("sources", "project", "tags", "when", "excluded")

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, select
 
 from registry.domain import Message, Role, digest_of, instant_of, storable
-from registry.ingest.alignment import Positions, Utterance
-from registry.ingest.message_alignment import is_new_turn, overlap, recognise
+from registry.ingest.alignment import Positions, Texts, Transcript, Utterance, is_new_turn, overlap, recognise
 from registry.ingest.paraphrase import (
     Accept,
     accept_from_client,
@@ -21,7 +20,6 @@ from registry.ingest.paraphrase import (
     recognise_by_turns,
     recognise_shortened_resend,
 )
-from registry.ingest.turn_alignment import Texts, Transcript
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
@@ -44,12 +42,7 @@ _COLUMNS = (
     conversation.c.forgotten,
 )
 STORED_ID = "stored_id"
-_FEW = 1000
-"""More values than this are not put into one statement: the whole channel is read instead."""
-_LONG = 40
-"""Characters from which on equal words are hardly chance."""
-JUST_NOW = timedelta(minutes=5)
-"""A model that logs a turn does so within it."""
+JUST_NOW = timedelta(minutes=5)  # a model logs a turn within this time
 
 
 class Sent(NamedTuple):
@@ -57,12 +50,11 @@ class Sent(NamedTuple):
 
     message: Message
     digest: bytes
-    stored_id: str | None = None
-    """What a machine that exchanges with this one was told it is called here."""
+    stored_id: str | None = None  # its id here, as told to another machine
 
     @classmethod
     def of(cls, message: Message) -> Sent:
-        """The message with its digest."""
+        """Return the message with its digest."""
         digest = digest_of(message.role, storable(message.text))
         if STORED_ID not in message.more:
             return cls(message, digest)
@@ -71,13 +63,12 @@ class Sent(NamedTuple):
 
     @property
     def native_id(self) -> str | None:
-        """The client's own id for it."""
+        """Return the client's own id for it."""
         given = self.message.more.get("native_id")
         return given if isinstance(given, str) else None
 
 
-Known = list[MessageRow | None]
-"""For each message sent the stored one that it repeats, or None."""
+Known = list[MessageRow | None]  # for each message sent the stored one it repeats, or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +82,10 @@ class Recognised:
     old: Known
     order: Sequence[MessageRow] = field(default_factory=tuple)
     is_reordered: bool = False
-    end: float = 0.0
-    """The last place of the channel, where `order` holds only the messages of one session in it."""
+    end: float = 0.0  # last place of the channel, if `order` holds only one of its sessions
 
     def places(self) -> list[float]:
-        """The place of each message in `order`, counted anew where they are reordered."""
+        """Return the place of each message in `order`, counted anew where they are reordered."""
         if self.is_reordered:
             return [float(at) for at in range(len(self.order))]
         return [row.place for row in self.order]
@@ -198,17 +188,18 @@ class _Stored:
 
     @cached_property
     def rows(self) -> Sequence[MessageRow]:
-        """All messages in conversation order."""
+        """Return all messages in conversation order."""
         return self.last(None)
 
     def last(self, count: int | None) -> Sequence[MessageRow]:
-        """The last messages in conversation order."""
+        """Return the last messages in conversation order."""
         query = select(*_COLUMNS).where(self._is_within)
         return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
 
     def may_hold(self, digests: Sequence[bytes]) -> bool:
         """Return whether some of these words are stored; of too many they may be."""
-        if not digests or len(digests) > _FEW:
+        # more are not put into one statement: the whole channel is read
+        if not digests or len(digests) > 1000:
             return bool(digests)
         query = select(conversation.c.number).where(self._is_within, conversation.c.digest.in_(set(digests)))
         return self.tx.execute(query.limit(1)).first() is not None
@@ -218,7 +209,7 @@ _LATEST_PLACE_FIRST = (conversation.c.place.desc(), conversation.c.number.desc()
 
 
 def _by_native_id(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
-    """By the client's own ids; those the registry has without an id by what they say, turn by turn."""
+    """Recognise by the client's own ids; messages stored without one by their words, turn by turn."""
     if not any(one.native_id for one in sent):
         return None
     by_id = {row.native_id: row for row in stored.rows if row.native_id}
@@ -243,7 +234,7 @@ def _by_turns(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
 
 
 def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
-    """The usual call: the last turns, then new ones. None where an old message may stand among the new ones."""
+    """Return the usual call: the last turns, then new ones. None where an old message may stand among the new ones."""
     digests = [one.digest for one in sent]
     tail = stored.last(len(sent))
     known = overlap([row.digest for row in tail], digests)
@@ -254,7 +245,7 @@ def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
 
 
 def _by_alignment(stored: _Stored, sent: Sequence[Sent]) -> Recognised:
-    """By the order of the words in the whole channel; what is left over may be a resend with shortened answers."""
+    """Align words with the whole channel; what is left over may be a resend with shortened answers."""
     found = _best_order(stored.rows, sent)
     if None in found.old:
         shortened = Recognised(_known_as_shortened(stored, sent), stored.rows)
@@ -277,7 +268,7 @@ def known_by_turns(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequen
 
 
 def _known_as_shortened(stored: _Stored, sent: Sequence[Sent]) -> Known:
-    """Read as the conversation sent again from its first question on, with some of its answers shortened."""
+    """Recognise the conversation sent again from its first question on, with some answers shortened."""
     nothing: Known = [None] * len(sent)
     rows = in_turns(stored.rows)
     if not rows or not rows[0].role == sent[0].message.role == Role.USER:
@@ -298,7 +289,7 @@ def _known_in_words(
 
 
 def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
-    """The texts of stored messages, by their position among them, read when they are needed."""
+    """Return the texts of stored messages, by their position among them, read when they are needed."""
 
     def texts(places: Sequence[int]) -> Mapping[int, str]:
         if not places:
@@ -311,7 +302,7 @@ def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
 
 
 def _best_order(rows: Sequence[MessageRow], sent: Sequence[Sent]) -> Recognised:
-    """Clients resend in the order they sent before, of time, or of arrival: the one that explains most."""
+    """Align in the orders that clients resend in (as sent, by time, by arrival); the one that explains most counts."""
     orders = [
         rows,
         sorted(rows, key=lambda row: (row.timestamp, row.number)),
@@ -350,5 +341,5 @@ def _of_row(row: MessageRow) -> Utterance:
 
 
 def _of_sent(one: Sent) -> Utterance:
-    is_long = len(one.message.text) >= _LONG
+    is_long = len(one.message.text) >= 40  # characters; equal words are hardly chance then
     return Utterance(one.message.role, one.digest, one.native_id, instant_of(one.message.timestamp), is_long)

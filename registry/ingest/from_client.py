@@ -39,15 +39,14 @@ from registry.ingest.session_channel import (
     without_named,
 )
 from registry.storage.conversations.channels import ChannelRow, make_channels, open_channel, recount_channel
-from registry.storage.conversations.messages import MessageRow, remove, revise
+from registry.storage.conversations.messages import MessageRow, remove, revise, rows_where
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import is_anything_forgotten
 from registry.storage.tables import channel, channel_alias, conversation
 
 NOTHING: Mapping[int, Ready] = MappingProxyType({})
 
-PREFIX = "copy:"
-"""Of the ids of messages that only a copy has so far."""
+PREFIX = "copy:"  # prefix of ids of messages that only a copy has so far
 
 _IS_COPIED = conversation.c.native_id.startswith(PREFIX)
 _IS_OF_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)
@@ -70,11 +69,11 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     session = replace(session, messages=tuple(with_sound_times(session.messages, now())))
     session, kept_out = let_in_session(tx, source, session)
     if kept_out:
-        return Saved([], 0, now(), 0, kept_out)
+        return Saved.refused(kept_out)
     found = channel_for(tx, source, session)
     known = found.known
     if known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
-        return Saved([], 0, now(), 0, FORGOTTEN)
+        return Saved.refused(FORGOTTEN)
     if session.is_copy:
         return _ingest_copy(tx, source, session, known)
     messages: Sequence[Message] = session.messages
@@ -102,7 +101,6 @@ def _ingest_resumed(
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:
-    """Store the turns that are nowhere else, under ids of their own."""
     messages = _only_in_copy(tx, known.number, session.messages) if known else session.messages
     if known and not messages:
         return Saved([], 0, now(), known.number)
@@ -128,7 +126,7 @@ def _only_in_copy(tx: ReadTransaction, channel_number: int, messages: Iterable[M
 def _not_read_elsewhere(
     tx: ReadTransaction, into: ChannelRow, messages: Sequence[Message], source: str
 ) -> Sequence[Message]:
-    """The turns of a session that have not come out of another client's store; usually all."""
+    """Return the turns of a session that another client's store has not brought in; usually all."""
     elsewhere = _questions(tx, into.number, _is_read_by_others(source))
     return _turns_besides(elsewhere, messages) if elsewhere else messages
 
@@ -138,7 +136,7 @@ def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[M
 
     A channel that only copies have filled so far becomes one of the whole's source.
     """
-    rows = _rows(tx, into.number, _IS_COPIED)
+    rows = rows_where(tx, into.number, _IS_COPIED)
     if not rows:
         return
     offered = _offered(tx, into.number, messages)
@@ -146,7 +144,9 @@ def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[M
     revise(tx, [(row, _as_whole(row, message)) for row, message in become])
     taken = {row.number for row, _ in become}
     left = [row for row in rows if row.number not in taken]
-    kept = _turns_kept(left, [row for row in _rows(tx, into.number, _IS_OF_HOOK) if bytes(row.digest) not in offered])
+    kept = _turns_kept(
+        left, [row for row in rows_where(tx, into.number, _IS_OF_HOOK) if bytes(row.digest) not in offered]
+    )
     remove(tx, [row for row in left if row.turn not in kept])
     if not _questions(tx, into.number, _is_read_by_others(source)):
         _change_source(tx, into.number, source)
@@ -155,16 +155,14 @@ def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[M
 
 def _change_source(tx: WriteTransaction, number: int, source: str) -> None:
     tx.execute(update(channel).where(channel.c.number == number).values(source=source))
-    revise(tx, [(row, {"source": source}) for row in _rows(tx, number, conversation.c.actor == Actor.COPY)])
+    revise(tx, [(row, {"source": source}) for row in rows_where(tx, number, conversation.c.actor == Actor.COPY)])
 
 
 def _turns_kept(copied: Iterable[MessageRow], of_hooks: Iterable[MessageRow]) -> set[int]:
-    """The turns of which the whole has no question yet: a copy's, or a hook's that a copy goes on with."""
     return {row.seq for row in copied if row.role == Role.USER} | {row.seq for row in of_hooks}
 
 
 def _offered(tx: ReadTransaction, channel_number: int, messages: Iterable[Message]) -> dict[bytes, deque[Message]]:
-    """The messages of the whole that are not stored yet, in order, by their words."""
     named = select(conversation.c.native_id).where(conversation.c.channel_number == channel_number)
     stored = set(tx.execute(named).scalars())
     offered: dict[bytes, deque[Message]] = defaultdict(deque)
@@ -184,11 +182,6 @@ def _as_whole(row: MessageRow, message: Message) -> dict[str, Any]:
     return {"native_id": message.more.get("native_id"), "timestamp": timestamp, "payload": payload}
 
 
-def _rows(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Sequence[MessageRow]:
-    query = select(conversation).where(conversation.c.channel_number == channel_number, condition)
-    return tx.execute(query.order_by(conversation.c.number)).all()
-
-
 def _is_read_by_others(source: str) -> ColumnElement[bool]:
     in_session = conversation.c.payload[IN_SESSION].as_string()
     return and_(conversation.c.actor == Actor.READER, conversation.c.source != source, in_session.is_(None))
@@ -204,7 +197,7 @@ def _digests(tx: ReadTransaction, channel_number: int, condition: ColumnElement[
 
 
 def _turns_besides(known: Counter[bytes], messages: Iterable[Message]) -> list[Message]:
-    """The turns that begin with a question that is none of the known ones, each of which stands for one."""
+    """Return the turns whose question is none of the known ones; each of these stands for one."""
     kept: list[Message] = []
     is_new = False
     for message in messages:
@@ -216,7 +209,6 @@ def _turns_besides(known: Counter[bytes], messages: Iterable[Message]) -> list[M
 
 
 def _take(known: Counter[bytes], message: Message) -> bool:
-    """Return whether the message is among the known ones; if so, one of them is used up."""
     digest = digest_of(message.role, storable(message.text))
     known[digest] -= (is_known := known[digest] > 0)
     return is_known
@@ -254,7 +246,7 @@ def ingest_new(
         is_ready = given is not None and is_sound(given, received_at) and not keeping_of(tx).never
         session, kept_out = _let_in(tx, source, came[at], received_at, is_ready=is_ready)
         if kept_out:
-            done[at] = Saved([], 0, received_at, 0, kept_out)
+            done[at] = Saved.refused(kept_out)
         elif given and is_ready:
             new[at] = _New(name, session, given.rows)
         elif not any(map(is_recall, kept := list(map(as_kept, session.messages)))):
@@ -272,7 +264,7 @@ def ingest_new(
 def _let_in(
     tx: WriteTransaction, source: str, session: Session, received_at: datetime, *, is_ready: bool
 ) -> tuple[Session, str | None]:
-    """A session as it may be stored (`let_in_session`); of one that is ready only what is said of it is looked at."""
+    """Return a session as it may be stored; of one made ready elsewhere only the description is checked."""
     if not is_ready:
         sound = with_sound_times(session.messages, received_at)
         return let_in_session(tx, source, replace(session, messages=tuple(sound)))
@@ -281,7 +273,6 @@ def _let_in(
 
 
 def _unknown(tx: ReadTransaction, source: str, came: Sequence[Session]) -> dict[int, str]:
-    """The places of those that have come once and under no known id, with names for their channels that are free."""
     often = Counter(session.session_id for session in came)
     once = {at: session for at, session in enumerate(came) if not session.is_copy and often[session.session_id] == 1}
     names = {at: names_for(source, session) for at, session in once.items()}
@@ -298,7 +289,6 @@ def _unknown(tx: ReadTransaction, source: str, came: Sequence[Session]) -> dict[
 
 
 def _in_use(tx: ReadTransaction, ids: Sequence[str], names: Sequence[str]) -> set[str]:
-    """Which of these are the id, the name or another name of a channel."""
     words = [*ids, *names]
     query = union_all(
         select(channel.c.session_id).where(channel.c.session_id.in_(ids)),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, select, update
+from sqlalchemy import ColumnElement, bindparam, update
 
 from registry.domain import Actor, Message, Session, digest_of, now, storable
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
@@ -26,7 +26,7 @@ from registry.ingest.session_channel import (
     open_for,
 )
 from registry.storage.conversations.channels import recount_channel
-from registry.storage.conversations.messages import MessageRow, replace_messages, revise
+from registry.storage.conversations.messages import MessageRow, replace_messages, revise, rows_where
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import conversation
 
@@ -44,11 +44,11 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
     session = replace(session, messages=tuple(with_sound_times(session.messages, now())))
     session, kept_out = let_in_session(tx, source, session)
     if kept_out:
-        return session.session_id, Saved([], 0, now(), 0, kept_out)
+        return session.session_id, Saved.refused(kept_out)
     session = replace(session, messages=tuple(map(_named, session.messages)))
     found = channel_for(tx, source, session)
     if found.known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
-        return session.session_id, Saved([], 0, now(), 0, FORGOTTEN)
+        return session.session_id, Saved.refused(FORGOTTEN)
     resumed = found.resumed
     metadata = {} if resumed else describing(session)
     if found.known and found.known.project_path:
@@ -70,7 +70,7 @@ def _named(message: Message) -> Message:
 
 
 def hook_id(message: Message, request: str | None) -> str:
-    """The id of a message from a hook: the same for the same event, however often it comes."""
+    """Return the id of a message from a hook: the same for the same event, however often it comes."""
     sent_at = message.timestamp or now()
     return f"{PREFIX}{request or round(sent_at.timestamp() * 1000)}:{message.role}:{_digest(message).hex()}"
 
@@ -83,13 +83,13 @@ def take_store_ids(
     `messages`: the whole session as the store has it; `in_session`: its id, if it is one that the channel was resumed
     in. Where the store's own copy came first, half written, the one from the hook goes.
     """
-    from_hooks = _rows(tx, channel_number, conversation.c.native_id.startswith(PREFIX) & _is_said_in(in_session))
+    from_hooks = rows_where(tx, channel_number, conversation.c.native_id.startswith(PREFIX) & _is_said_in(in_session))
     if not from_hooks:
         return
     digests = {bytes(row.digest) for row in from_hooks}
     offered = [message for message in messages if _id(message) and _digest(message) in digests]
     is_offered = conversation.c.native_id.in_([_id(message) for message in offered])
-    stored = {row.native_id: row for row in _rows(tx, channel_number, is_offered)}
+    stored = {row.native_id: row for row in rows_where(tx, channel_number, is_offered)}
     pairs = _nearest_first(from_hooks, offered, stored)
     doubled = [(row, stored[_id(message)]) for row, message in pairs if _id(message) in stored]
     renamed = [(row, message) for row, message in pairs if _id(message) not in stored]
@@ -200,10 +200,9 @@ def _not_stored(
 def _events(
     tx: ReadTransaction, channel_number: int, digests: Iterable[bytes], in_session: str | None
 ) -> dict[bytes, list[_Event]]:
-    """Return what hooks sent or the store has of these words; what a tool has sent is recognised when it is saved."""
     events: dict[bytes, list[_Event]] = defaultdict(list)
     is_known = conversation.c.digest.in_(digests) & conversation.c.native_id.is_not(None) & _is_said_in(in_session)
-    for row in _rows(tx, channel_number, is_known):
+    for row in rows_where(tx, channel_number, is_known):
         is_of_hook = row.actor == Actor.HOOK or row.native_id.startswith(PREFIX)
         request = row.payload.get("request_id" if is_of_hook else ALSO_IN)
         events[bytes(row.digest)].append(_Event(row.timestamp, request, is_of_hook, row))
@@ -220,11 +219,6 @@ def _note_requests(tx: WriteTransaction, requests: Iterable[tuple[MessageRow | N
     if noted:
         statement = update(conversation).where(conversation.c.number == bindparam("of"))
         tx.execute(statement.values(payload=bindparam("noted")), noted)
-
-
-def _rows(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Sequence[MessageRow]:
-    query = select(conversation).where(conversation.c.channel_number == channel_number, condition)
-    return tx.execute(query.order_by(conversation.c.number)).all()
 
 
 def _digest(message: Message) -> bytes:

@@ -71,9 +71,9 @@ def ingest_from_tool(
     project = settled.project_path if settled else None
     found = let_in(tx, sound, metadata, source=source, channel=name, project=project)
     if found.kept_out:
-        return name, Saved([], 0, received_at, 0, found.kept_out)
+        return name, Saved.refused(found.kept_out)
     if settled is None and _is_forgotten(tx, name, found):
-        return name, Saved([], 0, received_at, 0, FORGOTTEN)
+        return name, Saved.refused(FORGOTTEN)
     call = _Call(found.messages, source, found.about, received_at, is_end)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
@@ -93,7 +93,7 @@ def ends_with(tx: WriteTransaction, name: str, message_id: str) -> bool:
 
 
 def _as_claimed(message: Message) -> Message:
-    """The client's own id is only what the caller says it is: by it nobody gets at what the client itself has told."""
+    """Mark the client's own id as a claim of the caller, who must not get at the client's messages by it."""
     if "native_id" not in message.more:
         return message
     more = {key: value for key, value in message.more.items() if key != "native_id"}
@@ -120,7 +120,7 @@ def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
 
 
 def _of_source(call: _Call, into: ChannelRow) -> Sequence[Message]:
-    """The messages; those sent in the name of another client than the channel's say so."""
+    """Return the messages; those sent in the name of another client than the channel's say so."""
     if call.source in ("unknown", into.source) or into.source in family_of(call.source):
         return call.messages
     return [
@@ -149,7 +149,7 @@ def _ingest_new(tx: WriteTransaction, name: str, call: _Call) -> tuple[str, Save
 
 
 def _sessions(tx: WriteTransaction, call: _Call) -> Matches:
-    """The session that a new name means: the one it gives the native id of, else one that asks the same."""
+    """Return the session that a new name means: the one it gives the native id of, else one that asks the same."""
     if isinstance(call.metadata.get("session_id"), str):
         row = channel_of_session(tx, family_of(call.source), call.metadata["session_id"])
         return Matches([row] if row else [])
@@ -161,7 +161,7 @@ def _sessions(tx: WriteTransaction, call: _Call) -> Matches:
 
 
 def _ingest_linked(tx: WriteTransaction, known: ChannelRow, call: _Call) -> tuple[str, Saved]:
-    """Store it in a channel that may be one of some sessions, and look at these again."""
+    """Store it in a channel that may be one of some sessions, and compare with these again."""
     saved = _save(tx, known, call)
     links = [] if known.session_id else linked_sessions(tx, known.number)
     session = _settle(tx, known.number, links) if saved.new else None
@@ -172,7 +172,7 @@ def _ingest_linked(tx: WriteTransaction, known: ChannelRow, call: _Call) -> tupl
 
 
 def _settle(tx: WriteTransaction, named: int, sessions: Sequence[int]) -> int | None:
-    """Look again at sessions that a channel may be; the one that it turned out to be, and was merged into."""
+    """Compare again with sessions that a channel may be; returns the one that it was merged into."""
     verdicts = {session: judge_session(tx, session, named) for session in sessions}
     same = [session for session, verdict in verdicts.items() if verdict is Verdict.SAME]
     if len(same) == 1:

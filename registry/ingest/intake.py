@@ -29,7 +29,7 @@ from registry.storage.safety.forgetting import (
     note_forgotten,
 )
 from registry.storage.safety.masking import key_of
-from registry.text.privacy.masking import mask_value
+from registry.text.privacy.masking import marks_of, mask_cut, mask_value
 from registry.text.privacy.secrets import is_like, without_private
 
 _PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebook_path", "target_file", "uri"})
@@ -39,13 +39,13 @@ _PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebo
 class Keeping:
     """The settings of what a registry keeps. Names may hold `*` and `?`."""
 
-    unmasked: tuple[str, ...] = ()
-    """Projects whose secrets are kept as they are."""
-    never: tuple[str, ...] = ()
-    """`source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`: what is never kept."""
+    unmasked: tuple[str, ...] = ()  # projects whose secrets are not masked
+    never: tuple[
+        str, ...
+    ] = ()  # rules of what is never stored: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`
 
     def rule_against(self, **about: str | None) -> str | None:
-        """The first rule by which a conversation is not kept at all, if there is one."""
+        """Return the first rule by which a conversation is not kept at all, if there is one."""
         for rule in (*_PRIVATE_CHANNELS, *self.never):
             kind, _, pattern = rule.partition(":")
             if about.get(kind) and is_like(about[kind] or "", pattern):
@@ -53,7 +53,7 @@ class Keeping:
         return None
 
     def rule_against_path(self, paths: Sequence[str]) -> str | None:
-        """The first rule by which a message about one of these files is not kept."""
+        """Return the first rule by which a message about one of these files is not kept."""
         rules = [rule for rule in self.never if rule.startswith("path:")] if self.never else []
         return next((rule for rule in rules for path in paths if is_like(path, rule.removeprefix("path:"))), None)
 
@@ -66,7 +66,7 @@ _PRIVATE_CHANNELS = ("channel:private", "channel:private[-_:. ]*")
 
 
 def keeping_of(tx: WriteTransaction) -> Keeping:
-    """The settings of this registry."""
+    """Return the settings of this registry."""
     keeping: Keeping = tx.get_execution_options().get("keeping") or Keeping()
     return keeping
 
@@ -98,7 +98,8 @@ def let_in(
     if rule := keeping.rule_against(source=source, project=project, channel=channel):
         return LetIn([], {}, f"by the rule {rule!r}")
     key = key_of(tx) if keeping.masks(project) else None
-    return LetIn([_let_in_message(keeping, message, key) for message in messages], _let_in_about(about, key))
+    kept = [_let_in_message(keeping, message, key) for message in messages]
+    return LetIn(kept, _mask_cut_titles(_let_in_about(about, key), messages, kept, key))
 
 
 def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple[Session, str | None]:
@@ -108,6 +109,24 @@ def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple
     title = found.about.get("title")
     meta = {name: value for name, value in found.about.items() if name in session.meta}
     return replace(session, messages=tuple(found.messages), title=title, meta=meta), found.kept_out
+
+
+def _mask_cut_titles(
+    about: dict[str, Any], messages: Sequence[Message], kept: Sequence[Message], key: bytes | None
+) -> dict[str, Any]:
+    """Mask secrets of the messages in a title or summary, which a client may have made of them and cut."""
+    marks = {} if key is None else _marks_of(messages, kept, key)
+    cut = {
+        name: mask_cut(about[name], marks)
+        for name in ("title", "summary")
+        if marks and isinstance(about.get(name), str)
+    }
+    return {**about, **cut}
+
+
+def _marks_of(messages: Sequence[Message], kept: Sequence[Message], key: bytes) -> dict[str, str]:
+    changed = [(was.text, now.text) for was, now in zip(messages, kept, strict=True) if was.text is not now.text]
+    return marks_of([was for was, _ in changed], [now for _, now in changed], key) if changed else {}
 
 
 def _let_in_about(about: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
@@ -126,6 +145,8 @@ def _let_in_message(keeping: Keeping, message: Message, key: bytes | None) -> Me
         context = None if context is None else _let_in_value(context, key)
     if text is message.text and more is message.more and context is None:  # most of them
         return message
+    if key is not None and more != message.more:
+        text = mask_cut(text, marks_of(dict(message.more), more, key))  # a call's title is made of its parameters
     return replace(message, text=text, more=more, context=context)
 
 
@@ -153,7 +174,6 @@ def _without_private(value: Any) -> Any:
 
 
 def _paths(message: Message) -> Iterator[str]:
-    """The files that a message is about: in its context, in what a tool was called with, attached."""
     tool = message.more.get("tool")
     params = tool.get("params") if isinstance(tool, Mapping) else None
     for held in (message.context, message.more, params):
@@ -165,8 +185,7 @@ def _paths(message: Message) -> Iterator[str]:
         yield from (path for path in found if isinstance(path, str))
 
 
-AHEAD = timedelta(days=1)
-"""So far another machine's clock, or its idea of a time zone, may be ahead of ours."""
+AHEAD = timedelta(days=1)  # tolerated lead of another machine's clock or time zone
 
 
 def is_sound(times: Ready, received_at: datetime) -> bool:
@@ -175,7 +194,7 @@ def is_sound(times: Ready, received_at: datetime) -> bool:
 
 
 def with_sound_times(messages: Sequence[Message], received_at: datetime) -> Sequence[Message]:
-    """The messages; those whose times cannot be have their neighbours', else none, and keep what they said."""
+    """Return the messages; those whose times cannot be have their neighbours', else none, and keep what they said."""
     latest = received_at + AHEAD
     is_sound = [message.timestamp is None or EARLIEST <= message.timestamp <= latest for message in messages]
     if all(is_sound):
@@ -195,8 +214,6 @@ def _at(message: Message, at: datetime | None) -> Message:
 
 
 FORGOTTEN = "it was forgotten"
-_MOST = 500
-"""So many of a conversation's last messages are looked at."""
 
 
 def is_forgotten(
@@ -211,7 +228,8 @@ def is_forgotten(
     key = key_of(tx)
     names = [(keyed(key, CHANNEL, channel.encode()), CHANNEL)] if channel else []
     names += [(keyed(key, SESSION, session_id.encode()), SESSION)] if session_id else []
-    said = {keyed(key, SAID, digest_of(each.role, storable(each.text))): each for each in messages[-_MOST:]}
+    # only the last messages are compared
+    said = {keyed(key, SAID, digest_of(each.role, storable(each.text))): each for each in messages[-500:]}
     noted = find_forgotten(tx, [*(digest for digest, _ in names), *said])
     if any(digest in noted for digest, _ in names):
         return True

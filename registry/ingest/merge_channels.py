@@ -28,8 +28,7 @@ from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 
-_KEPT = ("title", "summary", "project_path", "project_name")
-"""What the channel that stays takes over where it has none."""
+_KEPT = ("title", "summary", "project_path", "project_name")  # taken over if the remaining channel has none
 
 
 def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:
@@ -69,7 +68,6 @@ def merge_shortened(tx: WriteTransaction, channel_number: int) -> None:
 
 
 def _whole_of(row: MessageRow, whole: Iterable[MessageRow]) -> MessageRow | None:
-    """The answer of the same turn that it is a shortened one of."""
     fitting = [twin for twin in whole if twin.turn == row.turn and len(twin.text) >= len(row.text)]
     best = max(fitting, key=lambda twin: agreement(twin.text, row.text), default=None)
     return best if best is not None and agreement(best.text, row.text) >= SHORTENED else None
@@ -81,7 +79,6 @@ def _messages(tx: ReadTransaction, number: int) -> Sequence[MessageRow]:
 
 
 def _turns(ours: Sequence[MessageRow], old: Known, next_seq: int) -> dict[int, int]:
-    """The turn that each message will belong to, by its number."""
     turns: dict[int, int] = {}
     turn = None
     for row, twin in zip(ours, old, strict=True):
@@ -101,7 +98,6 @@ def _move(
     turns: Mapping[int, int],
     places: Sequence[float],
 ) -> None:
-    """Behind the other messages by number, and where they were said by place."""
     to = {"channel": into.name, "channel_number": into.number}
     where = enumerate(zip(rows, places, strict=True), into.seq_count)
     revise(tx, [(row, {**to, "seq": seq, "turn": turns[row.number], "place": place}) for seq, (row, place) in where])
@@ -128,7 +124,6 @@ def _rename_records(
 
 
 def _renumbered(metadata: Mapping[str, Any], renumbered: Mapping[str, Mapping[int, int]]) -> dict[str, Any] | None:
-    """None where nothing in it is numbered."""
     rankings = {key: [new.get(n, n) for n in metadata[key]] for key, new in renumbered.items() if key in metadata}
     return {**metadata, **rankings} if rankings else None
 
@@ -140,7 +135,7 @@ def _merge_tags(tx: WriteTransaction, gone: int, into: int) -> None:
 
 
 def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, seq_count: int) -> None:
-    """The channel that stays takes over names, tags and what else was known of the other, which goes."""
+    """Move names, tags and what else was known of a channel to the one it is merged into."""
     _merge_tags(tx, gone.number, into.number)
     if has_pin(tx, gone.number):
         set_pin(tx, into.number, is_pinned=True)

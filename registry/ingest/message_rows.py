@@ -20,13 +20,11 @@ from typing import Any, NamedTuple
 from registry.domain import IDENTITY, Message, Role, Session, as_json, digest_of, new_id, preview_of, storable
 from registry.storage.index.index_entries import RECALL, UNINDEXED, scope_tokens
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, tokens_of
-from registry.text.privacy.masking import mask_value, note_clean
-from registry.text.privacy.secrets import find_secrets, without_private
+from registry.text.privacy.masking import holds_secret, mask_value
+from registry.text.privacy.secrets import without_private
 
-SNAPSHOT = "notion_snapshot"
-"""The type of a record that holds a page as it was, and nothing that was said."""
-PAGES = frozenset({"notion"})
-"""The sources of pages."""
+SNAPSHOT = "notion_snapshot"  # record type of a page's snapshot
+PAGES = frozenset({"notion"})  # the sources of pages
 
 Row = dict[str, Any]
 """Fields of `conversation`; and `words`, by which it is found: all tokens but its channel's, parted by spaces."""
@@ -39,12 +37,7 @@ class Ready:
     rows: Sequence[Row]
     first: datetime
     last: datetime
-    characters: int
-    """About how much they say and carry."""
-
-    def __reduce__(self) -> tuple[type[Ready], tuple[Any, ...]]:
-        """Between processes in a third of the time that a data class takes by itself."""
-        return Ready, (self.rows, self.first, self.last, self.characters)
+    characters: int  # approximate size of texts and payloads
 
 
 class Said(NamedTuple):
@@ -57,7 +50,7 @@ class Said(NamedTuple):
 
     @classmethod
     def of(cls, message: Message) -> Said:
-        """The message with its words, as white space parts them."""
+        """Return the message with its words, as white space parts them."""
         text = storable(message.text)
         words = text.split()
         return cls(message, text, words, dict.fromkeys(words))
@@ -84,17 +77,15 @@ def ready(session: Session, source: str) -> Ready | None:
     if any(is_recall(one.message) for one in messages):
         return None
     rows = rows_of(messages, source, about, moments[0])
-    return Ready(rows, min(moments), max(moments), sum(len(row["text"]) + len(row["payload"]) for row in rows))
+    return Ready(rows, min(moments), max(moments), sum(len(row["text"]) + len(as_json(row["payload"])) for row in rows))
 
 
 def _is_kept(said: Said) -> bool:
-    """Return whether all of a message is kept as it is (`let_in`)."""
     message = said.message
-    if _is_private(message.text) or find_secrets(message.text, said.each):
+    if _is_private(message.text) or holds_secret(message.text):
         return False
     if IDENTITY.issuperset(message.more) and not message.context:  # most of them
         return True
-    note_clean([message.text])  # a tool's message says what its result holds
     about = {name: held for name, held in message.more.items() if name not in IDENTITY}
     return _is_kept_whole(about) and _is_kept_whole(message.context)
 
@@ -152,7 +143,6 @@ def add_words(row: Row, words: Iterable[str] | None = None) -> None:
     tokens = (analyze(row["text"]) if words is None else tokens_of(words)) if is_found else []
     scope = scope_tokens(row["source"], row["role"], row["timestamp"]) if is_found else []
     row["id"] = new_id("snap" if row["record_type"] == SNAPSHOT else "conv")
-    row["payload"] = as_json(row["payload"])
     row["length"] = len(tokens)
     row["words"] = " ".join([*scope, *tokens])
 
@@ -168,8 +158,7 @@ CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the questi
 """Why a message is kept but not searched, as RECALL is; in its payload. Stored."""
 NOTE = "[Context Registry]"
 """What a note of ours begins with, in a session that we wrote for another client: nobody said it."""
-LONGEST_QUESTION = 300
-"""Characters. Who writes more says something, and does not only ask for another conversation."""
+LONGEST_QUESTION = 300  # characters; a longer question is more than a request for another conversation
 
 _TOOL = f"({'|'.join([*RECALLS, *OTHERS])})"
 # Clients put the server's name before the tool's, each in its own way; VS Code cuts it to `context-regis`.
@@ -181,8 +170,7 @@ _ANSWER = re.compile(
 )
 _CHANNEL = re.compile(r'\\*"channel\\*"\s*:\s*\\*"([^"\\]+)')
 _PROMPT = re.compile(r"Call the tool \w+ of the MCP server context-registry ")
-_BEGINNING = 4000
-"""So many characters of an answer are looked at."""
+_BEGINNING = 4000  # characters of an answer that are searched
 
 _KEPT = ("native_id", "time", "model", "request_id")
 """What a mark keeps of its message, beside the time: by these it is recognised when it comes again."""
@@ -195,7 +183,7 @@ _SIGNIFICANT = (
 
 
 def as_kept(message: Message) -> Message:
-    """The message as the registry keeps it: of a call of our own tools a mark, any other as it came."""
+    """Return the message as the registry keeps it: of a call of our own tools a mark, any other as it came."""
     if message.role is Role.USER and _PROMPT.match(message.text):
         return replace(message, more={**message.more, UNINDEXED: PROMPT})
     name = _own_tool(message) if message.role is Role.TOOL else None
@@ -225,7 +213,6 @@ def _tool(message: Message) -> Mapping[str, Any]:
 
 
 def _own_tool(message: Message) -> str | None:
-    """The name of our tool that was called, if it was one of ours."""
     names = list(_names(message))
     is_likely = any(map(_NAMED_LIKE_OURS.search, names))
     looked_for = [(_NAMED_OURS.search, names), (_ANSWER.search if is_likely else _ANSWER.match, _answers(message))]
@@ -256,7 +243,6 @@ def _answers(message: Message) -> Iterator[str]:
 
 
 def _about(given: object, deeper: int = 6) -> str:
-    """The words that say what a call is about, on one line."""
     match given:
         case str() if given.lstrip().startswith("{"):
             return _about(_parsed(given), deeper - 1) if deeper else ""

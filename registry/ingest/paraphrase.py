@@ -12,15 +12,10 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from registry.ingest.alignment import Positions
-from registry.ingest.turn_alignment import Transcript, Turn, matching_turns, may_be, possible_pairs
+from registry.ingest.alignment import Positions, Transcript, Turn, matching_turns, may_be, possible_turns
 
-MOST_UNCLEAR = 400
-"""So many pairs of turns that ask the same are told apart by what their answers say."""
-ENOUGH_WORDS = 0.6
-"""So much of the shorter answer stands in the longer one."""
-SHORTENED = 0.9
-"""So much, where the stored answer is taken by another already: this may be a different one."""
+ENOUGH_WORDS = 0.6  # share of the shorter answer's words that the longer one holds
+SHORTENED = 0.9  # the same, if the stored answer has a match already: this may be a different one
 
 Accept = Callable[[str, str, float, bool], bool]
 """Whether an answer is a stored one in other words: the stored text, the new one, how much they agree, and whether the
@@ -68,13 +63,12 @@ def agreement(one: str, other: str) -> float:
 
 
 def _is_cut(shorter: str, longer: str) -> bool:
-    """In the middle of a word."""
     return len(shorter) >= _MANY_LETTERS and longer.startswith(shorter)
 
 
 def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
     unclear = _unclear(stored.turns, sent.turns)
-    if len(unclear) > MOST_UNCLEAR:
+    if len(unclear) > 400:  # limit of pairs whose answers are compared
         return set()
     ours = stored.answer_texts([stored.turns[i] for i, _ in unclear])
     theirs = sent.answer_texts([sent.turns[j] for _, j in unclear])
@@ -86,11 +80,12 @@ def _is_shortened(olds: Sequence[str], news: Sequence[str]) -> bool:
 
 
 def _unclear(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, int]]:
-    """The pairs of turns, as (stored, sent), that ask what is asked more than once and share no answer as it stands."""
+    """Return the pairs of turns (stored, sent) with a repeated question and no equal answer."""
     asked = Counter(turn.key for turns in (stored, sent) for turn in turns)
     return [
         (i, j)
-        for j, i in possible_pairs(stored, sent)
+        for j, places in enumerate(possible_turns(stored, sent))
+        for i in reversed(places)
         if asked[sent[j].key] > 2 and not stored[i].reply_digests & sent[j].reply_digests
     ]
 
@@ -98,7 +93,7 @@ def _unclear(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, in
 def _turns_beside(
     stored: Sequence[Turn], sent: Sequence[Turn], agreeing: Collection[tuple[int, int]]
 ) -> list[tuple[Turn, Turn]]:
-    """The turns that ask the same, and what was sent before its first question beside where that may stand.
+    """Return the turns that ask the same, and what was sent before its first question beside where that may stand.
 
     Where the two sides disagree about the order, what is left over is recognised all the same.
     """
@@ -138,7 +133,7 @@ class _Unmatched(NamedTuple):
 def _within_turns(
     stored: Transcript, sent: Transcript, beside: Sequence[tuple[Turn, Turn]], accept: Accept
 ) -> Positions:
-    """In turns beside each other: the questions, then the equal messages, then the answers in other words."""
+    """Match questions, then equal messages, then answers in other words, within matched turns."""
     found: Positions = [None] * len(sent.utterances)
     unmatched = []
     for old, new in beside:
@@ -153,7 +148,6 @@ def _within_turns(
 
 
 def _take_equal(stored: Transcript, sent: Transcript, old: Turn, new: Turn, found: Positions) -> set[int]:
-    """Pair the messages of two turns that say the same words; the stored ones taken."""
     places: dict[tuple[bytes, str | None], list[int]] = defaultdict(list)
     for at in reversed(old.replies):
         places[stored.utterances[at].digest, stored.utterances[at].native_id].append(at)
@@ -170,7 +164,6 @@ def _take_equal(stored: Transcript, sent: Transcript, old: Turn, new: Turn, foun
 def _take_paraphrased(
     stored: Transcript, sent: Transcript, unmatched: Sequence[_Unmatched], found: Positions, accept: Accept
 ) -> None:
-    """Pair the answers of each two turns that agree, those that agree most first."""
     old_texts = stored.texts([at for olds, _, _ in unmatched for at in olds])
     new_texts = sent.texts([at for _, news, _ in unmatched for at in news])
     for olds, news, taken in unmatched:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Table, delete, func, select, update
 
-from registry.domain import Role, digest_of
+from registry.domain import Role, digest_of, preview_of
 from registry.ingest.intake import keeping_of
 from registry.storage.conversations.channels import recount_channel, reindex_title
 from registry.storage.conversations.messages import MessageRow, revise
@@ -21,11 +25,12 @@ from registry.storage.safety.forgetting import wipe
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, execution, extract_result, message_vector
 from registry.text.privacy.masking import mask_value
-from registry.text.privacy.secrets import MARK
+from registry.text.privacy.rules import load_rules
+from registry.text.privacy.secrets import MARK, MARK_BEGIN
 
-BATCH = 500
-Progress = Callable[[int, int], None]
-"""Told how many rows are done, of how many."""
+SCANNED = "scanned.json"  # in the registry's folder: the rules of the last scan, and what it found
+logger = logging.getLogger(__name__)
+Progress = Callable[[int, int], None]  # called with rows done and rows in total
 Done = tuple[int, int] | None
 
 _TEXTS: dict[Table, tuple[str, ...]] = {
@@ -66,7 +71,7 @@ async def redact(database: Database, on_progress: Progress) -> Held:
     return held
 
 
-async def _walk(database: Database, on_progress: Progress, *, is_dry: bool) -> Held:
+async def _walk(database: Database, on_progress: Progress, *, is_dry: bool, pause_s: float = 0) -> Held:
     held = Held()
     total = await database.read(
         lambda tx: sum(tx.execute(select(func.count()).select_from(table)).scalar_one() for table in _TEXTS)
@@ -78,6 +83,8 @@ async def _walk(database: Database, on_progress: Progress, *, is_dry: bool) -> H
             last, count = found
             done += count
             on_progress(min(done, total), total)
+            if pause_s:
+                await asyncio.sleep(pause_s)
     return held
 
 
@@ -87,9 +94,39 @@ async def _next(database: Database, batch: Callable[[WriteTransaction], Done], i
     return await database.write(batch)
 
 
+async def scan_again(database: Database, home: Path) -> None:
+    """Scan the registry if the rules are others than at the last scan."""
+    if scanned(home).get("rules") == load_rules().digest:
+        return
+    try:
+        note_scanned(home)  # no other process scans meanwhile
+        held = await _walk(database, lambda _done, _total: None, is_dry=True, pause_s=0.05)
+        note_scanned(home, held)
+    except Exception:  # the server goes on, whatever is wrong here
+        logger.exception("The registry is not scanned for secrets: ctxr scan")
+        return
+    if held.rows:
+        logger.warning("%d secrets are stored in clear. Mask them: ctxr redact --existing", held.kinds.total())
+
+
+def scanned(home: Path) -> dict[str, Any]:
+    """Return the digest of the rules of the last scan, and what it found; nothing if there was none."""
+    with suppress(OSError, ValueError):
+        return dict(json.loads((home / SCANNED).read_text(encoding="utf-8")))
+    return {}
+
+
+def note_scanned(home: Path, held: Held | None = None) -> None:
+    """Note by which rules the registry was scanned last, and what they found."""
+    with suppress(OSError):  # a folder that cannot be written is scanned by the next process
+        (home / SCANNED).write_text(
+            json.dumps({"rules": load_rules().digest, **(held or Held()).as_dict()}), encoding="utf-8"
+        )
+
+
 def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bool) -> Done:
-    """The next rows behind `last`: the last number of them, and how many they were."""
-    rows = tx.execute(select(table).where(table.c.number > last).order_by(table.c.number).limit(BATCH)).all()
+    """Mask the next rows after `last`; returns the last number of them and their count."""
+    rows = tx.execute(select(table).where(table.c.number > last).order_by(table.c.number).limit(500)).all()
     if not rows:
         return None
     key, kept = b"any" if is_dry else key_of(tx), _unmasked(tx)
@@ -99,6 +136,8 @@ def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bo
             continue
         was = {name: row._mapping[name] for name in _TEXTS[table] if row._mapping[name]}
         now = mask_value(was, key)
+        if table is channel:
+            now = _with_made_titles(tx, row.number, now)
         if now != was:
             changed.append((row, {name: now[name] for name in was if now[name] != was[name]}))
             held.rows[table.name] += 1
@@ -108,11 +147,26 @@ def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bo
     return rows[-1].number, len(rows)
 
 
+def _with_made_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) -> dict[str, Any]:
+    """Make a title anew that repeats a masked message up to its secret and goes on with a part of it."""
+    masked = select(conversation.c.text).where(
+        conversation.c.channel_number == number, conversation.c.text.contains(MARK_BEGIN, autoescape=True)
+    )
+    lines = [" ".join(text.split()) for text in tx.execute(masked).scalars()]
+    made = dict(texts)
+    for name in ("title", "first_message_preview"):
+        title = texts.get(name) or ""
+        for line in lines:
+            at = line.find(MARK_BEGIN)
+            if at > 3 and len(title) > at and title.startswith(line[:at]) and not title.startswith(MARK_BEGIN, at):
+                made[name] = preview_of(line, len(title) + len(MARK_BEGIN))
+    return made
+
+
 _CHANNEL = {conversation: "channel_number", channel: "number"}
 
 
 def _unmasked(tx: WriteTransaction) -> set[int]:
-    """The channels of projects whose secrets are kept."""
     keeping = keeping_of(tx)
     if not keeping.unmasked:
         return set()

@@ -13,26 +13,17 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
+from registry.ingest.alignment import Transcript, Turn, matching_turns
 from registry.ingest.paraphrase import agreement
-from registry.ingest.turn_alignment import Transcript, Turn, matching_turns
 
-NARROWEST = 14
-"""A question narrower than this says nothing; Korean and other wide letters count two."""
-WIDEST = 60
-"""No question counts for more than so many letters."""
-ENOUGH = 40
-"""So many letters of questions are enough where an answer agrees,"""
-ENOUGH_ALONE = 80
-"""and so many where none does, over at least two turns."""
-LONG_ANSWER = 40
-"""A single turn is enough only if so much of its answer is the same, word for word."""
-SHARE = 0.6
-"""Where each side has a question, at least so many of them are the same one."""
+NARROWEST = 14  # letters; a shorter question is no evidence. Wide letters (Korean) count two
+WIDEST = 60  # letters; limit of one question's weight
+ENOUGH = 40  # letters of shared questions that suffice if an answer agrees
+ENOUGH_ALONE = 80  # letters that suffice without an answer, over at least two turns
+LONG_ANSWER = 40  # letters of an equal answer that a single turn needs
+SHARE = 0.6  # least share of equal questions, where both sides have one
 AGREEING, DIFFERING = 0.7, 0.4
 """Answers that share so many words agree; with so few they differ."""
-FEWEST_WORDS = 4
-MOST_TURNS = 40
-"""So many of the turns in common are weighed: the last ones."""
 
 
 class Verdict(Enum):
@@ -56,7 +47,8 @@ def compare(one: Transcript, other: Transcript) -> Evidence:
     matched = matching_turns(one.turns, other.turns)
     if not matched:
         return Evidence(Verdict.OTHER, False)
-    shared = [(one.turns[i], other.turns[j]) for i, j in matched[-MOST_TURNS:]]
+    # only the last turns in common count
+    shared = [(one.turns[i], other.turns[j]) for i, j in matched[-40:]]
     weight = _weight(_questions(one, [turn for turn, _ in shared]))
     answers = _compare_answers(one, other, shared)
     if _is_parted(matched, one.turns, other.turns) or _is_mostly_else(matched, one.turns, other.turns):
@@ -84,7 +76,6 @@ def _is_sure(turns: int, weight: int, answers: _Answers) -> bool:
 
 
 def _questions(transcript: Transcript, turns: Iterable[Turn]) -> Iterable[str]:
-    """Each text once, however often it was said."""
     distinct = {turn.key: turn.question for turn in turns if turn.question is not None}
     return transcript.texts(list(distinct.values())).values()
 
@@ -106,7 +97,6 @@ def _is_wide(letter: str) -> bool:
 
 
 def _is_parted(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
-    """Return whether both go on after the last question they share."""
     i, j = matched[-1]
     return i < len(first) - 1 and j < len(second) - 1
 
@@ -143,4 +133,4 @@ def _best_pair(ours: Iterable[str], theirs: Sequence[str]) -> tuple[float | None
 
 
 def _has_words(text: str) -> bool:
-    return len(text.split()) >= FEWEST_WORDS or width_of(text) >= LONG_ANSWER // 2
+    return len(text.split()) >= 4 or width_of(text) >= LONG_ANSWER // 2

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, select, text, update
+from sqlalchemy import ColumnElement, bindparam, insert, select, text, update
 
-from registry.domain import Actor, Message, Role, preview_of, storable
+from registry.domain import Actor, Message, Role, now, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
 from registry.ingest.message_rows import (
     LONGEST_QUESTION,
@@ -26,11 +25,12 @@ from registry.ingest.message_rows import (
 )
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_columns
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import note_grown
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import UNINDEXED, Entry, channel_token
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 
 
@@ -46,6 +46,11 @@ class Saved:
     received_at: datetime
     channel_number: int
     kept_out: str | None = None
+
+    @classmethod
+    def refused(cls, why: str) -> Saved:
+        """Return the outcome of a call of which nothing may be stored."""
+        return cls([], 0, now(), 0, why)
 
 
 def save_messages(
@@ -165,7 +170,6 @@ def _new_rows(
     received_at: datetime,
     turn: int | None,
 ) -> list[Row]:
-    """Return the rows to insert. A user message opens a turn, the rest belong to it; the first ones to `turn`."""
     old = recognised.old
     common, meta = common_fields(source, into.source), storable(of_the_moment(metadata))
     places = iter(recognised.new_places())
@@ -196,32 +200,28 @@ def _insert(
     tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], actor: Actor, received_at: datetime
 ) -> None:
     rows = [row for _, of_channel in new for row in of_channel]
-    numbers = list(_next_numbers(tx, len(rows)))
-    columns: dict[str, Sequence[Any]] = dict(
-        zip(rows[0], zip(*map(itemgetter(*rows[0]), rows), strict=True), strict=True)
-    )
-    words = columns.pop("words")
-    channels = [(into.name, into.number, channel_token(into.number)) for into, _ in new]
-    of_each = chain.from_iterable(map(repeat, channels, [len(of_channel) for _, of_channel in new]))
-    names, channel_numbers, scopes = zip(*of_each, strict=True)
-    columns |= {"number": numbers, "channel": names, "channel_number": channel_numbers}
-    columns |= {"actor": [actor] * len(rows), "received_at": [received_at] * len(rows)}
-    insert_columns(tx, conversation, columns, {"payload"})
-    entries = zip(numbers, scopes, words, channel_numbers, strict=True)
-    index_of(tx).add(tx, [Entry(at, [scope, found] if found else [], of) for at, scope, found, of in entries])
+    channels = [into for into, of_channel in new for _ in of_channel]
+    entries = []
+    stored = []
+    for number, into, row in zip(_next_numbers(tx, len(rows)), channels, rows, strict=True):
+        about = {"number": number, "channel": into.name, "channel_number": into.number}
+        stored.append({**row, **about, "actor": actor, "received_at": received_at})
+        words = stored[-1].pop("words")
+        entries.append(Entry(number, [channel_token(into.number), words] if words else []))
+    tx.execute(insert(conversation), stored)
+    index_of(tx).add(tx, entries)
 
 
 def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
-    """Numbers in order of arrival, never used again. SQLite has one writer, so the next one is free."""
+    """Return numbers in order of arrival, never used again. SQLite has one writer, so the next one is free."""
     if tx.dialect.name == "sqlite":
-        last = tx.execute(text("SELECT seq FROM sqlite_sequence WHERE name = 'conversation'")).scalar() or 0
+        last = ask_all(tx, text("SELECT seq FROM sqlite_sequence WHERE name = 'conversation'")).scalar() or 0
         return range(last + 1, last + 1 + count)
     query = text("SELECT nextval('conversation_number_seq') FROM generate_series(1, :count)")
-    return sorted(tx.execute(query, {"count": count}).scalars())
+    return sorted(ask_all(tx, query, {"count": count}).scalars())
 
 
 def _grown(into: ChannelRow, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The channel's counts and span with what is new."""
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)

@@ -18,13 +18,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, or_, select, text
 
 from registry.domain import Actor, Message, Project, Role, Session, digest_of, now, parse_time, storable
-from registry.ingest.alignment import Utterance
+from registry.ingest.alignment import Transcript, Utterance
 from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
 from registry.ingest.message_rows import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import Saved
-from registry.ingest.turn_alignment import Transcript
 from registry.storage.conversations.aliases import aliases_of, set_links
 from registry.storage.conversations.channels import (
     INFERRED,
@@ -38,9 +37,8 @@ from registry.storage.conversations.channels import (
 from registry.storage.conversations.messages import in_turns
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import resumed_session
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
-
-_ENOUGH_IDS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Agent:
 def channel_of_session(
     tx: ReadTransaction, sources: Sequence[str], session_id: str, agent: Agent | None = None
 ) -> ChannelRow | None:
-    """The channel that is known to be this session; one of the first source before others."""
+    """Return the channel that is known to be this session; one of the first source before others."""
     query = select(channel).where(channel.c.session_id == session_id, channel.c.source.in_(sources))
     rows = tx.execute(query.order_by(case((channel.c.source == sources[0], 0), else_=1), channel.c.number))
     return next((row for row in rows if agent is None or _is_that_agent(tx, row, agent)), None)
@@ -64,7 +62,7 @@ def _is_that_agent(tx: ReadTransaction, row: ChannelRow, agent: Agent) -> bool:
     """Known to work for the same session, or for one whose copy this is: then its messages have the same ids."""
     if row.meta.get("parent") in (None, agent.of_session):
         return True
-    ids = [message.more.get("native_id") for message in agent.messages[:_ENOUGH_IDS]]
+    ids = [message.more.get("native_id") for message in agent.messages[:100]]
     query = select(conversation.c.number).where(
         conversation.c.channel_number == row.number, conversation.c.native_id.in_(filter(None, ids))
     )
@@ -80,12 +78,10 @@ class SessionChannel:
 
     known: ChannelRow | None
     named: Matches | None = None
-    resumed: Resumed | None = None
-    """Set for a session that `ctxr resume` wrote: the channel continues in it."""
+    resumed: Resumed | None = None  # set for a session written by `ctxr resume`
 
 
-IN_SESSION = "in_session"
-"""In the payload of what was said in a resumed session: the session's id."""
+IN_SESSION = "in_session"  # payload key of messages of a resumed session: the session's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +90,12 @@ class Resumed:
 
     source: str
     session_id: str
-    questions: Sequence[bytes]
-    """Digests of the questions that were written into it, in their order."""
+    questions: Sequence[bytes]  # digests of the questions written into it, in order
     written_at: datetime
 
     @property
     def rows(self) -> ColumnElement[bool]:
-        """The stored messages that may be of this session: its own, and those its client logged by a tool."""
+        """Return the stored messages that may be of this session: its own, and those its client logged by a tool."""
         in_session = conversation.c.payload[IN_SESSION].as_string()
         is_logged = conversation.c.native_id.is_(None) & (conversation.c.source == self.source)
         return or_(in_session == self.session_id, is_logged & in_session.is_(None))
@@ -139,7 +134,6 @@ def _resumed(tx: ReadTransaction, row: ChannelRow, source: str, session_id: str)
 
 
 def _questions_until(tx: ReadTransaction, row: ChannelRow, moment: datetime) -> list[bytes]:
-    """Return the questions of a channel that were stored by then."""
     query = select(conversation.c.digest).where(
         conversation.c.channel_number == row.number,
         conversation.c.role == Role.USER,
@@ -169,7 +163,7 @@ def _resumed_from(tx: ReadTransaction, session: Session) -> ChannelRow | None:
 
 
 def open_for(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> ChannelRow:
-    """The session's channel, made if new, locked."""
+    """Return the session's channel, made if new, locked."""
     if known:
         return open_channel(tx, known.name, source, now())
     return make_channel(tx, _new_name(tx, source, session), source, now())
@@ -223,21 +217,15 @@ def whose_times(session: Session, known: ChannelRow | None) -> dict[str, str]:
     return {TIMES: KNOWN} if known and TIMES in known.meta else {}
 
 
-NEAR = timedelta(hours=36)
-"""A channel whose activity is farther away in time than this is another conversation."""
-MOST_LOOKED_AT = 5
-"""So many channels that share most questions are looked at closely."""
+NEAR = timedelta(hours=36)  # a channel with activity farther away is another conversation
 MOST_NEAR = 1000
-MOST_QUESTIONS = 500
-"""By so many of a conversation's last questions others are found that share some."""
 
 FAMILIES = {"cursor-agent": "cursor"}
 """Sources whose conversations come under another source's name, too: Cursor's rule says `cursor` in its CLI as well."""
 
 _COMPARED = [conversation.c[name] for name in ("number", "role", "digest", "seq", "turn", "place")]
 _LOCK = 0x63747873
-PATIENCE = "2s"
-"""Who decides alone waits no longer for a channel that somebody holds, where there is a limit at all."""
+PATIENCE = "2s"  # lock timeout while decisions are serialised, if there is one
 _ALONE = """
 SELECT pg_advisory_xact_lock(:lock, :key), CASE current_setting('lock_timeout')
     WHEN '0' THEN '' ELSE set_config('lock_timeout', :patience, true) END
@@ -272,7 +260,7 @@ class Matches:
 
 
 def family_of(source: str) -> list[str]:
-    """The sources under which a conversation of this one may come."""
+    """Return the sources under which a conversation of this one may come."""
     head = FAMILIES.get(source, source)
     return [head, *(each for each, of in FAMILIES.items() if of == head)]
 
@@ -284,7 +272,7 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
     """
     if tx.dialect.name == "postgresql":
         key = zlib.crc32(family_of(source)[0].encode()) - 2**31
-        tx.execute(text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
+        ask_all(tx, text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:
@@ -301,8 +289,7 @@ def stored_transcript(tx: ReadTransaction, number: int) -> Transcript:
     return Transcript([Utterance(row.role, bytes(row.digest)) for row in rows], stored_texts(tx, rows))
 
 
-Read = Callable[[], Transcript]
-"""Gives a transcript when it is needed: mostly there is nothing to lay it beside."""
+Read = Callable[[], Transcript]  # reads a transcript if it is needed
 
 
 def matching_sessions(tx: ReadTransaction, about: Circumstances, read: Read) -> Matches:
@@ -363,13 +350,12 @@ def _rows(pairs: Iterable[tuple[ChannelRow, Evidence]]) -> list[ChannelRow]:
 
 
 def _verdict(tx: ReadTransaction, claimed: int | None, evidence: Evidence) -> Verdict:
-    """A session that has come under another name already is taken for a second one only if the answers agree too."""
+    """Take a session that was logged under another name for a second one only if the answers agree too."""
     doubtful = evidence.verdict is Verdict.SAME and not evidence.is_answered
     return Verdict.PERHAPS if doubtful and claimed is not None and _is_logged(tx, claimed) else evidence.verdict
 
 
 def _is_logged(tx: ReadTransaction, number: int) -> bool:
-    """Return whether a tool has sent something of a channel."""
     sent = conversation.c.channel_number == number, conversation.c.actor == Actor.TOOL
     return bool(aliases_of(tx, number) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first())
 
@@ -395,8 +381,9 @@ def _is_same_project(one: str | None, other: str | None) -> bool:
 
 
 def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], transcript: Transcript) -> list[ChannelRow]:
-    asked = [each.digest for each in transcript.utterances if each.opens_turn]
-    digests = list(dict.fromkeys(reversed(asked)))[:MOST_QUESTIONS]
+    asked = [each.digest for each in transcript.utterances if each.role == Role.USER]
+    # the last questions are enough to find others that share some
+    digests = list(dict.fromkeys(reversed(asked)))[:500]
     if not digests:
         return []
     query = select(conversation.c.channel_number, conversation.c.digest).where(
@@ -404,4 +391,4 @@ def _most_alike(tx: ReadTransaction, near: Mapping[int, ChannelRow], transcript:
     )
     shared = Counter(number for number, _ in tx.execute(query.distinct()))
     ranked = sorted(shared, key=lambda number: (shared[number], near[number].updated_at), reverse=True)
-    return [near[number] for number in ranked[:MOST_LOOKED_AT]]
+    return [near[number] for number in ranked[:5]]  # only the channels that share most questions are compared

@@ -36,14 +36,12 @@ def messages_by_day(tx: ReadTransaction, start: datetime, utc_offset_minutes: in
     query = select(day, func.count()).where(*said_within(start, None)).group_by(day)
     counts = {str(found): count for found, count in tx.execute(query).all()}
     spent = time.monotonic() - started
-    if spent > SLOW_S:
-        _counted[tx.engine] = started + _WORTH * spent, asked, counts
+    if spent > 0.1:
+        # cached for a hundred times as long as it took
+        _counted[tx.engine] = started + 100 * spent, asked, counts
     return counts
 
 
-SLOW_S = 0.1
-_WORTH = 100
-"""What took so long to count is believed for so many times as long."""
 _counted: WeakKeyDictionary[Engine, tuple[float, tuple[datetime, int] | None, dict[str, int]]] = WeakKeyDictionary()
 
 
@@ -96,13 +94,13 @@ def _shares(tx: ReadTransaction, column: ColumnElement[Any], start: datetime, en
 
 
 def said_within(start: datetime, end: datetime | None) -> list[ColumnElement[bool]]:
-    """The messages of a period that are not deleted."""
+    """Return the messages of a period that are not deleted."""
     until = [conversation.c.timestamp <= end] if end else []
     return [conversation.c.timestamp >= start, *until, conversation.c.deleted.is_(False)]
 
 
 def day_of_message(tx: ReadTransaction, utc_offset_minutes: int) -> ColumnElement[Any]:
-    """The day on which a message was said, by a clock so far from UTC."""
+    """Return the day on which a message was said, by a clock so far from UTC."""
     if tx.dialect.name == "postgresql":
         shift = cast(literal(f"{utc_offset_minutes} minutes"), Interval)
         return cast(func.timezone("UTC", conversation.c.timestamp) + shift, Date)

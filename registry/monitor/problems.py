@@ -8,16 +8,12 @@ from typing import Any, NamedTuple
 
 from registry.domain import format_time
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
-from registry.storage.conversations.messages import SaidMessage, by_numbers
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.problems import problems_in
 
-LOOKED_AT = 2000
-"""The newest messages that speak of an error."""
-READ = 20_000
-"""Characters of each."""
 SHOWN, SESSIONS = 50, 10
 _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러", "econnrefused", "eaddrinuse", "enoent")
 
@@ -25,21 +21,22 @@ _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러
 class Named(NamedTuple):
     """A message that names a problem, and how."""
 
-    message: SaidMessage
+    message: MessageRow
     line: str
 
 
 def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """The problems that at least two conversations name, those of most projects first.
+    """Return the problems that at least two conversations name, those of most projects first.
 
     Each: `problem`, an example of its `line`, its `projects`, the number of `sessions` and the latest of them with the
     message that names it, `first_seen` and `last_seen`.
     """
     tokens = sorted({analyze(sign)[0] for sign in _SIGNS})
-    rows = by_numbers(tx, index_of(tx).newest_holders(tx, [tokens], (), LOOKED_AT))
+    # only the newest messages that mention an error
+    rows = by_numbers(tx, index_of(tx).newest_holders(tx, [tokens], (), 2000))
     found: dict[str, list[Named]] = defaultdict(list)
     for row in rows:
-        for problem, line in problems_in(row.text[:READ]).items():
+        for problem, line in problems_in(row.text[:20_000]).items():  # characters of each
             found[problem].append(Named(row, line))
     several = {problem: named for problem, named in found.items() if len({_channel(one) for one in named}) > 1}
     channels = channels_by_number(tx, list({_channel(one) for named in several.values() for one in named}))

@@ -10,8 +10,6 @@ from registry.domain import format_time
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
-SHOWN = 10
-
 
 def recall_figures(tx: ReadTransaction, utc_offset_minutes: int) -> dict[str, Any]:
     """`most_recalled` and `longest` sessions, messages by `hours` of a clock so far from UTC, `tokens` of sessions.
@@ -39,12 +37,11 @@ def _sessions(tx: ReadTransaction, by: ColumnElement[int], condition: ColumnElem
             "recalled": row.access_count,
             "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,
         }
-        for row in tx.execute(query.limit(SHOWN))
+        for row in tx.execute(query.limit(10))
     ]
 
 
 def _hours(tx: ReadTransaction, utc_offset_minutes: int) -> list[dict[str, int]]:
-    """Every hour of the day, 0 to 23."""
     at = conversation.c.timestamp
     hour: ColumnElement[Any]
     minute: ColumnElement[Any]

@@ -15,10 +15,11 @@ from sqlalchemy import ColumnElement, Integer, Select, case, cast, delete, func,
 from sqlalchemy.types import String
 
 from registry.errors import ErrorCode
+from registry.storage.column_types import UtcTime
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.records.executions import GUESSED
-from registry.storage.tables import UtcTime, execution, execution_rollup
+from registry.storage.tables import execution, execution_rollup
 
 _KEY = ("hour", "operation", "source", "error_code", "duration_ms")
 
@@ -78,7 +79,7 @@ def _hour(tx: ReadTransaction) -> ColumnElement[Any]:
 def rolled_cells(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, without_source: str | None = None
 ) -> list[Cell]:
-    """The counted runs of the hours that begin within a period."""
+    """Return the counted runs of the hours that begin within a period."""
     table = execution_rollup.c
     within = given_conditions((ge, table.hour, from_), (le, table.hour, to))
     if tx.execute(select(literal(1)).select_from(execution_rollup).where(*within).limit(1)).first() is None:
@@ -98,7 +99,7 @@ def rolled_cells(
 def rolled_points(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None = None
 ) -> list[Point]:
-    """The counted runs over time, in buckets of so many seconds; an hour belongs to the bucket it begins in."""
+    """Return the counted runs over time, in buckets of so many seconds; an hour belongs to the bucket it begins in."""
     table = execution_rollup.c
     within = given_conditions((ge, table.hour, from_), (le, table.hour, to), (ne, table.source, without_source))
     rows = tx.execute(_hours(within))

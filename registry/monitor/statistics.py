@@ -20,16 +20,14 @@ from sqlalchemy import ColumnElement, Integer, Select, cast, func, literal_colum
 from registry.domain import format_time
 from registry.errors import ErrorCode
 from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
+from registry.storage.column_types import UtcTime
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions, execution_item
-from registry.storage.tables import UtcTime, execution
+from registry.storage.tables import execution
 
 PERCENTILES = (50, 95, 99)
-EXACT = 20_000
-"""So many single durations are read without anybody noticing."""
-MOST_SEEKS = 400
-"""A series of so few points is read point by point, in the order of the index."""
+EXACT = 20_000  # runs up to which single durations are read
 PRECISION = "percentiles to two significant digits"
 
 
@@ -80,7 +78,7 @@ def _rounded_cells(tx: ReadTransaction, wanted: ExecutionFilter) -> list[Cell]:
 
 
 def _read_through(tx: ReadTransaction, wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    """The period, so that an index in the order of the groups is read from end to end and nothing is sorted.
+    """Return the period, so that an index in the order of the groups is read from end to end and nothing is sorted.
 
     SQLite takes the index by time wherever it can, and then sorts a million rows; the "+" hides it.
     """
@@ -99,7 +97,7 @@ def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) 
 
 
 def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Counts and percentiles of some runs."""
+    """Return counts and percentiles of some runs."""
     count = sum(cell.runs for cell in cells)
     not_found = sum(cell.runs for cell in cells if cell.error_code == ErrorCode.NOT_FOUND)
     guessed = sum(cell.runs for cell in cells if cell.error_code == GUESSED)
@@ -145,14 +143,14 @@ _POINT = (func.count(), _FAILED, func.sum(execution.c.duration_ms))
 def _points(
     tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int, is_short: bool
 ) -> list[Point]:
-    """The buckets in which something ran."""
     times = select(execution.c.started_at).where(*conditions).limit(1)
     first = tx.execute(times.order_by(execution.c.started_at)).scalar()
     last = tx.execute(times.order_by(execution.c.started_at.desc())).scalar()
     if first is None or last is None:
         return []
     start, end = (int(moment.timestamp()) // bucket_s * bucket_s for moment in (first, last))
-    if is_short or (end - start) // bucket_s > MOST_SEEKS:
+    # a short series is read point by point, by the index
+    if is_short or (end - start) // bucket_s > 400:
         return [Point(*row) for row in tx.execute(_series_query(tx, conditions, bucket_s))]
     points = (
         Point(at, *tx.execute(select(*_POINT).where(*conditions, *_bucket(at, bucket_s, first, last))).one())
@@ -184,7 +182,7 @@ def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
 
 
 def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """In order of time; where runs kept one by one meet those kept as figures, a bucket may hold both."""
+    """Return the points in order of time; single runs and rolled up ones may share a bucket."""
     by_bucket: dict[int, Point] = {}
     for point in points:
         held = by_bucket.get(point.at)
@@ -201,12 +199,12 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
 
 
 def slowest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """The runs that took longest, the slowest first."""
+    """Return the runs that took longest, the slowest first."""
     return _items(tx, wanted, most, execution.c.duration_ms.desc())
 
 
 def newest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """The last runs, without their number."""
+    """Return the last runs, without their number."""
     return _items(tx, wanted, most, execution.c.started_at.desc(), execution.c.number.desc())
 
 

@@ -20,7 +20,6 @@ from registry.storage.records.executions import ExecutionFilter, execution_condi
 from registry.storage.tables import execution
 
 MOST = 100_000
-MOST_GROUPS = 500
 _VARIES = re.compile(r"\'[^\']*\'|\"[^\"]*\"|\b(?:conv|exec|ext)_\w+|\d[\d.,:]*")
 
 
@@ -44,7 +43,7 @@ def latencies(tx: ReadTransaction, wanted: ExecutionFilter, bucket_s: int) -> di
 
 
 def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """Counts and percentiles by client, the busiest first; a client's versions count together."""
+    """Return counts and percentiles by client, the busiest first; a client's versions count together."""
     columns = execution.c.client, execution.c.error_code, execution.c.duration_rounded, func.count()
     conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]
     cells: dict[str, list[Cell]] = defaultdict(list)
@@ -83,17 +82,16 @@ class ErrorGroup(NamedTuple):
     runs: int
     first: datetime
     last: datetime
-    example: str
-    """The id of the newest of them."""
+    example: str  # id of the newest one
 
 
 def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[ErrorGroup]:
-    """The failures of a period by pattern, those that came last first. Nothing found is no failure."""
+    """Return the failures of a period by pattern, those that came last first. Nothing found is no failure."""
     message = execution.c.error["message"].as_string()
     columns = execution.c.operation, execution.c.error_code, message
     seen = func.count(), func.min(execution.c.started_at), func.max(execution.c.started_at), func.max(execution.c.id)
     conditions = [*execution_conditions(wanted), execution.c.status == "failed"]
-    query = select(*columns, *seen).where(*conditions).group_by(*columns).order_by(seen[2].desc()).limit(MOST_GROUPS)
+    query = select(*columns, *seen).where(*conditions).group_by(*columns).order_by(seen[2].desc()).limit(500)
     groups: dict[tuple[str, str, str], ErrorGroup] = {}
     for operation, code, text, count, first, last, example in tx.execute(query):
         key = operation, code, _VARIES.sub("…", text or "")

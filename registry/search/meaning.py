@@ -1,13 +1,13 @@
-"""The messages most similar to a request in meaning. Needs numpy (extra `meaning`).
+"""Find the messages most similar to a request in the embedding model. Needs numpy (extra `meaning`).
 
-Vectors are kept as int8: a quarter of the room, for less than a thousandth of similarity. A process holds their signs
-alone, which tell those worth a look from the rest; these are read from the database and compared in full.
+Vectors are stored as int8: a quarter of the space, for less than a thousandth of similarity. A process holds only their
+signs, which select the vectors that are read from the database and compared in full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from operator import eq
 from threading import Lock
@@ -19,113 +19,57 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Pool
 
 from registry.search.candidates import candidate_of
-from registry.search.retrieval import ASSUMED, SearchResult, post_filtered, ranked_by
+from registry.search.retrieval import ASSUMED
 from registry.search.scope import Scope, channels_in, is_of_channels, message_conditions, time_conditions
-from registry.search.vectors import EmbeddingModel, vectors_after, vectors_of, vectors_where
+from registry.search.vectors import EmbeddingModel, is_caught_up, vectors_after, vectors_of, vectors_where
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.safety.visibility import access_of
 from registry.storage.tables import conversation
-from registry.text.ranking.matching import carried, left_out, post_filter
-from registry.text.ranking.scores import Candidate, with_gains
-from registry.text.ranking.similar import MARGIN, NEAR, WEIGHT, SimilarMessages, deviations_by_chance
-from registry.text.request.syntax import Search
+from registry.text.ranking.scores import Candidate
+from registry.text.ranking.similar import SimilarMessages, deviations_by_chance
 
-MOST = 100
-"""How many messages are similar at most."""
-FEW_VECTORS = 5_000
-"""A scope with no more messages than these is read from the database, whatever the process holds."""
-LOOKED_AT_IN_FULL = 500
-"""So many messages, those whose signs agree most, are compared by the vectors themselves."""
-FIRST_PICK = 1_000
-"""So many of those that agree most are put in order first; more only if too few of them are in scope."""
-SAMPLE = 2_000
-"""So many vectors tell what similarity is usual here."""
-SHORT, SHORT_SHARE = 5, 0.6
-"""A message of fewer tokens ("go", "ok 30 days", "ㅇㅋ") counts so much of how far above the usual it lies: whatever is
-asked in a word that the model does not know, the shortest are nearest to it."""
-PORTION = 20_000
-"""So many vectors are read at once."""
+MOST = 100  # similar messages that are returned
+FEW_VECTORS = 5_000  # a scope with no more messages is read from the database, whatever the process holds
+LOOKED_AT_IN_FULL = 500  # messages, those whose signs agree most, that are compared by the vectors themselves
+FIRST_PICK = 1_000  # of those that agree most, sorted first; more only if too few of them are in scope
+SAMPLE = 2_000  # vectors that give the mean and deviation of all
+PORTION = 20_000  # vectors read at once
 
-Packed = Sequence[Sequence[Any]]
-"""Messages' numbers, each with the vectors of its passages, packed."""
+Packed = Sequence[Sequence[Any]]  # messages' numbers, each with the packed vectors of its passages
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
 
 def pack(vector: Sequence[float]) -> bytes:
-    """A vector's direction, one byte a dimension; empty for one without direction."""
+    """Return a vector's direction, one byte a dimension; empty for one without direction."""
     floats = np.asarray(vector, np.float32)
     largest = float(np.abs(floats).max(initial=0.0))
     return np.round(floats * (127 / largest)).astype(np.int8).tobytes() if largest > 0 else b""
 
 
 def similarity(one: Sequence[float], other: Sequence[float]) -> float:
-    """The cosine of the angle between two vectors; 0 if one of them has no direction."""
+    """Return the cosine of the angle between two vectors; 0 if one of them has no direction."""
     a, b = np.asarray(one, np.float32), np.asarray(other, np.float32)
     lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / lengths if lengths else 0.0
 
 
 def hold_vectors(tx: ReadTransaction, model: EmbeddingModel) -> None:
-    """Read ahead what the first search over everything would read."""
+    """Read in advance what the first search of everything needs."""
     _held.signs(tx, model)
 
 
-def with_meaning(
-    tx: ReadTransaction,
-    found: SearchResult,
-    wanted: Search,
-    scope: Scope,
-    model: EmbeddingModel,
-    vector: Sequence[float],
-) -> SearchResult:
-    """Add what is similar in meaning to what was found by words, in the same scope, phrases and exclusions holding.
+def similar_messages(
+    tx: ReadTransaction, scope: Scope, model: EmbeddingModel, vector: Sequence[float]
+) -> SimilarMessages:
+    """Compare the messages in scope with a request's vector; not while many of the registry have no vector yet.
 
-    The sum is linear: the most similar message gains `WEIGHT` of the best score by words.
+    A narrow scope's vectors are all compared, of a wide one those whose signs agree most with the request's.
     """
-    groups = [*scope.carrying, *carried(wanted)]
-    narrowed = replace(scope, carrying=groups, without=[*scope.without, *left_out(wanted)])
-    compared = _compared(tx, model, vector, narrowed)
-    nearest = post_filtered(tx, post_filter(wanted), compared.candidates)
-    candidates = nearest[:MOST]
-    known = {one.number: round(compared.values[one.number], 4) for one in candidates}
-    by_chance = deviations_by_chance(compared.count + ASSUMED)
-    similar = SimilarMessages(
-        model=model.name,
-        similarities=known,
-        least=compared.mean + compared.deviation * (by_chance + MARGIN),
-        near=compared.mean + compared.deviation * NEAR,
-        background=compared.mean,
-        deviation=compared.deviation,
-        vectors=compared.count if access_of(tx) is None else len(known),  # how many others have is not told
-    )
-    own = {one.candidate.number: one.own for one in found.ranked}
-    best = max(own.values(), default=1.0)
-    for one in candidates:
-        own[one.number] = own.get(one.number, 0.0) + WEIGHT * best * similar.share(one.number)
-    ranked = ranked_by(tx, replace(found, similar=similar), own, scope)
-    gains: dict[int, float] = {}
-    for one in candidates:  # the most similar first
-        gains.setdefault(one.channel_id, WEIGHT * similar.share(one.number))
-    return replace(ranked, channels=with_gains(found.channels, gains))
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """The most similar messages in scope, with the similarities by number (of a short one what counts), the largest and
-    newest first; how many were compared, and mean and deviation of all similarities, with those of unrelated texts."""
-
-    candidates: list[Candidate]
-    values: dict[int, float]
-    count: int
-    mean: float
-    deviation: float
-
-
-def _compared(tx: ReadTransaction, model: EmbeddingModel, vector: Sequence[float], scope: Scope) -> _Compared:
-    """A narrow scope's vectors are all compared, of a wide one those whose signs agree most with the request's."""
+    if not is_caught_up(tx, model):
+        return SimilarMessages(note="the messages are still being embedded")
     direction = np.asarray(vector, np.float32)
     direction = direction / np.linalg.norm(direction)
     few = _few(tx, model, scope)
@@ -139,17 +83,22 @@ def _compared(tx: ReadTransaction, model: EmbeddingModel, vector: Sequence[float
         nearest = _in_scope(tx, values, scope, LOOKED_AT_IN_FULL)
         count, usual = len(values), np.array(list(values.values()), np.float32)
     mean, deviation = _mean_and_deviation(usual, model)
-    candidates = [one for one in nearest if one.number in values]
-    for one in candidates:
-        if one.length < SHORT:
-            values[one.number] = mean + SHORT_SHARE * (values[one.number] - mean)
-    above = [one for one in candidates if values[one.number] > mean]
+    above = [one for one in nearest if values.get(one.number, mean) > mean]
     above.sort(key=lambda one: (-values[one.number], -one.number))
-    return _Compared(above, values, count, mean, deviation)
+    best = above[:MOST]
+    return SimilarMessages(
+        model=model.name,
+        similarities={one.number: round(values[one.number], 4) for one in best},
+        candidates={one.number: one for one in best},
+        background=mean,
+        deviation=deviation,
+        by_chance=deviations_by_chance(count + ASSUMED),
+        vectors=count if access_of(tx) is None else len(best),  # how many others have is not told
+    )
 
 
 def _best_passages(vectors: Packed, model: EmbeddingModel, direction: Floats) -> dict[int, float]:
-    """By message, the largest similarity of its passages; the most similar and newest first."""
+    """Return, by message, the largest similarity of its passages; the most similar and newest first."""
     if not vectors:
         return {}
     messages, rows = _unpacked(vectors, model.dimensions)
@@ -162,8 +111,8 @@ def _best_passages(vectors: Packed, model: EmbeddingModel, direction: Floats) ->
 
 
 def _mean_and_deviation(values: Floats, model: EmbeddingModel) -> tuple[float, float]:
-    """Of these similarities, and of `ASSUMED` more between texts that have nothing to do with each other: of a few
-    messages alone, all of which may be about the request, they would say nothing."""
+    """Return those of the similarities together with `ASSUMED` more between unrelated texts: all of a few messages may
+    be about the request."""
     all_of_them = len(values) + ASSUMED
     mean = (float(values.sum()) + ASSUMED * model.background) / all_of_them
     squares = float(((values - mean) ** 2).sum()) + ASSUMED * (model.spread**2 + (model.background - mean) ** 2)
@@ -171,7 +120,7 @@ def _mean_and_deviation(values: Floats, model: EmbeddingModel) -> tuple[float, f
 
 
 def _few(tx: ReadTransaction, model: EmbeddingModel, scope: Scope) -> Packed | None:
-    """The vectors of a narrow scope; None if there are many, or the scope is all."""
+    """Return the vectors of a narrow scope; None if there are many, or the scope is everything."""
     conditions = _indexed_conditions(scope)
     if not conditions and access_of(tx) is None:
         return None
@@ -180,7 +129,7 @@ def _few(tx: ReadTransaction, model: EmbeddingModel, scope: Scope) -> Packed | N
 
 
 def _indexed_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """What of a scope the tables' own indexes answer."""
+    """Return the conditions of a scope that the tables' own indexes answer."""
     return [*_conditions_on_channel(scope), *time_conditions(scope)]
 
 
@@ -199,9 +148,10 @@ def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
 
 
 def _in_scope(tx: ReadTransaction, numbers: Iterable[int], scope: Scope, most: int) -> list[Candidate]:
-    """Of these messages the first that are there and in scope, read in growing portions until there are enough."""
+    """Return the first of these messages that are in scope, read in growing portions until there are enough."""
     index, conditions, found = index_of(tx), _conditions(scope), list[Candidate]()
-    ordered = iter(_carrying(tx, numbers, scope))
+    unwanted = set(index.holders(tx, [scope.without])) if scope.without else set[int]()
+    ordered = (number for number in numbers if number not in unwanted)
     portion = most
     while len(found) < most and (part := list(islice(ordered, portion))):
         rows = {row[0]: row for row in index.messages(tx, part, conditions)}
@@ -210,22 +160,12 @@ def _in_scope(tx: ReadTransaction, numbers: Iterable[int], scope: Scope, most: i
     return found[:most]
 
 
-def _carrying(tx: ReadTransaction, numbers: Iterable[int], scope: Scope) -> Iterator[int]:
-    """Those of the messages that carry the tokens that a scope asks for, and none of those it forbids."""
-    index = index_of(tx)
-    if scope.carrying:
-        holders = set(index.holders(tx, scope.carrying, scope.without))
-        return (number for number in numbers if number in holders)
-    unwanted = set(index.holders(tx, [scope.without])) if scope.without else set()
-    return (number for number in numbers if number not in unwanted)
-
-
 @dataclass(frozen=True, slots=True)
 class _Signs:
-    """Of all vectors of a model what a process holds: of each number only whether it is above its mean (`centre`).
+    """The signs of all vectors of a model, relative to their mean (`centre`).
 
-    `columns` (64 numbers of every vector in a row) are compared by counting the bits that differ: a tenth of the time
-    and an eighth of the room of the vectors themselves. `messages` are those the columns' places belong to.
+    `columns` (64 dimensions of every vector in a row) are compared by counting the bits that differ: a tenth of the
+    time and an eighth of the memory of the vectors. `messages` are the numbers that the positions belong to.
     """
 
     messages: Numbers
@@ -238,7 +178,7 @@ class _Signs:
         return len(self.messages)
 
     def ordered(self, direction: Floats) -> Iterator[int]:
-        """All messages, those that agree most and the newest first."""
+        """Yield all messages, those that agree most and the newest first."""
         asked = _sign_columns((direction - self.centre)[None, :])[:, 0]
         differing = np.zeros(self.count, np.uint16)
         for column, wanted in zip(self.columns, asked, strict=True):
@@ -257,7 +197,7 @@ class _Signs:
 
 
 def _sign_columns(rows: Floats) -> NDArray[np.uint64]:
-    """The signs of rows of numbers, 64 to a whole number, as columns."""
+    """Return the signs of rows of numbers, 64 to an integer, as columns."""
     bits = np.packbits(rows > 0, axis=1)
     room = np.zeros((len(rows), -(-bits.shape[1] // 8) * 8), np.uint8)
     room[:, : bits.shape[1]] = bits
@@ -265,7 +205,7 @@ def _sign_columns(rows: Floats) -> NDArray[np.uint64]:
 
 
 def _unpacked(vectors: Packed, dimensions: int) -> tuple[Numbers, Floats]:
-    """The messages of all passages, and their vectors as rows of length 1."""
+    """Return the messages of all passages, and their vectors as rows of length 1."""
     rows = np.frombuffer(b"".join(packed for _, packed in vectors), np.int8).reshape(-1, dimensions).astype(np.float32)
     passages = [len(packed) // dimensions for _, packed in vectors]
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -273,9 +213,9 @@ def _unpacked(vectors: Packed, dimensions: int) -> tuple[Numbers, Floats]:
 
 
 class _Held:
-    """The signs that this process holds, of one model for each database, read once and then what is new.
+    """The signs that this process holds, of one model for each database: read once, then only new ones.
 
-    All of them, whoever asks: what is shown is read through what the asking token sees.
+    They are of all messages; the results are read with the access of the asking token.
     """
 
     def __init__(self) -> None:
@@ -283,7 +223,7 @@ class _Held:
         self._known: WeakKeyDictionary[Pool, tuple[int, int, _Signs]] = WeakKeyDictionary()
 
     def signs(self, tx: ReadTransaction, model: EmbeddingModel) -> _Signs:
-        """Those of all vectors of a model as this transaction sees them, or newer."""
+        """Return the signs of all vectors of a model as this transaction sees them, or newer."""
         with self._lock:
             number, last, held = self._known.get(tx.engine.pool, (0, 0, None))
             if held is None or number != model.number:
@@ -294,9 +234,9 @@ class _Held:
 
 
 def _caught_up(tx: ReadTransaction, model: EmbeddingModel, last: int, held: _Signs | None) -> tuple[int, _Signs]:
-    """The signs with those of the vectors above `last`, and the number of the last one.
+    """Add the signs of the vectors above `last`; return the number of the last one, too.
 
-    As long as there are few, every new one changes what is the mean: all are read anew.
+    While there are few, every new one changes the mean, so all are read again.
     """
     end, found = vectors_after(tx, model, last, PORTION)
     if held and held.count < SAMPLE and found:

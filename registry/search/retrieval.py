@@ -1,9 +1,9 @@
-"""Find the messages and conversations for a request: analyse it, look its terms up, score, rank."""
+"""Find the messages and conversations for a request: parse it, look its terms up, score, rank."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, reduce
 from heapq import nlargest
@@ -11,33 +11,32 @@ from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine, Select, bindparam, func, select
+from sqlalchemy import Engine, bindparam, func, select
 
 from registry.search.candidates import (
     Place,
     channel_lengths,
     find_candidates,
     find_titles,
-    messages_numbered,
     messages_said,
     neighbours,
     place_of,
     taken_up_again,
 )
+from registry.search.echoes import find_echoes
 from registry.search.scope import Scope
 from registry.search.spelling import correct
-from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
-from registry.storage.tables import channel, conversation
-from registry.text.ranking.matching import carried, left_out, matched_by, post_filter, words_held
+from registry.storage.tables import channel
+from registry.text.analysis.analyzer import KEY_PREFIX, analyze
+from registry.text.ranking import weights
+from registry.text.ranking.matching import matched_by
 from registry.text.ranking.scores import (
     Candidate,
     Ranked,
     RankedChannel,
-    Sittings,
-    Title,
     own_scores,
     rank,
     rank_channels,
@@ -46,20 +45,21 @@ from registry.text.ranking.scores import (
     whole_scores,
 )
 from registry.text.ranking.similar import SimilarMessages
-from registry.text.ranking.term_weights import Term, full_weight, idf, weighted_terms
+from registry.text.ranking.term_weights import Term, full_weight, weighted_terms
 from registry.text.request.query import ParsedQuery, parse_query
 from registry.text.request.syntax import Search
 from registry.text.times.spans import Span
 
+# postings that one search reads of its rarer terms by default; PostgreSQL takes some four times as long for each
 BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
-"""Postings one search reads of its rarer terms unless the settings say otherwise.
-
-PostgreSQL takes some four times as long for each."""
+STRETCH = 12  # messages that are judged together
+ASSUMED = 100  # messages without any word asked for, added to the real ones: in a tiny registry no word is rare
+_NEIGHBOURS_OF = 100  # so many of the best messages are looked at for neighbours that hold no word themselves
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The request in one wording: the bits of its terms, and the weight of an answer that holds all of it."""
+    """The request in one wording: the bits of its terms, and the weight of a message that holds all of it."""
 
     text: str
     query: ParsedQuery
@@ -71,53 +71,42 @@ class Wording:
 class SearchResult:
     """The messages and channels that a search found, best first.
 
-    The terms of all wordings are one bag, each term once: `candidates` and `titles` (by number) hold some of `terms`.
-    `cut_terms` were not looked up (the budget), `typos` are the words that were taken for others. `matched` are the
-    messages that contain a word of the request, and not only parts of words. `is_strict`: something must stand in each
-    message, or must not. `lengths` are the channels' tokens, `dated` the messages said on a date in the request.
+    The terms of all wordings are one bag, each term once: `candidates` and `titles` (a bit for each of `terms`, by
+    channel number) hold some of them. `cut_terms` were not looked up (the budget), `typos` are the words that were
+    taken for others. `matched` are the messages that contain a word of the request, and not only parts of words.
+    `lengths` are the channels' tokens, `dated` the messages said on a date in the request, `echoes` the candidates
+    that were left out because their turn only asks for another conversation.
     """
 
     wordings: Sequence[Wording]
     terms: Sequence[Term]
     candidates: Mapping[int, Candidate]
-    titles: Mapping[int, Title]
+    titles: Mapping[int, int]
     matched: frozenset[int]
     index: str
     average_length: float
     ranked: Sequence[Ranked] = ()
     channels: Sequence[RankedChannel] = ()
-    is_strict: bool = False
     similar: SimilarMessages | None = None
     lengths: Mapping[int, int] = field(default_factory=dict)
-    sittings: Sittings | None = None
     dated: frozenset[int] = frozenset()
+    echoes: frozenset[int] = frozenset()
     cut_terms: Sequence[Term] = ()
     typos: Mapping[str, list[str]] = field(default_factory=dict)
-    filtered_out: int = 0
 
     @property
     def query(self) -> ParsedQuery:
-        """The question's words."""
+        """Return the question's words."""
         return self.wordings[0].query
 
     @cached_property
     def weights(self) -> list[float]:
-        """The weights of the terms, in the order of the bits of `Candidate.held`."""
+        """Return the weights of the terms, in the order of the bits of `Candidate.held`."""
         return [term.weight for term in self.terms]
-
-    @property
-    def by_meaning(self) -> frozenset[int]:
-        """The messages that say of their conversations that these may be meant: the most similar, if anything is found.
-
-        Whether anything is, words decide, or a similarity that chance does not give.
-        """
-        if self.similar is None or not (self.matched or self.similar.standing_out):
-            return frozenset()
-        return self.similar.named
 
     @cached_property
     def held(self) -> Mapping[int, int]:
-        """The terms that each channel's messages hold."""
+        """Return the terms that each channel's messages hold, by channel number."""
         held: dict[int, int] = {}
         for one in self.candidates.values():
             held[one.channel_id] = held.get(one.channel_id, 0) | one.held
@@ -128,13 +117,13 @@ class SearchResult:
         return min(1.0, weight_of(held & wording.bits, self.weights) / wording.full) if wording.full else 0.0
 
     def covered(self, channel_number: int) -> float:
-        """Return the share of the request that the best stretch of a channel and its title hold: the mean of the two
-        best wordings."""
-        title = self.titles.get(channel_number)
-        of_title = title.held if title else 0
-        stretches = {of_title, *(held | of_title for held in self._stretches(channel_number))}
-        shares = sorted((max(self.share(held, one) for held in stretches) for one in self.wordings), reverse=True)[:2]
-        return sum(shares) / len(shares)
+        """Return the share of the request that the best stretch of a channel and its title hold: of three wordings or
+        more the mean of the two best."""
+        title = self.titles.get(channel_number, 0)
+        stretches = {title, *(held | title for held in self._stretches(channel_number))}
+        shares = sorted((max(self.share(held, one) for held in stretches) for one in self.wordings), reverse=True)
+        best = shares[: 1 if len(shares) < 3 else 2]
+        return sum(best) / len(best)
 
     def _stretches(self, channel_number: int) -> set[int]:
         """Return the terms that each `STRETCH` messages hold: a long conversation holds anything somewhere."""
@@ -145,28 +134,31 @@ class SearchResult:
             stretches.add(reduce(or_, near))
         return stretches
 
+    def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
+        """Return True if a channel holds enough of the request, or is similar enough to it beyond chance.
+
+        Less is enough in the time or place that a request names (`is_narrowed`).
+        """
+        support = self.covered(channel_number)
+        if self.similar and self.similar.vectors:
+            best = self.similar.best_of_channels.get(channel_number, 0)
+            beyond_chance = self.similar.deviations(best) - self.similar.by_chance
+            if beyond_chance >= 1.0:
+                return True
+            support += weights.PER_DEVIATION * beyond_chance
+        has_one = is_narrowed or len(self.wordings) == 1
+        return support >= (weights.FLOOR_ONE if has_one else weights.FLOOR_SEVERAL)
+
     def is_called(self, channel_number: int) -> bool:
         """Return True if a channel's title or nickname holds every word of the question."""
-        title = self.titles.get(channel_number)
-        return title is not None and self.share(title.held, self.wordings[0]) >= CALLED
-
-    def words_in(self, channel_number: int) -> int:
-        """Return how many words of the question stand in a channel's messages."""
-        return words_held(self.query, self.terms)(self.held.get(channel_number, 0))
+        return self.share(self.titles.get(channel_number, 0), self.wordings[0]) >= CALLED
 
 
-STRETCH = 12  # messages that are judged together
-CALLED = 0.99  # of a request: a title that holds all of it, whatever the sum of the weights is rounded to
-
-Passes = Callable[[str], bool]
-"""Whether a text is as the search wants it."""
-
-ASSUMED = 100
-"""In a registry of a few messages no word is rare; so many more, without any word asked for, are assumed."""
+CALLED = 0.99  # of a request: all of it, whatever the sum of the weights is rounded to
 
 
 class Corpus(NamedTuple):
-    """How much there is to search: entries in the index with those assumed, and a message's mean number of tokens.
+    """The size of what is searched: index entries with `ASSUMED`, and a message's mean number of tokens.
 
     `inside`: how many messages the one channel has that is searched.
     """
@@ -174,6 +166,9 @@ class Corpus(NamedTuple):
     size: int
     average_length: float
     inside: int = 0
+
+
+Compare = Callable[[ReadTransaction, Scope], SimilarMessages]
 
 
 def find_messages(
@@ -184,168 +179,146 @@ def find_messages(
     *,
     also: Sequence[str] = (),
     dates: Sequence[Span] = (),
+    compare: Compare | None = None,
 ) -> SearchResult:
     """Return the messages and channels in scope that have to do with the words, best first.
 
     `also` are other wordings of the same request. Messages said in `dates` gain by it. `budget` 0: the database's
-    default.
+    default. `compare`: asks the embedding model.
     """
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
     corpus = corpus_of(tx)
     index = index_of(tx)
     lengths: dict[int, int] = {}
-    if scope.channel_number is None:
-        index = index.for_search(tx, corpus.size)
-    elif size := tx.execute(_SIZE, {"of": scope.channel_number}).first():
+    if scope.channel_number is not None and (size := tx.execute(_SIZE, {"of": scope.channel_number}).first()):
         corpus, lengths[scope.channel_number] = corpus._replace(inside=size[0]), size[1]
-    scope = replace(scope, carrying=[*scope.carrying, *carried(search)], without=[*scope.without, *left_out(search)])
-    found = _looked_up(
-        place_of(tx, index, scope, corpus.size), corpus, search, also, budget or BUDGETS[tx.dialect.name]
-    )
-    begins = taken_up_again(tx, scope.channel_number) if scope.channel_number is not None else ()
-    if begins:
-        sittings = sittings_from(begins, corpus.inside, found.candidates.values(), found.weights)
-        found = replace(found, sittings=sittings)
-    own = own_scores(found.candidates.values(), corpus.average_length)
-    found = ranked_by(tx, replace(found, lengths=lengths), own, scope, dates)
-    wholes = whole_scores(found.candidates.values(), found.weights, found.lengths)
-    titles = {
-        number: max(found.share(title.held, one) for one in found.wordings) for number, title in found.titles.items()
-    }
-    return replace(found, channels=rank_channels(found.ranked, wholes, titles))
+    scope = replace(scope, without=[*scope.without, *_excluded_tokens(tx, index, search, corpus.size)])
+    place = place_of(tx, index, scope, corpus.size)
+    found = _looked_up(place, corpus, search, also, budget or BUDGETS[tx.dialect.name])
+    found = replace(found, lengths=lengths, similar=compare(tx, scope) if compare else None)
+    # Neighbours and what was said on a date hold none of the words, so they might hold one that is excluded.
+    beside = replace(scope, without=()) if not search.excluded else None
+    ranked = _ranked(tx, found, scope, beside, dates, corpus)
+    # In a channel that is named the request itself may be the question that was answered there.
+    text = search.words if scope.channel_number is None else None
+    echoes = find_echoes(tx, ranked.channels, ranked.ranked, text)
+    if echoes and (found.matched - echoes or not found.matched):
+        left = {number: one for number, one in found.candidates.items() if number not in echoes}
+        found = replace(found, candidates=left, matched=found.matched - echoes, echoes=echoes)
+        ranked = _ranked(tx, found, scope, beside, dates, corpus)
+    return ranked
 
 
 _SIZE = select(channel.c.message_count, channel.c.token_count).where(channel.c.number == bindparam("of"))
 
 
-def ranked_by(
-    tx: ReadTransaction, found: SearchResult, own: Mapping[int, float], scope: Scope, dates: Sequence[Span] = ()
+def _excluded_tokens(tx: ReadTransaction, index: MessageIndex, search: Search, total: int) -> list[str]:
+    """Return the rarest token of each excluded word: no message may carry it."""
+    tokens = [[one for one in analyze(word) if not one.startswith(KEY_PREFIX)] for word in search.excluded]
+    known = index.frequencies(tx, {one for some in tokens for one in some}, total) if tokens else {}
+    return [min(some, key=lambda one: known.get(one, 0)) for some in tokens if some]
+
+
+def _ranked(
+    tx: ReadTransaction,
+    found: SearchResult,
+    scope: Scope,
+    beside: Scope | None,
+    dates: Sequence[Span],
+    corpus: Corpus,
 ) -> SearchResult:
-    """Return what was found with its messages in the order that these own scores give."""
-    known, own = dict(found.candidates), dict(own)
-    if not found.is_strict:
-        dated = _dated(tx, own, scope, dates)
-        found = replace(found, dated=frozenset(dated))
-        known = dated | known
-    known.update((one.number, one) for one in messages_numbered(tx, [number for number in own if number not in known]))
-    if not found.is_strict:
-        best = [number for _, number in nlargest(SPREADING, zip(own.values(), own, strict=True))]
-        read = [one.candidate for one in found.ranked]
-        beside = neighbours(tx, [known[number] for number in best], known.values(), read, scope)
-        known.update((one.number, one) for one in beside)
-    ranked = rank(own, known.values(), found.sittings)
-    numbers = {one.candidate.channel_id for one in ranked} | found.titles.keys()
-    lengths = {number: found.lengths[number] for number in numbers & found.lengths.keys()}
-    if missing := numbers - lengths.keys():
-        lengths |= channel_lengths(tx, missing)
-    return replace(found, ranked=ranked, lengths=lengths)
+    """Score and order the messages and channels; `beside`: where further messages may be taken from."""
+    known, similar = dict(found.candidates), found.similar
+    own = own_scores(found.candidates.values(), corpus.average_length)
+    best = max(own.values(), default=1.0)
+    said = _said_on(tx, beside, dates) if beside else {}
+    known = said | known
+    for number in said:
+        own[number] = own.get(number, 0.0) + weights.DATE * best
+    by_words = dict(own)
+    if similar:
+        known = {n: one for n, one in similar.candidates.items() if n not in found.echoes} | known
+        for number in similar.candidates:
+            own[number] = own.get(number, 0.0) + weights.MODEL * best * similar.share(number)
+    if beside:
+        first = nlargest(_NEIGHBOURS_OF, own, key=own.__getitem__)
+        near = neighbours(tx, [known[number] for number in first if number in known], known.values(), beside)
+        known.update((one.number, one) for one in near if one.number not in found.echoes)
+    begins = taken_up_again(tx, scope.channel_number) if scope.channel_number is not None else ()
+    sittings = sittings_from(begins, corpus.inside, found.candidates.values(), found.weights) if begins else None
+    ranked = rank(own, known.values(), sittings)
+    lengths = _with_lengths(tx, found.lengths, {one.channel_id for one in known.values()} | found.titles.keys())
+    wholes = whole_scores(found.candidates.values(), found.weights, lengths)
+    titles = {number: max(found.share(held, one) for one in found.wordings) for number, held in found.titles.items()}
+    near_channels = {n: similar.share(message) for n, message in similar.best_of_channels.items()} if similar else {}
+    in_words = rank(by_words, known.values()) if similar else ranked
+    channels = rank_channels(in_words, wholes, titles, near_channels)
+    return replace(found, ranked=ranked, channels=channels, lengths=lengths, dated=frozenset(said))
 
 
-def _dated(tx: ReadTransaction, own: dict[int, float], scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
-    """Add to the own scores of the messages said in these spans, and return these."""
-    bonus = DATED * max(own.values(), default=1.0)
-    said: dict[int, Candidate] = {}
-    for span in dates:
-        for one in messages_said(tx, replace(scope, from_=span.start, to=span.end)):
-            said[one.number] = one
-            own[one.number] = own.get(one.number, 0.0) + bonus
-    return said
+def _with_lengths(tx: ReadTransaction, known: Mapping[int, int], channels: Collection[int]) -> dict[int, int]:
+    missing = channels - known.keys()
+    return {**known, **(channel_lengths(tx, missing) if missing else {})}
 
 
-DATED = 0.5
-"""What a message gains that was said on a date the request names, as a share of the best score."""
-SPREADING = 100
-"""So many of the best messages are looked at for neighbours that hold no word themselves."""
+def _said_on(tx: ReadTransaction, scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
+    spans = (replace(scope, from_=span.start, to=span.end) for span in dates)
+    return {one.number: one for span in spans for one in messages_said(tx, span)}
 
 
 def _looked_up(place: Place, corpus: Corpus, search: Search, also: Sequence[str], budget: int) -> SearchResult:
     """Look up the terms of the question and of its other wordings."""
-    texts = [" ".join([search.words, *search.phrases]), *also]
+    texts = [search.words, *also]
     queries = [parse_query(text) for text in texts]
     tokens = dict.fromkeys(token for query in queries for token in query.tokens)
     known = place.index.frequencies(place.tx, tokens, corpus.size) if tokens else {}
-    # Of other wordings no typo is forgiven: what occurs nowhere there is a guess that was wrong.
+    # Typos are corrected in the question only: a word of another wording that occurs nowhere is a wrong guess.
     corrected = correct(place.tx, place.index, queries[0], known, corpus.size)
     queries[0], frequencies = corrected.query, corrected.frequencies
     bag = ParsedQuery(tuple({word.text: word for query in reversed(queries) for word in query.words}.values()))
     terms, cut = weighted_terms(bag, frequencies, corpus.size, budget)
-    groups = [group for group in carried(search) if group[0].endswith("*") or not queries[0].words]
-    beginnings = _terms_of(groups, place.tx, place.index, corpus)
-    terms += beginnings
     unread = {term.token for term in cut}
     bits = {term.token: 1 << at for at, term in enumerate(terms)}
-    wordings = []
-    for at, (text, query) in enumerate(zip(texts, queries, strict=True)):
-        full = full_weight(query, frequencies, corpus.size, unread)
-        own_bits = reduce(or_, (bits.get(token, 0) for token in query.tokens), 0)
-        if not at:
-            full += sum(term.weight for term in beginnings)
-            own_bits |= reduce(or_, (bits[term.token] for term in beginnings), 0)
-        wordings.append(Wording(text, query, own_bits, full))
+    wordings = [
+        Wording(
+            text,
+            query,
+            reduce(or_, (bits.get(token, 0) for token in query.tokens), 0),
+            full_weight(query, frequencies, corpus.size, unread),
+        )
+        for text, query in zip(texts, queries, strict=True)
+    ]
     candidates = find_candidates(place, terms) if terms else []
-    kept = post_filtered(place.tx, post_filter(search), candidates)
     is_matched = cache(matched_by(bag, terms))
     titles = find_titles(place, terms) if terms else {}
     return SearchResult(
         wordings,
         terms,
-        {one.number: one for one in kept},
-        {number: title for number, title in titles.items() if is_matched(title.held)},
-        frozenset(one.number for one in kept if is_matched(one.held)),
+        {one.number: one for one in candidates},
+        {number: held for number, held in titles.items() if is_matched(held)},
+        frozenset(one.number for one in candidates if is_matched(one.held)),
         place.index.name,
         corpus.average_length,
-        is_strict=bool(search.phrases or search.prefixes or search.excluded),
         cut_terms=cut,
         typos=corrected.typos,
-        filtered_out=len(candidates) - len(kept),
     )
 
 
-def _terms_of(groups: Sequence[Sequence[str]], tx: ReadTransaction, index: MessageIndex, corpus: Corpus) -> list[Term]:
-    """What must be carried, as terms to rank by: beginnings of words, and phrases of nothing but small words."""
-    counted = ((group[0], len(index.holders(tx, [group[:1]]))) for group in groups)
-    terms = [Term(token, idf(frequency, corpus.size), frequency) for token, frequency in dict(counted).items()]
-    return sorted(terms, key=lambda term: (term.frequency, term.token))
-
-
-def post_filtered(tx: ReadTransaction, passes: Passes | None, candidates: list[Candidate]) -> list[Candidate]:
-    """The candidates whose text is as the search wants it."""
-    if passes is None:
-        return candidates
-    numbers = [candidate.number for candidate in candidates]
-    texts = tx.execute(_texts(tx.dialect.name), given(tx, numbers))
-    passed = {number for number, text in texts if passes(text)}
-    return [candidate for candidate in candidates if candidate.number in passed]
-
-
-@cache
-def _texts(dialect: str) -> Select[int, str]:
-    return select(conversation.c.number, conversation.c.text).where(is_one_of(dialect, conversation.c.number))
-
-
-_WORTH = 100
-"""What took a millisecond to count is believed for so many."""
 _counted: WeakKeyDictionary[Engine, tuple[float, Corpus]] = WeakKeyDictionary()
-
-
 _COUNTED = select(func.sum(channel.c.message_count), func.sum(channel.c.token_count), func.count()).where(
     channel.c.deleted.is_(False)
 )
 
 
 def corpus_of(tx: ReadTransaction) -> Corpus:
-    """Counted from the channels, which know their own totals. In a large registry the count may be a moment old."""
+    """Return the size of the registry, counted from its channels; of more than 5 000 the count is kept for a moment."""
     known_until, known = _counted.get(tx.engine, (0.0, Corpus(0, 0.0)))
     started = time.monotonic()
     if started < known_until:
         return known
     messages, tokens, channels = tx.execute(_COUNTED).one()
     corpus = Corpus(int(messages or 0) + channels + ASSUMED, int(tokens or 0) / max(int(messages or 0), 1))
-    if channels > MANY_CHANNELS:
+    if channels > 5_000:
         ended = time.monotonic()
-        _counted[tx.engine] = ended + _WORTH * (ended - started), corpus
+        _counted[tx.engine] = ended + 100 * (ended - started), corpus
     return corpus
-
-
-MANY_CHANNELS = 5_000
-"""Fewer are counted for every search."""

@@ -1,5 +1,4 @@
-"""Where a search looks: a scope and its conditions; and what is read there without the index: the chat in which it is
-asked, and messages by time."""
+"""The scope of a search, and what is read in it without the index: messages by time, the chat that asks."""
 
 from __future__ import annotations
 
@@ -22,7 +21,6 @@ from registry.storage.conditions import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import RECALL, UNINDEXED
-from registry.storage.index.message_index import Groups
 from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
 from registry.text.request.syntax import Search
@@ -31,9 +29,9 @@ from registry.text.request.understanding import asks_for_another
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to look; None means everywhere. Times are instants, both ends included.
+    """The part of the registry that is searched; None means everything. Times are instants, both ends included.
 
-    Of each group in `carrying` a message holds a token, of `without` none.
+    A message in scope carries none of the tokens in `without`.
     """
 
     channel_number: int | None = None
@@ -45,12 +43,11 @@ class Scope:
     to: datetime | None = None
     exclude_channel: str | None = None
     exclude_numbers: Sequence[int] = ()
-    carrying: Groups = ()
     without: Sequence[str] = ()
 
 
 def narrow(scope: Scope, search: Search) -> Scope:
-    """A scope that what is written into the search narrows; of two sources or projects the written one holds."""
+    """Narrow a scope by the filters in a search; of two sources or projects the one in the search holds."""
     return replace(
         scope,
         sources=[search.source] if search.source else scope.sources,
@@ -63,8 +60,7 @@ def narrow(scope: Scope, search: Search) -> Scope:
 
 
 def message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """What a message in scope must be by itself; the very same conditions for the same, so that the statements with
-    them need not be built anew."""
+    """Return the conditions on a message itself; cached, so that statements with them are built once."""
     roles = None if scope.roles is None else tuple(scope.roles)
     return list(_of_messages(tuple(scope.sources), roles, scope.from_, scope.to))
 
@@ -78,12 +74,12 @@ def _of_messages(
 
 
 def time_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """When a message in scope was said."""
+    """Return the conditions on a message's time."""
     return given_conditions((ge, conversation.c.timestamp, scope.from_), (le, conversation.c.timestamp, scope.to))
 
 
 def channel_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """What its channel must be. One that ended before, or began after, the times asked for need not be looked at."""
+    """Return the conditions on a channel, also that it overlaps the times asked for."""
     return given_conditions(
         (is_of_project, channel.c.project_path, scope.project),
         *((is_tagged, channel.c.number, name) for name in scope.tags),
@@ -94,28 +90,23 @@ def channel_conditions(scope: Scope) -> list[ColumnElement[bool]]:
 
 
 def is_of_channels(scope: Scope) -> bool:
-    """Whether it depends on its channel if a message is in scope, which no token says."""
+    """Return True if the scope has conditions on channels that no index token stands for."""
     return scope.project is not None or bool(scope.tags)
 
 
 def channels_in(scope: Scope) -> Select[int]:
-    """The numbers of the channels in scope."""
+    """Select the numbers of the channels in scope."""
     return select(channel.c.number).where(*channel_conditions(scope), channel.c.deleted.is_(False))
 
 
-TURN = timedelta(hours=1)
-"""An agent may have worked so long on its turn before it asks."""
-LOOKED_AT, BEGINNING = 400, 600
-"""Messages, and characters of each."""
-SAME = 0.6
-"""A request is the question itself where it is so much of it."""
+_TURN = timedelta(hours=1)  # an agent may have worked so long on its turn before it asks
 
 
 _LATEST = (
     select(
         conversation.c.channel_number,
         conversation.c.role,
-        func.substr(conversation.c.text, 1, BEGINNING).label("text"),
+        func.substr(conversation.c.text, 1, 600).label("text"),
         conversation.c.payload,
     )
     .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
@@ -127,20 +118,20 @@ _LATEST = (
         conversation.c.timestamp >= bindparam("turn"),
     )
     .order_by(conversation.c.timestamp.desc(), conversation.c.number.desc())
-    .limit(LOOKED_AT)
+    .limit(400)
 )
 
 
 def asking_channels(tx: ReadTransaction, source: str, request: str, since: datetime) -> list[int]:
-    """The channels of a source, changed since, in which this may be asked: their last question waits for an answer."""
+    """Return the channels of a source, changed since, in whose last question this may be asked."""
     latest: dict[int, list[Any]] = defaultdict(list)
-    for row in tx.execute(_LATEST, {"source": source, "since": since, "turn": since - TURN}):
+    for row in tx.execute(_LATEST, {"source": source, "since": since, "turn": since - _TURN}):
         latest[row.channel_number].append(row)
     return [number for number, rows in latest.items() if _waits(rows, request)]
 
 
 def _waits(latest_first: Sequence[Any], request: str) -> bool:
-    """The last word is a question, or another conversation is just being looked for, or this is the question."""
+    """Return True if the last message is a question, or a recall under way, or the last question is this request."""
     if latest_first[0].payload.get(UNINDEXED) == RECALL:
         return True
     spoken = [row for row in latest_first if row.role in ("user", "assistant")]
@@ -148,31 +139,31 @@ def _waits(latest_first: Sequence[Any], request: str) -> bool:
         return bool(spoken)
     question = next((_folded(row.text) for row in spoken if row.role == "user"), "")
     asked = _folded(request)
-    return bool(asked) and asked in question and len(asked) >= SAME * len(question) and asks_for_another(question)
+    return bool(asked) and asked in question and len(asked) >= 0.6 * len(question) and asks_for_another(question)
 
 
 def _folded(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .?!~")
 
 
-def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> Paged:
-    """A page of the messages in scope by time, of those that are searched at all."""
+def messages_in_scope(scope: Scope) -> list[ColumnElement[bool]]:
+    """Return the conditions on the searchable messages in a scope."""
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False), conversation.c.length > 0]
     if scope.channel_number is not None:
         conditions.append(conversation.c.channel_number == scope.channel_number)
     elif channel_conditions(scope):
         conditions.append(conversation.c.channel_number.in_(channels_in(scope)))
-    return read_page(tx, conversation, conversation.c.timestamp, conditions, page)
+    return conditions
+
+
+def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> Paged:
+    """Return a page of the searchable messages in scope by time."""
+    return read_page(tx, conversation, conversation.c.timestamp, messages_in_scope(scope), page)
 
 
 def nearest_times(tx: ReadTransaction, scope: Scope) -> list[datetime]:
-    """When something was said in the same place just before and just after the time of a scope."""
-    anywhen = replace(scope, from_=None, to=None)
-    inside = [*message_conditions(anywhen), conversation.c.deleted.is_(False)]
-    if scope.channel_number is not None:
-        inside.append(conversation.c.channel_number == scope.channel_number)
-    if channel_conditions(anywhen):
-        inside.append(conversation.c.channel_number.in_(channels_in(anywhen)))
+    """Return when something was said in the same place just before and just after the time of a scope."""
+    inside = messages_in_scope(replace(scope, from_=None, to=None))
     at = conversation.c.timestamp
     before = select(func.max(at)).where(*inside, at < scope.from_) if scope.from_ else None
     after = select(func.min(at)).where(*inside, at > scope.to) if scope.to else None

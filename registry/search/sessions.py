@@ -1,4 +1,4 @@
-"""Sessions as a list of them is read: the latest in scope, and what stands around the matches of each."""
+"""Read the latest sessions in scope, and the messages around the matches of each."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ _SHOWN = (
 
 
 def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], window: int) -> dict[int, list[Row[Any]]]:
-    """By channel, the messages at these places (seq), and up to `window` before and after the first of them, in order
-    of place."""
+    """Return, by channel, the messages at these positions (seq) and `window` around the first of them, in order."""
     rows: dict[int, list[Any]] = {number: [] for number in places}
     around = [range(max(some[0] - window, 0), some[0] + window + 1) for some in places.values()]
     wanted = zip(places.items(), around, strict=True)
@@ -46,7 +45,7 @@ def _standing(dialect: str) -> Select[Any]:
 
 
 def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:
-    """Channels in scope with how many of their messages are, the latest first; and how many channels there are."""
+    """Return a page of the channels in scope, the latest first, with their message counts in scope; and the total."""
     of_channel = given_conditions((eq, channel.c.deleted, False), (eq, channel.c.number, scope.channel_number))
     of_channel += channel_conditions(scope)
     if scope.exclude_channel is not None:

@@ -1,4 +1,4 @@
-"""Typos: for a query word that occurs nowhere, the words of the registry that it may have been meant to be."""
+"""Correct typos: for a query word that occurs nowhere, find the words of the registry that may be meant."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from registry.text.request.query import ParsedQuery, QueryWord
 MOST_CORRECTIONS = 3
 _TWO_SYLLABLES = re.compile("[가-힣]{2}")
 _SAMPLE = 20
-BEGINNING, LARGER = 2, (5_000, 100_000)
-"""What begins with so many letters is read at once, as most words that are one edit away do; with one letter more in a
-registry of as many entries as the first of these, two more from the second on: there it is much."""
+# Tokens with the same first two letters are read at once, as most words one edit away have them; with one letter more
+# in a registry of so many entries, then with two more.
+_LARGER = (5_000, 100_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A query in which a word that occurs nowhere has those it may be a typo of for synonyms; `typos` says which."""
+    """A query in which the corrections of unknown words are their synonyms; `typos`: the corrections by word."""
 
     query: ParsedQuery
     frequencies: Mapping[str, int]
@@ -37,7 +37,7 @@ class Corrected:
 def correct(
     tx: ReadTransaction, index: MessageIndex, query: ParsedQuery, frequencies: Mapping[str, int], total: int
 ) -> Corrected:
-    """Forgive the typos of a query, as far as they can be: most queries have none and cost nothing."""
+    """Correct the typos of a query; most queries have none and cost nothing."""
     typos: dict[str, list[str]] = {}
     known = dict(frequencies)
     changed: list[QueryWord] = []
@@ -68,7 +68,7 @@ def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, tota
         return []
     typed = word.text.lower()
     stems = dict.fromkeys(map(stem, neighbours(typed)))
-    beginning = typed[: BEGINNING + bisect_right(LARGER, total)]
+    beginning = typed[: 2 + bisect_right(_LARGER, total)]
     found = index.count_many(tx, [token for token in stems if token not in word.exact], beginning)
     if found:
         return sorted(found, key=lambda token: (-found[token], token))[:MOST_CORRECTIONS]
@@ -78,7 +78,7 @@ def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, tota
 
 
 def _sounding_alike(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> set[str]:
-    """English words with the same consonants, out of a few messages that the index knows to have one."""
+    """Return English words with the same consonants, out of a few messages that have one."""
     keys = [LATIN_KEY_PREFIX + key.removeprefix(HANGUL_KEY_PREFIX) for key in word.keys]
     numbers = index.holders(tx, [keys]) if keys else []
     latest = sorted(numbers)[-_SAMPLE:]

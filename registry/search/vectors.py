@@ -1,4 +1,4 @@
-"""What is kept of messages' meaning: their vectors, by embedding model. Derived from the messages, and optional.
+"""Store the vectors of messages, by embedding model. They are derived from the messages, and optional.
 
 A vector goes with its message: deleted for good they leave together, and of one softly deleted nothing is shown.
 """
@@ -9,20 +9,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Engine, and_, bindparam, delete, exists, func, insert, or_, select, text, update
 
 from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import EMBEDDABLE, conversation, embedding_model, message_vector
 
-_LOCK = 0x63747876
-"""Any number of ours, for PostgreSQL's advisory lock."""
+_LOCK = 0x63747876  # any number of ours, for PostgreSQL's advisory lock
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """A model whose vectors are kept. `background` and `spread`: mean and standard deviation of the similarities
+    """A model whose vectors are stored. `background` and `spread`: mean and standard deviation of the similarities
     it gives to texts that have nothing to do with each other."""
 
     number: int
@@ -60,7 +60,7 @@ _MODEL = (
 
 
 def find_model(tx: ReadTransaction, name: str) -> EmbeddingModel | None:
-    """The model of that name, if it was used here before."""
+    """Return the model of that name, if it was used here before."""
     row = tx.execute(select(*_MODEL).where(embedding_model.c.name == name)).first()
     return EmbeddingModel(*row) if row else None
 
@@ -68,7 +68,7 @@ def find_model(tx: ReadTransaction, name: str) -> EmbeddingModel | None:
 def keep_model(
     tx: WriteTransaction, name: str, dimensions: int, calibration: int, background: float, spread: float
 ) -> EmbeddingModel:
-    """Note what is known of a model now. Vectors of other dimensions are another model's: they are thrown away."""
+    """Store what is known of a model; vectors of other dimensions are deleted."""
     found = {"calibration": calibration, "background": background, "spread": spread}
     known = find_model(tx, name)
     if known and known.dimensions == dimensions:
@@ -82,34 +82,52 @@ def keep_model(
 
 
 def forget_model(tx: WriteTransaction, name: str) -> None:
-    """Throw the vectors of a model away."""
+    """Delete the vectors of a model."""
     tx.execute(delete(embedding_model).where(embedding_model.c.name == name))
 
 
 def forget_other_models(tx: WriteTransaction, name: str) -> None:
-    """Throw the vectors of all other models away."""
+    """Delete the vectors of all other models."""
     tx.execute(delete(embedding_model).where(embedding_model.c.name != name))
 
 
 def unembedded(tx: ReadTransaction, model: EmbeddingModel, above: int, limit: int) -> list[Unembedded]:
-    """Messages with a number above that lack a vector of their present text, the newest first."""
+    """Return messages with a number above that lack a vector of their present text, the newest first."""
     query = select(conversation.c.number, conversation.c.digest, conversation.c.text)
     query = query.where(conversation.c.number > above, *_lacking(model)).order_by(conversation.c.number.desc())
     return [Unembedded(number, bytes(digest), said) for number, digest, said in tx.execute(query.limit(limit))]
 
 
 def count_unembedded(tx: ReadTransaction, model: EmbeddingModel) -> int:
-    """How many messages lack a vector of their present text."""
+    """Count the messages that lack a vector of their present text."""
     return tx.execute(select(func.count()).select_from(conversation).where(*_lacking(model))).scalar_one()
 
 
 def count_embeddable(tx: ReadTransaction) -> int:
-    """How many messages there are to embed."""
+    """Count the messages that are embedded at all."""
     return tx.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
 
 
+_caught_up_to: WeakKeyDictionary[Engine, dict[int, int]] = WeakKeyDictionary()
+
+
+def is_caught_up(tx: ReadTransaction, model: EmbeddingModel) -> bool:
+    """Return True if all messages have vectors, but for a few new ones (at most 64, and 5 %).
+
+    Each process looks through all messages once, then only through those that came later.
+    """
+    known = _caught_up_to.setdefault(tx.engine, {})
+    newest = newest_message(tx)
+    few = min(64, newest // 20)
+    lacking = select(conversation.c.number).where(conversation.c.number > known.get(model.number, 0), *_lacking(model))
+    if len(tx.execute(lacking.limit(few + 1)).all()) > few:
+        return False
+    known[model.number] = max(newest - few, known.get(model.number, 0))
+    return True
+
+
 def newest_message(tx: ReadTransaction) -> int:
-    """The number of the newest message, 0 if there is none."""
+    """Return the number of the newest message, 0 if there is none."""
     newest: int = tx.execute(select(func.coalesce(func.max(conversation.c.number), 0))).scalar_one()
     return newest
 
@@ -127,7 +145,7 @@ def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[
     """Store vectors, in place of older ones; those of messages that are gone, or changed meanwhile, are dropped."""
     if tx.dialect.name == "postgresql":  # numbers become visible in their order, or a reader would miss some
         tx.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    asked = select(conversation.c.number, conversation.c.digest, conversation.c.channel_number)
+    asked = select(conversation.c.number, conversation.c.digest)
     asked = asked.where(conversation.c.number.in_([vector.number for vector in vectors]))
     present = {row.number: row for row in tx.execute(asked.with_for_update(read=True, key_share=True))}
     kept = [one for one in vectors if one.number in present and bytes(present[one.number].digest) == one.digest]
@@ -145,7 +163,6 @@ def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[
                 "model_number": model.number,
                 "digest": vector.digest,
                 "vector": vector.packed,
-                "channel_number": present[vector.number].channel_number,
             }
             for vector in kept
         ],
@@ -153,14 +170,14 @@ def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[
 
 
 def _is_known(tx: ReadTransaction, model: EmbeddingModel) -> bool:
-    """Somebody may have thrown the model away meanwhile."""
+    """Return False if the model was deleted meanwhile."""
     return tx.execute(select(1).where(embedding_model.c.number == model.number)).first() is not None
 
 
 def take_turn(
     tx: WriteTransaction, model: EmbeddingModel, holder: str, until: datetime, *, even_if_taken: bool = False
 ) -> bool:
-    """Whether `holder` is the one process that embeds until then; another one has its turn when that time is over."""
+    """Make `holder` the one process that embeds until then; False if another one is."""
     taken = update(embedding_model).where(embedding_model.c.number == model.number)
     if not even_if_taken:
         holder_is_gone = or_(embedding_model.c.held_until.is_(None), embedding_model.c.held_until < now())
@@ -171,7 +188,7 @@ def take_turn(
 def vectors_after(
     tx: ReadTransaction, model: EmbeddingModel, last: int, most: int
 ) -> tuple[int, Sequence[Sequence[Any]]]:
-    """The first of a model's vectors with numbers above `last` (message number, packed); the last one's number."""
+    """Return the number of the last of the next vectors after `last`, and these (message number, packed)."""
     vector = message_vector.c
     query = select(vector.number, vector.message_number, vector.vector)
     query = query.where(vector.model_number == model.number, vector.number > last).order_by(vector.number).limit(most)
@@ -180,7 +197,7 @@ def vectors_after(
 
 
 def vectors_of(tx: ReadTransaction, model: EmbeddingModel, messages: Sequence[int]) -> Sequence[Sequence[Any]]:
-    """The vectors (message number, packed) of some messages."""
+    """Return the vectors (message number, packed) of some messages."""
     vector = message_vector.c
     found: list[Sequence[Any]] = []
     for start in range(0, len(messages), _CHUNK):
@@ -190,19 +207,18 @@ def vectors_of(tx: ReadTransaction, model: EmbeddingModel, messages: Sequence[in
     return _sound(found, model)
 
 
-_CHUNK = 400
-"""So many values go into one statement."""
+_CHUNK = 400  # values in one statement
 
 
 def _sound(rows: Iterable[Sequence[Any]], model: EmbeddingModel) -> list[Sequence[Any]]:
-    """Those of as many dimensions as the model's, or a multiple: one for each passage."""
+    """Drop vectors of other dimensions than the model's; a message has one for each passage."""
     return [row for row in rows if row[1] and len(row[1]) % model.dimensions == 0]
 
 
 def vectors_where(
     tx: ReadTransaction, model: EmbeddingModel, conditions: Sequence[ColumnElement[bool]], most: int
 ) -> Sequence[Sequence[Any]]:
-    """The vectors (message number, packed) of the messages that meet the conditions, `most` of them."""
+    """Return up to `most` vectors (message number, packed) of the messages that meet the conditions."""
     vector = message_vector.c
     of_messages = message_vector.join(conversation, conversation.c.number == vector.message_number)
     query = select(vector.message_number, vector.vector).select_from(of_messages)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Executable, Table, select
+from sqlalchemy import Table, select
 
 from registry.domain import format_time
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
@@ -33,7 +32,7 @@ class StoreState:
 
 
 def seen_sessions(tx: ReadTransaction, source: str, path: str) -> dict[str, str]:
-    """The fingerprint that each session of a store had when it was read, by key."""
+    """Return the fingerprint that each session of a store had when it was read, by key."""
     query = select(store_session.c.key, store_session.c.fingerprint).where(
         store_session.c.source == source, store_session.c.path == path
     )
@@ -41,7 +40,7 @@ def seen_sessions(tx: ReadTransaction, source: str, path: str) -> dict[str, str]
 
 
 def conversations_read(tx: ReadTransaction) -> dict[tuple[str, str], list[str]]:
-    """The keys of the sessions that became conversations here, by source and path of the store."""
+    """Return the keys of the sessions that became conversations here, by source and path of the store."""
     query = select(store_session.c.source, store_session.c.path, store_session.c.key)
     found: dict[tuple[str, str], list[str]] = {}
     for source, path, key in tx.execute(query.where(store_session.c.channel_number.is_not(None))):
@@ -50,7 +49,7 @@ def conversations_read(tx: ReadTransaction) -> dict[tuple[str, str], list[str]]:
 
 
 def keys_of_channel(tx: ReadTransaction, number: int, source: str) -> list[str]:
-    """The keys of a client's sessions that became this conversation."""
+    """Return the keys of a client's sessions that became this conversation."""
     query = select(store_session.c.key).where(
         store_session.c.channel_number == number, store_session.c.source == source
     )
@@ -97,25 +96,19 @@ def save_store(tx: WriteTransaction, state: StoreState) -> None:
 
 
 def store_as_left(tx: ReadTransaction, source: str, path: str) -> tuple[str | None, list[dict[str, str]]]:
-    """The stamp a store had at its last sync, None before the first, and what was passed over."""
+    """Return the stamp a store had at its last sync, None before the first, and what was passed over."""
     query = select(store.c.stamp, store.c.skipped).where(store.c.source == source, store.c.path == path)
     row = tx.execute(query).first()
     return (row.stamp, row.skipped) if row else (None, [])
 
 
 def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Every store that was ever read, and how its last sync went."""
+    """Return every store that was ever read, and how its last sync went."""
     rows = tx.execute(select(store).order_by(store.c.source, store.c.path))
     return [{**row._mapping, "synced_at": format_time(row.synced_at)} for row in rows]
 
 
 def _upsert(tx: WriteTransaction, table: Table, key: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> None:
-    tx.execute(_written_over(tx.dialect.name, table, key, tuple(rows[0])), rows)
-
-
-@cache
-def _written_over(dialect: str, table: Table, key: tuple[str, ...], names: tuple[str, ...]) -> Executable:
-    """Making this statement takes several times as long as to run it."""
-    statement = insert_into(dialect, table)
-    news = {name: statement.excluded[name] for name in names if name not in key}
-    return statement.on_conflict_do_update(index_elements=key, set_=news)
+    statement = insert_into(tx.dialect.name, table)
+    news = {name: statement.excluded[name] for name in rows[0] if name not in key}
+    tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)

@@ -17,7 +17,6 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     ColumnElement,
-    Select,
     Text,
     any_,
     bindparam,
@@ -37,27 +36,27 @@ Rule = tuple[Callable[[Any, Any], ColumnElement[bool]], ColumnElement[Any], Any]
 
 
 def given_conditions(*rules: Rule) -> list[ColumnElement[bool]]:
-    """The conditions of those rules whose value was given."""
+    """Return the conditions of those rules whose value was given."""
     return [compare(column, value) for compare, column, value in rules if value is not None]
 
 
 def is_in(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """The column has one of the values."""
+    """Return the column has one of the values."""
     return column.in_(values)
 
 
 def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """The column has none of the values."""
+    """Return the column has none of the values."""
     return column.not_in(values)
 
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
-    """The channel belongs to the project of that path, or of that folder name, in capitals or not."""
+    """Return the channel belongs to the project of that path, or of that folder name, in capitals or not."""
     return or_(path == project, func.lower(channel.c.project_name) == project.lower())
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """The channel with that number carries the tag."""
+    """Return the channel with that number carries the tag."""
     return number.in_(select(tag.c.channel_number).where(tag.c.name == name))
 
 
@@ -95,18 +94,6 @@ def given_pairs(tx: ReadTransaction, pairs: Collection[int], bits: int) -> Mappi
             _SECOND: _written([pair & second for pair in pairs]),
         }
     return {_GIVEN: json.dumps(list(pairs))}
-
-
-def as_one_value(dialect: str, query: Select[tuple[int]]) -> Select[Any]:
-    """The numbers that a query gives, in its order, for `numbers_of`."""
-    (number,) = query.subquery().c
-    return select(func.array_agg(number) if dialect == "postgresql" else func.json_group_array(number))
-
-
-def numbers_of(tx: ReadTransaction, statement: Select[Any], values: Mapping[str, Any]) -> list[int]:
-    """The numbers that a statement gives as one value."""
-    found = tx.execute(statement, values).scalar()
-    return list(json.loads(found) if isinstance(found, str) else found or ())
 
 
 def _written(numbers: Collection[int]) -> str:

@@ -16,27 +16,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from registry.domain import as_json, from_json
 from registry.errors import InvalidRequest, StorageError
+from registry.storage.migrations import HEAD
 from registry.tracing import span
 
 BUSY_TIMEOUT_MS = 10_000
-CONNECT_TIMEOUT_S = 5
 LIVELY = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
-"""A machine that goes without a word is found out in half a minute: the system would wait for it a quarter of an hour,
-and a thread with it. What the address says of these holds instead."""
-IDLE_S = 60.0
-"""On PostgreSQL a transaction may be idle so long: a process that stands still must not hold its locks for ever."""
-READERS = 4
-WRITERS = {"sqlite": 1, "postgresql": 8}
-"""Threads that read and write, each with a connection. SQLite has one writer at a time; one thread in a queue is faster
-and fairer than many at its lock."""
-
-_PAUSE_S = 0.01
+"""A dead server is noticed in half a minute; the system's default is a quarter of an hour. The address may override."""
+WRITER = int(HEAD)  # told to the database, which refuses writers older than its tables allow
+READERS = 4  # threads, each with a connection
+WRITERS = {"sqlite": 1, "postgresql": 8}  # one thread in a queue is faster and fairer than many at SQLite's lock
 
 
 def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engine:
@@ -56,7 +51,7 @@ def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engi
 
 
 def _address_of(url: str) -> URL:
-    """The parts of an address; several hosts (`a:5432,b:5433`) as SQLAlchemy writes them."""
+    """Parse an address; several hosts (`a:5432,b:5433`) become SQLAlchemy's."""
     several = _SEVERAL_HOSTS.match(url)
     if several is None:
         return make_url(url)
@@ -76,7 +71,7 @@ def _server_engine(address: URL) -> Engine:
         pool_pre_ping=True,
         connect_args={
             **{name: value for name, value in LIVELY.items() if name not in address.query},
-            "connect_timeout": CONNECT_TIMEOUT_S,
+            "connect_timeout": 5,
             "prepare_threshold": None,
             "autocommit": True,
         },
@@ -84,7 +79,7 @@ def _server_engine(address: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:  # in one go with what holds in this transaction
-        if chosen := connection.get_execution_options().get("begin", "BEGIN"):
+        if chosen := connection.get_execution_options().get("begin", begin_on_server()):
             connection.exec_driver_sql(chosen, execution_options={"no_parameters": True})
 
     return engine
@@ -96,13 +91,33 @@ def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str
     A limit of its own on how long it may be idle, because the server's may be shorter than we need to think. Nothing is
     compiled: our statements are short, and the planner takes those on long lists for longer than they are.
     """
-    limits = {"idle_in_transaction_session_timeout": IDLE_S, **limits_s}
+    limits = {"idle_in_transaction_session_timeout": 60.0, **limits_s}  # a hanging process must not hold its locks
     settings = [f"SET LOCAL {name} = {round(seconds * 1000)}" for name, seconds in limits.items()]
-    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings, "SET LOCAL jit = off"])
+    settings += ["SET LOCAL jit = off", f"SET LOCAL ctxr.writer = {WRITER}"]
+    return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings])
 
 
-_JSON: dict[str, Any] = {"json_serializer": as_json, "json_deserializer": from_json}
-"""How SQLite's fields of JSON are written and read; PostgreSQL's driver reads them itself."""
+class ClosingConnection(sqlite3.Connection):
+    """Closes its cursors when it goes back to the pool, whoever still holds one.
+
+    An open statement would keep its snapshot: the next write on this connection would be refused as locked.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._opened = WeakSet[sqlite3.Cursor]()
+
+    def cursor(self, *given: Any, **named: Any) -> Any:
+        """Open a cursor."""
+        opened = super().cursor(*given, **named)
+        self._opened.add(opened)
+        return opened
+
+    def rollback(self) -> None:
+        """Close the cursors, then roll back; SQLAlchemy does so whenever a connection is returned."""
+        for opened in list(self._opened):
+            opened.close()
+        super().rollback()
 
 
 def _sqlite_engine(url: str) -> Engine:
@@ -113,14 +128,17 @@ def _sqlite_engine(url: str) -> Engine:
         _make_private_folder(Path(file).parent)
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
-    one_thread = {"check_same_thread": False}
-    engine = create_engine(url, **_JSON, hide_parameters=True, connect_args=one_thread)
+    opened_here = {"check_same_thread": False, "factory": ClosingConnection}
+    engine = create_engine(
+        url, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True, connect_args=opened_here
+    )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, by us
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")  # first: switching to WAL itself needs the lock
+        connection.create_function("ctxr_writer", 0, lambda: WRITER, deterministic=True)
         _switch_to_wal(cursor)
         for pragma in (
             "synchronous=FULL",  # an acknowledged write is on disk
@@ -156,7 +174,9 @@ def _read_only_engine(file: Path) -> Engine:
         address = f"{file.absolute().as_uri()}?{mode}"
         return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
 
-    engine = create_engine(f"sqlite:///{file}", creator=connect, **_JSON, hide_parameters=True)
+    engine = create_engine(
+        f"sqlite:///{file}", creator=connect, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True
+    )
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -175,7 +195,7 @@ def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
         except sqlite3.OperationalError as exc:
             if exc.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-        time.sleep(_PAUSE_S)
+        time.sleep(0.01)
 
 
 def _make_private_folder(folder: Path) -> None:

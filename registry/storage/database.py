@@ -11,23 +11,20 @@ import copy
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from sqlalchemy import JSON, Column, Connection, Engine, Table
+from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from registry.access import Access
-from registry.domain import as_json, json_writer
 from registry.errors import OperationTimeout, StorageError
 from registry.log import Outage
 from registry.storage.connections import (
@@ -40,7 +37,6 @@ from registry.storage.connections import (
 )
 from registry.storage.replica import NotThere, Replica
 from registry.storage.safety.visibility import OPTION, restrict_statements
-from registry.storage.tables import UtcTime
 from registry.tracing import is_tracing
 
 if TYPE_CHECKING:
@@ -54,11 +50,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-TRIES = 3
-"""So often a write is begun that another one stands in the way of, and the other way round."""
-MOST_SEEN = 256
-"""What was counted for so many tokens is remembered."""
-
 
 def insert_into(dialect: str, table: Table) -> Insert:
     """An INSERT that can say what to do where the row is there already: each database has one of its own kind."""
@@ -70,12 +61,11 @@ def insert_into(dialect: str, table: Table) -> Insert:
 
 
 def in_parts(values: Sequence[T], length: int = 500) -> Iterator[Sequence[T]]:
-    """The values, some at a time: no statement takes any number of them."""
+    """Return the values, some at a time: no statement takes any number of them."""
     yield from (values[at : at + length] for at in range(0, len(values), length))
 
 
 def _file_of(engine: Engine) -> Path | None:
-    """The file of an embedded registry; None for a server, or one in memory."""
     name = engine.url.database if engine.dialect.name == "sqlite" else None
     return Path(name) if name and name != ":memory:" else None
 
@@ -100,8 +90,7 @@ _MAY_NOT = "42501"
 _NOT_ITS_OWN = """
 The role has to own the database: ALTER DATABASE … OWNER TO …, or a schema of its name in it: \
 CREATE SCHEMA AUTHORIZATION …"""
-_RAN_OUT_OF_TIME = ("55P03", "57014")
-"""PostgreSQL's states for a lock, and for a statement, that took too long."""
+_RAN_OUT_OF_TIME = ("55P03", "57014")  # PostgreSQL's states for a lock, and for a statement, that took too long
 _DEADLOCK = "40P01"
 _BUSY = "The registry's database took too long, or somebody else is writing there."
 
@@ -144,7 +133,7 @@ def _from_here(work: Callable[[], T]) -> Callable[[], T]:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
-    """Have a loop do something, from a thread; one that has ended meanwhile needs nothing."""
+    """Run a callback in a loop from a thread; a loop that has ended needs nothing."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(what)
 
@@ -192,7 +181,7 @@ class Database:
 
     @contextmanager
     def _noting_outage(self) -> Iterator[None]:
-        """A database that is away is told of once, and once more when it is back."""
+        """Log once when the database cannot be reached, and once when it is back."""
         asked_at = time.monotonic()
         try:
             yield
@@ -225,19 +214,33 @@ class Database:
         return await self._in_turn(run, of)
 
     def _written(self, work: Callable[[WriteTransaction], T]) -> T:
-        """Run it, and anew where PostgreSQL has ended it because it and another waited for each other."""
-        left = TRIES
-        while True:
-            left -= 1
+        """Run it in one transaction.
+
+        It is run again if PostgreSQL ended it in a deadlock, or SQLite refused at once to begin: the connection still
+        held something, a fresh one does not.
+        """
+        for is_last in (False, False, True):
+            began, stage = time.monotonic(), "begin"
             try:
                 with self._writing.begin() as connection:
-                    return work(WriteTransaction(ReadTransaction(connection)))
+                    stage = "work"
+                    done = work(WriteTransaction(ReadTransaction(connection)))
+                    stage = "commit"
+                return done
             except OperationalError as exc:
-                if not left or getattr(exc.orig, "sqlstate", None) != _DEADLOCK:
+                is_deadlock = getattr(exc.orig, "sqlstate", None) == _DEADLOCK
+                is_stale = self.is_embedded and stage == "begin" and time.monotonic() - began < 1
+                if is_stale:
+                    self.engine.dispose()
+                if stage == "commit" and not (self.is_embedded or is_deadlock):
+                    said = f"{str(exc.orig).strip()}; it may have been stored: sending it again is safe"
+                    raise StorageError("The registry did not confirm what was written.", said) from exc
+                if is_last or not (is_deadlock or is_stale):
                     raise
+        raise AssertionError
 
     async def _in_turn(self, run: Callable[[], T], of: Hashable) -> T:
-        """Run it when all who came before have ended, also those whose callers have gone."""
+        """Run it when all before it have ended, also those whose callers have gone."""
         turn = self._turns.setdefault(of, asyncio.Lock())
         await turn.acquire()
         loop = asyncio.get_running_loop()
@@ -260,7 +263,7 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._writers, run)
 
     def _check_file(self) -> None:
-        """SQLite goes on writing into a file that is no longer in its folder: nothing of it would be left."""
+        """Refuse to go on when the file was removed: SQLite would write into what is no longer in its folder."""
         if self._file is None:
             return
         identity = self._file.stat().st_ino if self._file.exists() else None
@@ -290,7 +293,7 @@ class Database:
         if access is None or not access.is_restricted:
             return self
         if access not in self._seen:
-            if len(self._seen) >= MOST_SEEN:
+            if len(self._seen) >= 256:  # restricted views kept
                 self._seen.pop(next(iter(self._seen)))
             seen = copy.copy(self)
             seen._reading = self._reading.execution_options(**{OPTION: access})
@@ -328,80 +331,3 @@ class Database:
         self.engine.dispose()
         if self._replica:
             self._replica.close()
-
-
-def insert_many(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows whose fields are called as in the table. All have the same ones; None is an empty field."""
-    names = [column.key for column in table.columns if column.key in rows[0]]
-    insert_columns(tx, table, dict(zip(names, zip(*map(itemgetter(*names), rows), strict=True), strict=True)))
-
-
-def insert_columns(
-    tx: WriteTransaction, table: Table, values: Mapping[str, Sequence[Any]], written: Collection[str] = ()
-) -> None:
-    """Insert rows that are given column by column.
-
-    `written`: those of the JSON fields that are text already.
-    """
-    columns = [column for column in table.columns if column.key in values]
-    held = [values[column.key] for column in columns]
-    names = [column.name for column in columns]
-    if tx.dialect.name == "postgresql":
-        rows = zip(*held, strict=True)
-        insert_records(tx, table.name, [dict(zip(names, row, strict=True)) for row in rows], written)
-        return
-    into, places = ", ".join(f'"{name}"' for name in names), ", ".join("?" * len(names))
-    taken = [_as_sqlite_takes_it(column, some, written) for column, some in zip(columns, held, strict=True)]
-    tx.exec_driver_sql(f"INSERT INTO {table.name} ({into}) VALUES ({places})", list(zip(*taken, strict=True)))  # noqa: S608, all ours
-
-
-def _as_sqlite_takes_it(column: Column[Any], values: Sequence[Any], written: Collection[str]) -> Sequence[Any]:
-    """A column's values; the driver takes all but JSON and times as they are."""
-    if isinstance(column.type, UtcTime):
-        write: Callable[[Any], Any] = _written_time
-    elif isinstance(column.type, JSON) and column.key not in written:
-        write = as_json
-    else:
-        return values
-    if len({*map(id, values)}) == 1:  # of all the same moment
-        return [None if values[0] is None else write(values[0])] * len(values)
-    return [None if value is None else write(value) for value in values]
-
-
-def _written_time(moment: datetime) -> str:
-    """As SQLAlchemy does, in a fifth of the time."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return moment.isoformat(" ", "microseconds").removesuffix("+00:00")
-
-
-def insert_records(
-    tx: WriteTransaction, table: str, records: Sequence[Mapping[str, Any]], written: Collection[str] = ()
-) -> None:
-    """Insert rows on PostgreSQL, by column names; a value may be text that the column's type reads.
-
-    Row by row the server would read and plan the statement as often, and the driver take each value by itself.
-    """
-    columns = ", ".join(f'"{name}"' for name in records[0])
-    given = ",".join([_as_record(record, written) for record in records])
-    tx.exec_driver_sql(_INSERT.format(table=table, columns=columns), (f"[{given}]",))
-
-
-_INSERT = (
-    "INSERT INTO {table} ({columns})"
-    " SELECT {columns} FROM json_populate_recordset(CAST(NULL AS {table}), CAST(%s AS json))"
-)
-
-
-def _as_record(record: Mapping[str, Any], written: Collection[str]) -> str:
-    text = _encode({name: value for name, value in record.items() if name not in written} if written else record)
-    return text[:-1] + "".join([f',"{name}":{record[name]}' for name in written]) + "}"
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return "\\x" + bytes(value).hex()
-
-
-_encode = json_writer(_as_text)

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple, Self
 
 from registry.errors import StorageError
 
-_WAIT_S = 0.2
-
 
 class StoreAsRead(NamedTuple):
     """A store as its last sync left it; `skipped` as {what, why}."""
@@ -53,7 +51,7 @@ class QuickLook:
 
     def __init__(self, file: Path) -> None:
         with _errors():
-            self._connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_S)
+            self._connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0.2)
 
     def __enter__(self) -> Self:
         return self

@@ -12,8 +12,7 @@ from registry.storage.connections import begin_on_server, create_database_engine
 from registry.storage.database import storage_errors
 from registry.storage.migrations import FIRST, HEAD
 
-_LOCK = 0x63747872
-"""Any number of ours, for PostgreSQL's advisory lock: several processes may start at once."""
+_LOCK = 0x63747872  # key of PostgreSQL's advisory lock: several processes may start at once
 _TAKE_TURN = "SELECT pg_advisory_xact_lock(:key)"
 
 
@@ -51,7 +50,6 @@ def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
 
 
 def _check_known(revision: str | None) -> None:
-    """Raise StorageError for tables that this version does not know."""
     if revision is not None and revision > HEAD:
         raise StorageError(
             "The registry was written by a newer version of Context Registry.",

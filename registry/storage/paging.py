@@ -1,8 +1,6 @@
 """Pages of rows by time, and the cursors that continue them.
 
-A cursor names a place, not a count, so that a page stays right while rows arrive. What it, an event's id and the place
-of a feed hold is a row's running number, sealed: mixed with the registry's key, so that only this registry reads it
-and it tells nobody how much others have stored.
+A cursor is the time and running number of a row, not a count, so that a page stays right while rows arrive.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any, Literal
 
@@ -22,7 +19,6 @@ from sqlalchemy import Column, ColumnElement, Row, Table, and_, func, or_, selec
 from registry.domain import format_time, parse_time
 from registry.errors import InvalidRequest
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
-from registry.storage.safety.masking import find_key
 from registry.storage.tables import registry_key
 
 Order = Literal["asc", "desc"]
@@ -46,7 +42,7 @@ class Paged:
     total: int
 
     def answer(self, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The shape of every list (docs/interface.md), with the rows shown as these items."""
+        """Return a list's answer (docs/interface.md) with these items for the rows."""
         return {"items": list(items), "total": self.total, "next_cursor": self.next_cursor}
 
 
@@ -57,7 +53,7 @@ def read_page(
     conditions: Sequence[ColumnElement[bool]],
     page: Page,
 ) -> Paged:
-    """A page of a table ordered by that time column, ties by running number."""
+    """Read a page of a table ordered by that time column, ties by running number."""
     total = tx.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
     return Paged(*read_rows(tx, table, moment, conditions, page), total)
 
@@ -69,49 +65,49 @@ def read_rows(
     conditions: Sequence[ColumnElement[bool]],
     page: Page,
 ) -> tuple[Sequence[Row[Any]], str | None]:
-    """As `read_page`, without counting: the rows, and the cursor of the next page, if any."""
-    query, seal = select(table).where(*conditions), seal_of(tx)
+    """Read a page without counting: the rows, and the cursor of the next page, if any."""
+    query = select(table).where(*conditions)
     if page.cursor:
-        query = query.where(is_past(table, moment, place_of(page.cursor, seal), page.order))
+        query = query.where(is_past(table, moment, place_of(page.cursor), page.order))
     ordering = [c.asc() if page.order == "asc" else c.desc() for c in (moment, table.c.number)]
     rows = tx.execute(query.order_by(*ordering).limit(page.limit + 1)).all()
     shown = rows[: page.limit]
     last = shown[-1]._mapping if len(rows) > page.limit else None
-    return shown, cursor_of(last[moment], last["number"], seal) if last else None
+    return shown, cursor_of(last[moment], last["number"]) if last else None
 
 
 def is_past(table: Table, moment: Column[datetime], place: tuple[Any, Any], order: Order) -> ColumnElement[bool]:
-    """Further on in that order than a place (time, number); it may be given with the statement."""
+    """Return the condition: after a place (time, number) in that order."""
     at, number = place
     if order == "asc":
         return or_(moment > at, and_(moment == at, table.c.number > number))
     return or_(moment < at, and_(moment == at, table.c.number < number))
 
 
-def cursor_of(at: datetime, number: int, seal: Seal) -> str:
-    """The place of a row as one word."""
-    return encode_cursor({"at": format_time(at), "n": seal.close(number)})
+def cursor_of(at: datetime, number: int) -> str:
+    """Return the place of a row as one word."""
+    return encode_cursor({"at": format_time(at), "n": number})
 
 
-def place_of(cursor: str, seal: Seal) -> tuple[datetime, int]:
-    """The place that `cursor_of` made a word of; InvalidRequest for anything else."""
+def place_of(cursor: str) -> tuple[datetime, int]:
+    """Return the place that `cursor_of` encoded; InvalidRequest for anything else."""
     place = decode_cursor(cursor, at=str, n=int)
     if not 0 <= place["n"] < 2**63:
         raise _not_ours(cursor)
     try:
-        return parse_time(place["at"]), seal.open(place["n"])
+        return parse_time(place["at"]), place["n"]
     except ValueError as exc:
         raise _not_ours(cursor) from exc
 
 
 def encode_cursor(place: dict[str, Any]) -> str:
-    """A place as one URL-safe word."""
+    """Encode a place as one URL-safe word."""
     text = json.dumps(place, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, **shape: type) -> dict[str, Any]:
-    """The place a cursor names; InvalidRequest unless it has just this shape."""
+    """Decode a cursor; InvalidRequest unless it has just this shape."""
     try:
         place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError) as exc:
@@ -127,52 +123,28 @@ def _not_ours(cursor: str) -> InvalidRequest:
     )
 
 
-_HALF = 26
-"""Bits. Programs that know only floating point numbers can count to twice as many; no table has that many rows."""
-_LOW = (1 << _HALF) - 1
-_ROUNDS = range(6)
-_STATE = 2
-"""The number of the second key."""
+_NUMBER_BITS = 32  # of a feed place; the bits above are the registry's state
+_STATE = 2  # its row in `registry_key`
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """Makes one number of another, and that one of the first again (a Feistel network). 0 stays 0: the beginning."""
-
-    key: bytes
-
-    def close(self, number: int) -> int:
-        """The number as callers see it."""
-        high, low = number >> _HALF, number & _LOW
-        for turn in _ROUNDS:
-            high, low = low, high ^ self._mixed(turn, low)
-        return number and high << _HALF | low
-
-    def open(self, shown: int) -> int:
-        """The number that is shown so."""
-        high, low = shown >> _HALF & _LOW, shown & _LOW
-        for turn in reversed(_ROUNDS):
-            high, low = low ^ self._mixed(turn, high), high
-        return shown and high << _HALF | low
-
-    def _mixed(self, turn: int, half: int) -> int:
-        digest = blake2b(bytes([turn]) + half.to_bytes(4, "big"), key=self.key, digest_size=4).digest()
-        return int.from_bytes(digest, "big") & _LOW
+def feed_place(tx: ReadTransaction, number: int) -> int:
+    """Return a place in the feeds that other registries read: a running number and the state of this registry."""
+    return _state(tx) << _NUMBER_BITS | number
 
 
-def seal_of(tx: ReadTransaction) -> Seal:
-    """The registry's own; one that was never written to has nothing to hide."""
-    return Seal(find_key(tx) or b"")
-
-
-def seal_of_state(tx: ReadTransaction) -> Seal:
-    """Return the seal of feed places: restoring a backup changes it."""
-    state = tx.execute(select(registry_key.c.key).where(registry_key.c.number == _STATE)).scalar()
-    return Seal((find_key(tx) or b"") + bytes(state or b""))
+def number_of_place(tx: ReadTransaction, place: int) -> int | None:
+    """Return the running number of a feed place; None for a place from before a backup was restored."""
+    state, number = divmod(place, 1 << _NUMBER_BITS)
+    return number if state == _state(tx) or not place else None
 
 
 def change_state(tx: WriteTransaction) -> None:
-    """From now on no place that was told before is one of this registry: it does not hold any more what was read."""
+    """Invalidate all feed places told so far: after a restore the registry no longer holds what was read by them."""
     state = {"number": _STATE, "key": token_bytes(32)}
     new = insert_into(tx.dialect.name, registry_key).values(state)
     tx.execute(new.on_conflict_do_update(index_elements=["number"], set_=state))
+
+
+def _state(tx: ReadTransaction) -> int:
+    key = tx.execute(select(registry_key.c.key).where(registry_key.c.number == _STATE)).scalar()
+    return int.from_bytes(key[:3]) >> 4 if key else 0  # with the number it fits into a JSON number

@@ -24,12 +24,10 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-RETRY_S = 5.0
-"""So long the original answers alone when the copy did not."""
+RETRY_S = 5.0  # seconds without the replica after it failed
 _REACHED = "SELECT pg_current_wal_insert_lsn()::text"
 _HAS = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
-_TOO_LONG = ("55P03", "57014")
-"""What takes too long there would take too long elsewhere."""
+_TOO_LONG = ("55P03", "57014")  # what takes too long there would take too long elsewhere
 
 
 class NotThere(Exception):
@@ -54,7 +52,7 @@ class Replica:
 
     @classmethod
     def opened(cls, url: str, original: Engine, begin: str) -> Self:
-        """The copy at an address; InvalidRequest where there can be none of this original."""
+        """Return the copy at an address; InvalidRequest where there can be none of this original."""
         engine = create_database_engine(url, "CTXR_DATABASE_READ_URL")
         if not original.dialect.name == engine.dialect.name == "postgresql":
             raise InvalidRequest(

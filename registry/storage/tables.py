@@ -1,20 +1,11 @@
-"""The tables, described once for both databases. Migrations create them; this is what the code queries.
-
-`conversation` and `extract_result` carry every column of the seed design (004 §3.1); what we add stands below.
-"""
+"""The tables, described once for both databases. Migrations create them; this is what the code queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
-
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Boolean,
     Column,
-    DateTime,
     Float,
     ForeignKey,
     Index,
@@ -24,47 +15,15 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     false,
 )
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.engine import Dialect
 
 from registry.domain import Role
+from registry.storage.column_types import Json, Number, UtcTime
 
 metadata = MetaData()
 
-
-class UtcTime(TypeDecorator[datetime]):
-    """An aware UTC datetime on both databases; SQLite keeps it as text without an offset."""
-
-    impl = DateTime
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        if value is None or dialect.name == "postgresql":
-            return value
-        return value.astimezone(UTC).replace(tzinfo=None)
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else value.astimezone(UTC)
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """SQLite's text becomes the time in one step: a search reads hundreds."""
-        return _time_of if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
-
-
-def _time_of(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(f"{text}+00:00")
-
-
-Json = JSON().with_variant(JSONB(), "postgresql")
-Number = BigInteger().with_variant(Integer(), "sqlite")
-"""A running number in order of arrival."""
 
 channel = Table(
     "channel",
@@ -142,7 +101,6 @@ conversation = Table(
     Column("timestamp", UtcTime, nullable=False),
     Column("actor", String(64), nullable=False),
     Column("deleted", Boolean, nullable=False),
-    # Beyond the seed: where the message stands, what it says, how it is recognised and found again.
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), nullable=False),
     Column("seq", Integer, nullable=False),
     Column("turn", Integer, nullable=False),
@@ -172,9 +130,6 @@ message_alias = Table(  # the ids of messages that turned out to be another one 
     metadata,
     Column("id", String(40), primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
-    Column(
-        "channel_number", Number
-    ),  # the message's; here and below NULL until `ctxr db reindex` in registries from before it
     Index("ix_message_alias_number", "number"),
 )
 
@@ -307,6 +262,8 @@ extract_result = Table(
     sqlite_autoincrement=True,
 )
 
+_OUTCOME = ("operation", "source", "status", "error_code", "duration_ms")
+
 execution = Table(
     "execution",
     metadata,
@@ -391,7 +348,6 @@ remote_message = Table(  # what a message is called there; without an id it is n
     Column("url", Text, primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), primary_key=True),
     Column("id", String(40)),
-    Column("channel_number", Number),
     Index("ix_remote_message", "url", "id"),
     Index("ix_remote_message_number", "number"),
 )
@@ -418,17 +374,16 @@ message_vector = Table(
     Column("model_number", Number, ForeignKey("embedding_model.number", ondelete="CASCADE"), nullable=False),
     Column("digest", LargeBinary(16), nullable=False),  # of the text it was made from
     Column("vector", LargeBinary, nullable=False),  # int8, of any length; empty: the text cannot be embedded
-    Column("channel_number", Number),
     UniqueConstraint("message_number", "model_number"),
     sqlite_autoincrement=True,
 )
 
+# messages that get vectors; tool output is long and expensive to embed
 EMBEDDABLE = (
     conversation.c.deleted.is_(False),
     conversation.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
     conversation.c.length > 0,
 )
-"""The messages that get vectors. People remember what was said; the output of tools is long, and dear to embed."""
 
 execution_rollup = Table(
     "execution_rollup",
@@ -440,14 +395,6 @@ execution_rollup = Table(
     Column("duration_ms", Float, primary_key=True),  # two significant digits
     Column("runs", Integer, nullable=False),
     Column("total_ms", Float, nullable=False),
-    Index(
-        "ix_execution_rollup_figures",
-        "operation",
-        "source",
-        "error_code",
-        "duration_ms",
-        "hour",
-        "runs",
-    ),
+    Index("ix_execution_rollup_figures", "operation", "source", "error_code", "duration_ms", "hour", "runs"),
     sqlite_with_rowid=False,
 )

@@ -1,99 +1,97 @@
-"""Aider: the histories that lie in the projects it was used in."""
+"""Read the histories that Aider keeps in each project: Markdown, one chat after the other."""
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
-from registry.domain import Role, Session, preview_of
+from registry.domain import Role
 from registry.errors import StorageError
 from sources.aider.client import AIDER
-from sources.aider.history import Chat, chats_of, drafts_of
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts
+from sources.kit.conversation_draft import Conversation
 from sources.kit.files import File, entries, file_at, folders_in, why_not
 from sources.kit.jsonl import LONGEST_LINE, read_lines
 
-TITLE_WIDTH = 80
 NAME = ".aider.chat.history.md"
-_LEVELS = 2
-"""Below the home folder, where projects mostly lie: `~/shop`, `~/src/shop`."""
-_MOST_FOLDERS = 2000
-_AGAIN_S = 60.0
-"""How long what was found holds: projects are few, folders are many, and every question asks."""
+_BEGIN = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$")
+_THINKING = re.compile(r"<(thinking-content-[0-9a-f]+|think)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
+_MODEL = re.compile(r"(?:Main )?[Mm]odel: (\S+) with")
+_EDITED = re.compile(r"Applied edit to (.+)")
 
 
 @dataclass(slots=True)
 class Aider:
-    """Reads the histories, each a store. A project that lies deeper is found by its variable."""
+    """Reads the histories, each a store. A project that lies deeper than `~/src/shop` is found by its variable."""
 
     name: str = AIDER.source
     _found: dict[tuple[Path, ...], tuple[float, list[Path]]] = field(default_factory=dict)
 
     def find(self, places: Places) -> Iterator[Path]:
-        """The histories below the home folder, or below the folders that were named."""
+        """Yield the histories below the home folder, or below the folders that a variable names."""
         named = places.environment.get("CTXR_AIDER_DIRS", "")
         roots = tuple(Path(root).expanduser() for root in named.split(os.pathsep) if root) or (places.home,)
-        found = [*self._histories(roots)]
-        if own := places.environment.get("AIDER_CHAT_HISTORY_FILE"):
-            found.append(Path(own).expanduser())
+        found = [*self._histories(roots), *places.named("AIDER_CHAT_HISTORY_FILE")]
         yield from (path for path in dict.fromkeys(found) if path.is_file())
 
     def _histories(self, roots: tuple[Path, ...]) -> list[Path]:
+        """List the histories, once a minute: every question asks, and there are many folders."""
         at, found = self._found.get(roots, (float("-inf"), []))
-        if time.monotonic() - at > _AGAIN_S:
+        if time.monotonic() - at > 60:
             found = [file for root in roots for folder in _folders(root) if (file := folder / NAME).is_file()]
             self._found[roots] = time.monotonic(), found
         return found
 
     def stamp(self, store: Path) -> str:
-        """The file's own state."""
+        """Return the state of the file."""
         file = file_at(str(store))
         return file.fingerprint if isinstance(file, File) else ""
 
     def watched(self, store: Path) -> Iterable[Path]:
-        """Nothing: around it lies all of a project. The regular look finds what is new."""
+        """Return nothing: a whole project lies around the file. The regular pass finds what is new."""
         return ()
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The chats that are new or went on, one at a time in memory. Raises StorageError."""
+        """Yield the chats that are new or went on, one at a time in memory. Raises StorageError."""
         same_second, too_long = Counter[str](), Counter[str]()
         try:
             with store.open("rb") as file:
-                lines = read_lines(file)
-                for chat in chats_of(_texts(lines, too_long)):
+                for chat in chats_of(_texts(read_lines(file), too_long)):
                     key = f"{chat.began:%Y-%m-%dT%H:%M:%S}"
                     same_second[key] += 1
                     key += f"-{same_second[key]}" if same_second[key] > 1 else ""
                     if seen.get(key) != chat.fingerprint:
-                        yield _found(store, key, chat)
+                        yield _found_in(store, key, chat)
         except OSError as exc:
             raise StorageError(f"Could not read {store}.", why_not(exc)) from exc
-        if too_long.total():
+        if too_long:
             yield Skipped(f"{too_long.total()} lines", f"longer than {LONGEST_LINE // 2**20} MB")
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    level = [str(root)]
-    found = 0
-    for _ in range(_LEVELS + 1):
-        yield from map(Path, level[: _MOST_FOLDERS - found])
-        found += len(level)
-        if found >= _MOST_FOLDERS:
+    """Yield a folder and those at most two levels below it, at most 2000."""
+    level, left = [str(root)], 2000
+    for _ in range(3):
+        yield from map(Path, level[:left])
+        left -= len(level)
+        if left <= 0:
             return
         level = [inner for folder in level for inner in _inside(folder)]
 
 
 def _inside(folder: str) -> list[str]:
-    try:
+    with suppress(OSError):
         return [path for path in folders_in(entries(folder)) if not os.path.basename(path).startswith((".", "node_"))]
-    except OSError:
-        return []
+    return []
 
 
 def _texts(lines: Iterable[bytes | None], too_long: Counter[str]) -> Iterator[str]:
@@ -104,18 +102,105 @@ def _texts(lines: Iterable[bytes | None], too_long: Counter[str]) -> Iterator[st
             yield line.decode("utf-8", "replace")
 
 
-def _found(store: Path, key: str, chat: Chat) -> FoundSession:
-    """A chat has no id: its place and its beginning make one."""
-    found = drafts_of(chat)
-    place = sha256(os.fsencode(store)).hexdigest()[:8]
-    asked = next((draft.parts[0] for draft in found if draft.role is Role.USER), "")
-    is_talk = any(draft.role in (Role.USER, Role.ASSISTANT) for draft in found)
-    session = Session(
-        session_id=f"{place}-{key}",
-        messages=drafts.messages_of(found, chat.began) if is_talk else (),
-        title=preview_of(asked, TITLE_WIDTH) or None,
-        project=drafts.project_of([str(store.parent)]),
-        meta={"title_from": "first words"} if asked else {},
-    )
-    skipped = () if is_talk else (Skipped(f"chat of {key}", "no conversation in it"),)
-    return FoundSession(key, chat.fingerprint, session, skipped)
+def _found_in(store: Path, key: str, chat: Chat) -> FoundSession:
+    """Return a chat, identified by its file and its beginning: it has no id."""
+    talk = dialogue_of(chat, f"{sha256(os.fsencode(store)).hexdigest()[:8]}-{key}")
+    skipped: tuple[Skipped, ...] = ()
+    if not any(draft.role in (Role.USER, Role.ASSISTANT) for draft in talk.drafts):
+        talk.drafts.clear()
+        skipped = (Skipped(f"chat of {key}", "no conversation in it"),)
+    return FoundSession(key, chat.fingerprint, talk.build(folders=[str(store.parent)], began=chat.began), skipped)
+
+
+# Parsing. The user's lines begin with `#### `, those of the program with `> `, and these end in two spaces, unlike a
+# model's quotations. All other lines are the answer.
+
+
+@dataclass(slots=True)
+class Chat:
+    """A chat of a history: its beginning by the machine's clock, and its lines."""
+
+    began: datetime
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a digest of the lines."""
+        return sha256("\n".join(self.lines).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def chats_of(lines: Iterable[str]) -> Iterator[Chat]:
+    """Yield the chats of a history in order; text before the first one is passed over."""
+    chat: Chat | None = None
+    for line in lines:
+        if began := _began(line):
+            if chat:
+                yield chat
+            chat = Chat(began)
+        elif chat:
+            chat.lines.append(line.rstrip("\r\n"))
+    if chat:
+        yield chat
+
+
+def _began(line: str) -> datetime | None:
+    begin = _BEGIN.match(line)
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromisoformat(begin[1]).astimezone() if begin else None
+    return None
+
+
+def dialogue_of(chat: Chat, session_id: str) -> Conversation:
+    """Parse a chat. Its first message gets the time of its beginning; no other has one."""
+    talk = Conversation(session_id)
+    for role, text in _blocks(chat.lines):
+        if role is Role.USER:
+            talk.say(Role.USER, text)
+        elif role is Role.ASSISTANT:
+            for thought in _THINKING.finditer(text):
+                talk.say(Role.THINKING, thought[2], **talk.with_model())
+            talk.say(Role.ASSISTANT, _THINKING.sub("", text).strip(), **talk.with_model())
+        else:
+            _add_notices(talk, text.splitlines())
+    if talk.drafts:
+        talk.drafts[0].at = chat.began
+    return talk
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[Role, str]]:
+    """Join consecutive lines of one kind to one text."""
+    kind, block, is_open = Role.SYSTEM, list[str](), False
+    for line in lines:
+        next_kind, words, is_open = _kind_of(line, kind, is_open)
+        if next_kind is not kind:
+            if text := "\n".join(block).strip():
+                yield kind, text
+            kind, block = next_kind, []
+        block.append(words)
+    if text := "\n".join(block).strip():
+        yield kind, text
+
+
+def _kind_of(line: str, before: Role, is_open: bool) -> tuple[Role, str, bool]:
+    """Return a line's kind, its text, and whether the program's notice goes on: only its ends are marked."""
+    is_last = line.endswith("  ")
+    if line.startswith("#### "):
+        return Role.USER, line.removeprefix("#### ").removesuffix("  "), False
+    if line.startswith("> ") and (is_last or before is Role.SYSTEM):
+        return Role.SYSTEM, line.removeprefix("> ").rstrip(), not is_last
+    if is_open:
+        return Role.SYSTEM, line.rstrip(), not is_last
+    if not line.strip() and before is Role.SYSTEM:
+        return Role.SYSTEM, "", False
+    return Role.ASSISTANT, line, False
+
+
+def _add_notices(talk: Conversation, lines: list[str]) -> None:
+    """Add the program's edits as calls, and all its other lines as one message that nobody typed."""
+    talk.model = next((named[1] for named in map(_MODEL.match, lines) if named), talk.model)
+    for line in lines:
+        if edited := _EDITED.match(line):
+            params = {"file_path": edited[1].strip()}
+            tool = {"name": "edit", "params": params, "result": line, "status": drafts.COMPLETED}
+            talk.say(Role.TOOL, drafts.call_title("edit", params), tool=tool)
+    talk.say(Role.SYSTEM, "\n".join(line for line in lines if not _EDITED.match(line)).strip(), injected=True)

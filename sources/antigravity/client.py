@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sources.client import Client, ServerList
 
+# below `~/.gemini`: the command line's, and the editor's in newer and older versions
 FOLDERS = ("antigravity-cli", "antigravity-ide", "antigravity")
-"""Below `~/.gemini`: the command line's, and the editor's in newer and older versions."""
 
 
 ANTIGRAVITY = Client(

@@ -11,7 +11,7 @@ from sources.client import Client, Hooks, Purge, Room, ServerList
 
 
 def _servers(places: Places) -> Path:
-    """Beside the folder of its settings, or in it where the user has moved that."""
+    """Return a file beside the folder of settings, or in it if the user has moved that."""
     return places.folder("CLAUDE_CONFIG_DIR") / ".claude.json"
 
 

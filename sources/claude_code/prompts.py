@@ -1,4 +1,4 @@
-"""What a user of Claude Code really typed, and what the client put around it. Pure."""
+"""Separate what a user of Claude Code typed from what the client put around it. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Piece:
 
     @property
     def is_injected(self) -> bool:
-        """Nobody typed it."""
+        """Return True if nobody typed it."""
         return self.role is Role.SYSTEM
 
 
-# A wrapper holds context, unless it is part of a command.
+# tags of wrappers: they hold context, or parts of a command
 _CONTEXT = (
     *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics", "system-reminder"),
     *("task-notification", "local-command-stdout", "local-command-stderr", "local-command-caveat"),
@@ -43,7 +43,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def pieces_of(texts: Iterable[str]) -> Iterator[Piece]:
-    """The pieces of one user record, in order. What follows a command in its record is the text it expands to."""
+    """Yield the pieces of one user record in order. A text behind a command in its record is what it expands to."""
     expanded = False
     for text in texts:
         for piece in _pieces(text):
@@ -52,12 +52,12 @@ def pieces_of(texts: Iterable[str]) -> Iterator[Piece]:
 
 
 def injected(texts: Iterable[str]) -> Iterator[Piece]:
-    """The same for a record that is marked as not typed."""
+    """Yield the pieces of a record that is marked as not typed."""
     return (Piece(Role.SYSTEM, text.strip()) for text in texts if text.strip())
 
 
 def typed(prompt: str) -> Iterator[str]:
-    """What of a prompt, as a hook gives it, the user typed."""
+    """Return the parts of a hook's prompt that the user typed."""
     return (piece.text for piece in pieces_of([prompt]) if piece.role is Role.USER)
 
 
@@ -80,7 +80,7 @@ def _pieces(text: str) -> Iterator[Piece]:
 
 
 def _reminders_behind(text: str) -> tuple[int, list[Piece]]:
-    """The reminders that the client glued behind a text, and where the text itself ends."""
+    """Return the end of the text itself, and the reminders that the client glued behind it."""
     end, reminders = len(text), []
     while text.endswith(_REMINDER_END, 0, end) and (start := text.rfind(_REMINDER, 0, end)) > 0:
         if body := text[start + len(_REMINDER) : end - len(_REMINDER_END)].strip():
@@ -92,7 +92,7 @@ def _reminders_behind(text: str) -> tuple[int, list[Piece]]:
 
 
 def _command(tags: dict[str, str]) -> Iterator[Piece]:
-    """`/name args` or `! shell command`, as it was typed."""
+    """Yield `/name args` or `! shell command`, as it was typed."""
     if typed := tags.get("bash-input"):
         yield Piece(Role.USER, f"! {typed}", "!")
     if called := tags.get("command-name") or tags.get("command-message"):

@@ -1,209 +1,136 @@
-"""Claude Code: its transcripts, those of its sub-agents, and those of the desktop app that uses the same format."""
+"""Read the transcripts of Claude Code, of its sub-agents, and of the desktop app, which uses the same format."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
-from sources.claude_code.session import Facts, Neighbours, Sidechains
+from sources.claude_code.session import Neighbours
 from sources.claude_code.transcript import OutputOf, Transcript
-from sources.kit import drafts
-from sources.kit.files import File, entries, folders_in, look_at, read_changed, store_entries, why_not
-from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
+from sources.kit.files import File
+from sources.kit.jsonl import Damage, Record, mapping, string
+from sources.kit.loose_json import read_json
+from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
-_SETTINGS = ("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR")
-_DESKTOP = (("Library", "Application Support", "Claude"), ("AppData", "Roaming", "Claude"), (".config", "Claude"))
-_DESKTOP_SESSIONS = "local-agent-mode-sessions"
+_DESKTOP = "local-agent-mode-sessions"
 _MOVED_OUTPUT = re.compile(r"tool-results[\\/]([\w.-]+\.(?:txt|json))")
-_LONGEST_OUTPUT = 2**20
-_LONGEST_DESCRIPTION = 16 * 2**20
 
 
-class _Kept(NamedTuple):
-    """A transcript in a store; `agent_of` is the session whose folder a sub-agent's file lies in."""
-
-    file: File
-    agent_of: str | None
-    session_folder: str
-
-    @property
-    def session_id(self) -> str:
-        return Path(self.file.path).stem
-
-
-class ClaudeCode:
-    """Reads `projects/<folder>/<session>.jsonl` and below. Opens nothing outside of it: secrets lie beside it."""
+class ClaudeCode(FileReader):
+    """Reads `projects/<folder>/<session>.jsonl` and below. Secrets lie beside `projects`."""
 
     name = CLAUDE_CODE.source
+    patterns = ("projects/*/*.jsonl", "projects/*/*/subagents/**/agent-*.jsonl")
 
-    def find(self, places: Places) -> Iterator[Path]:
-        """The configuration folders that hold projects, and the desktop app's folder of sessions."""
-        roots = (places.folder(_SETTINGS, ".claude"), places.home / ".config" / "claude")
-        yield from dict.fromkeys(root for root in roots if os.path.isdir(root / "projects"))
-        desktop = (places.home.joinpath(*parts) / _DESKTOP_SESSIONS for parts in _DESKTOP)
-        yield from (folder for folder in desktop if os.path.isdir(folder))
-
-    def stamp(self, store: Path) -> str:
-        """Each file's own state is as cheap to look at: there is no stamp of the whole."""
-        return ""
-
-    def count(self, store: Path) -> int:
-        """The transcripts there are."""
-        return sum(isinstance(kept, _Kept) for kept in _walk(store))
-
-    def watched(self, store: Path) -> Iterable[Path]:
-        """Only the projects, for beside them lie caches and plugins; in the desktop app all of its sessions."""
-        return [store if store.name == _DESKTOP_SESSIONS else store / "projects"]
-
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The changed sessions, newest first. A file without a conversation is found with no messages, so that
-        it is not read again, and says so in its `skipped`. Raises StorageError."""
-        neighbours = Neighbours()
-        yield from read_changed(
-            _walk(store),
-            lambda kept: seen.get(kept.file.path) != kept.file.fingerprint,
-            lambda kept: _read(kept, neighbours),
+    def roots(self, places: Places) -> Iterable[Path]:
+        """Return the configuration folders, and the desktop app's folder of sessions."""
+        applications = (("Library", "Application Support"), ("AppData", "Roaming"), (".config",))
+        return (
+            places.folder(("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR"), ".claude"),
+            places.home / ".config" / "claude",
+            *(places.home.joinpath(*parts, "Claude", _DESKTOP) for parts in applications),
         )
 
+    def watched(self, store: Path) -> list[Path]:
+        """Return only the projects, for caches and plugins lie beside them; of the desktop app all sessions."""
+        return [store if store.name == _DESKTOP else store / "projects"]
 
-# What is there
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
+        """List the transcripts; the desktop app has a configuration folder for each session."""
+        if store.name != _DESKTOP:
+            yield from FileReader.files(self, store)
+        for folder in sorted(store.glob("*/*/local_*/.claude")) if store.name == _DESKTOP else ():
+            yield from FileReader.files(self, folder)
 
+    def session_file(self, file: File) -> SessionFile:
+        """Return the transcript; `folder` is that of its session, `agent_of` is "" if only the records tell it."""
+        folder, stem = os.path.split(file.path.removesuffix(".jsonl"))
+        session_folder, is_below, _ = folder.rpartition(f"{os.sep}subagents")
+        if is_below:
+            return SessionFile(file, file.path, stem, os.path.basename(session_folder), session_folder)
+        agent_of = "" if stem.startswith("agent-") else None
+        return SessionFile(file, file.path, stem, agent_of, os.path.join(folder, stem))
 
-def _walk(store: Path) -> Iterator[_Kept | Skipped]:
-    for root in _roots(store):
-        for project in folders_in(store_entries(os.path.join(root, "projects"))):
-            yield from _guarded(project)
-
-
-def _roots(store: Path) -> Iterable[str | Path]:
-    """The store itself, or, in the desktop app, `<organisation>/<account>/local_<id>/.claude` for each session."""
-    if store.name != _DESKTOP_SESSIONS:
-        return (store,)
-    return sorted(store.glob("*/*/local_*/.claude"))
-
-
-def _guarded(project: str) -> Iterator[_Kept | Skipped]:
-    try:
-        yield from _project(project)
-    except OSError as exc:
-        yield Skipped(project, why_not(exc))
-
-
-def _project(project: str) -> Iterator[_Kept | Skipped]:
-    for entry in entries(project):
-        if entry.name.endswith(".jsonl"):
-            is_agent = entry.name.startswith("agent-")
-            yield _kept(entry, "" if is_agent else None, entry.path.removesuffix(".jsonl"))
-        elif entry.is_dir():
-            yield from _agents(os.path.join(entry.path, "subagents"), entry)
+    def parser(self, store: Path) -> ParseFile:
+        neighbours = Neighbours()
+        return lambda file: _parse(file, neighbours)
 
 
-def _agents(folder: str, session: os.DirEntry[str], deeper: int = 2) -> Iterator[_Kept | Skipped]:
-    """The sub-agents of a session; those of its workflows lie two folders deeper."""
-    for entry in entries(folder):
-        if entry.name.startswith("agent-") and entry.name.endswith(".jsonl"):
-            yield _kept(entry, session.name, session.path)
-        elif deeper and entry.is_dir():
-            yield from _agents(entry.path, session, deeper - 1)
-
-
-def _kept(entry: os.DirEntry[str], agent_of: str | None, session_folder: str) -> _Kept | Skipped:
-    file = look_at(entry)
-    return _Kept(file, agent_of, session_folder) if isinstance(file, File) else file
-
-
-# What it says
-
-
-def _read(kept: _Kept, neighbours: Neighbours) -> Iterator[FoundSession]:
-    """The sessions of one file: sub-agents inside it first, so that the file counts as read when all of it is."""
+def _parse(file: SessionFile, neighbours: Neighbours) -> Iterator[FoundSession]:
+    """Yield the sessions of one file: sub-agents inside it first, so that the file counts as read when all of it is."""
     damage = Damage()
-    path, fingerprint = kept.file.path, kept.file.fingerprint
-    main, *agents = parse(_records(path, damage), kept.session_id, kept.agent_of, _outputs(kept.session_folder))
+    main, *agents = parse(json_lines(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
     for agent in agents:
-        session = drafts.dated(agent.session(), kept.file.modified_at)
-        if session.messages:
-            yield FoundSession(f"{path}#{session.session_id}", fingerprint, session, agent.skipped())
-    session = drafts.dated(_completed(kept, main, neighbours), kept.file.modified_at)
-    skipped = damage.skipped() + main.skipped()
-    if not session.messages:
-        skipped += (Skipped(path, "no conversation in it"),)
-    yield FoundSession(path, fingerprint, session, skipped)
+        yield from file.found_agent(agent.session(), agent.skipped())
+    yield file.found(_completed(file, main, neighbours), damage.skipped() + main.skipped())
 
 
 def parse(
     records: Iterable[Record], session_id: str, agent_of: str | None = None, output_of: OutputOf = lambda _: None
 ) -> list[Transcript]:
-    """The transcript of a session, then those of sub-agents that an old client wrote between its records. Pure.
+    """Parse the transcript of a session, and those of sub-agents that an old client wrote between its records. Pure.
 
     `agent_of`: None for a session; for a sub-agent's own file the session it works for, or "" to take the one
     its records name. `output_of`: see Transcript.
     """
-    main = Transcript(Facts(session_id, agent_of), output_of)
+    main = Transcript.of(session_id, agent_of, output_of)
     agents: dict[str, Transcript] = {}
-    sidechains = Sidechains()
+    agent_of_record: dict[str, str] = {}
     for record in records:
         if agent_of is not None or record.get("isSidechain") is not True:
             main.read(record)
             continue
-        agent_id = f"agent-{sidechains.agent_of(record)}"
-        if agent_id not in agents:
-            agents[agent_id] = Transcript(Facts(agent_id, session_id), output_of)
-        agents[agent_id].read(record)
+        uuid, above = string(record.get("uuid")), agent_of_record.get(string(record.get("parentUuid")))
+        agent = agent_of_record[uuid] = string(record.get("agentId")) or above or uuid or "unknown"
+        if agent not in agents:
+            agents[agent] = Transcript.of(f"agent-{agent}", session_id, output_of)
+        agents[agent].read(record)
     return [main, *agents.values()]
 
 
-def _completed(kept: _Kept, transcript: Transcript, neighbours: Neighbours) -> Session:
-    """The session with what other files say about it."""
+def _completed(file: SessionFile, transcript: Transcript, neighbours: Neighbours) -> Session:
+    """Return the session with the facts that other files have about it."""
     facts = transcript.facts
-    if kept.agent_of is not None:
-        described = _description(kept.file.path.removesuffix(".jsonl") + ".meta.json")
+    if file.agent_of is not None:
+        described = _small_json(file.path.removesuffix(".jsonl") + ".meta.json")
         known = {"agent_type": "agentType", "description": "description", "tool_use_id": "toolUseId"}
         facts.extra |= {ours: string(described.get(theirs)) for ours, theirs in known.items()}
         facts.titles["session file"] = facts.extra["description"]
         return transcript.session()
-    facts.summaries = neighbours.summaries(kept.file.path) | facts.summaries
-    facts.titles["session file"] = _desktop_title(kept.file.path)
+    facts.summaries = neighbours.summaries(file.path) | facts.summaries
+    facts.titles["session file"] = _desktop_title(file.path)
     session = transcript.session()
-    if session.parent is None and (origin := neighbours.origin(kept.file.path)):
+    if session.parent is None and (origin := neighbours.origin(file.path)):
         return replace(session, parent=origin, meta={**session.meta, "relation": "fork"})
     return session
 
 
-def _records(path: str, damage: Damage) -> Iterator[Record]:
-    with open(path, "rb") as file:
-        yield from records_of(read_lines(file), damage)
-
-
-def _outputs(session_folder: str) -> OutputOf:
-    """Large outputs of tools lie in the session's folder; the record has the first lines and the file's name."""
+def _outputs(session_folder: str) -> Callable[[str], str | None]:
+    """Return a function that finds a large output in the session's folder by the stub in the record."""
 
     def output_of(stub: str) -> str | None:
         moved = _MOVED_OUTPUT.search(stub) if stub.startswith("<persisted-output>") else None
-        return _text(os.path.join(session_folder, "tool-results", moved[1]), _LONGEST_OUTPUT) if moved else None
+        return _text(os.path.join(session_folder, "tool-results", moved[1]), 2**20) if moved else None
 
     return output_of
 
 
-def _description(path: str) -> Record:
-    """A small JSON file beside a transcript; empty if it is not there or damaged."""
-    text = _text(path, _LONGEST_DESCRIPTION)
-    return next(records_of([text.encode()], Damage()), {}) if text else {}
-
-
 def _desktop_title(path: str) -> str:
-    """The title that the desktop app shows, in `local_<id>.json` beside the session's folder; nothing else of it."""
+    """Return the title that the desktop app shows, in `local_<id>.json` beside the session's folder."""
     folder = next((part for part in Path(path).parents if part.name == ".claude"), None)
     if folder is None or not folder.parent.name.startswith("local_"):
         return ""
-    return string(mapping(_description(f"{folder.parent}.json")).get("title"))
+    return string(_small_json(f"{folder.parent}.json").get("title"))
+
+
+def _small_json(path: str) -> Record:
+    return mapping(read_json(_text(path, 16 * 2**20)))
 
 
 def _text(path: str, longest: int) -> str | None:

@@ -1,18 +1,17 @@
-"""What the records of one Claude Code transcript say. Pure: no path, no clock, no environment."""
+"""Parse the records of one Claude Code transcript. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from registry.domain import Role, Session, preview_of
-from sources.base import Skipped
 from sources.claude_code.prompts import Piece, injected, pieces_of
-from sources.claude_code.session import TITLE_WIDTH, Facts, Links
+from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 
@@ -21,127 +20,122 @@ IGNORED_SYSTEM = (
     *("turn_duration", "microcompact_boundary", "stop_hook_summary", "task_started", "task_progress"),
     *("task_notification", "hook_result", "bridge_status"),
 )
-IGNORED = (
+_IGNORED = (
     *("progress", "queue-operation", "file-history-snapshot", "permission-mode", "mode", "pr-link", "frame-link"),
     *("worktree-state", "bridge-session", "agent-setting", "content-replacement", "fork-context-ref"),
     *("observer-ref", "atis-latch", "api-request", "api-request-shape", "api-request-blob", "cost-state", "tools-used"),
 )
-NOT_TYPED_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
-SYNTHETIC = "<synthetic>"
-FILLERS = ("(no content)", "No response requested.")
-REFUSALS = ("The user doesn't want to proceed", "The user doesn't want to take this action")
-USAGE = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_SYNTHETIC = "<synthetic>"  # the model of answers that the client wrote itself: errors of the service
+_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_USAGE = {name: name for name in _COUNTS}
 
 OutputOf = Callable[[str], str | None]
 
 
 @dataclass(slots=True)
-class Transcript:
-    """One conversation in the making: hand it the records in the order of the file, then ask for the session.
+class Transcript(Conversation):
+    """Builds one conversation from its records in the order of the file.
 
-    `output_of` gives the whole of a tool's output that the client moved into a file of its own, by its stub.
+    `output_of`: returns the whole output of a tool that the client moved into a file of its own, by its stub.
     """
 
-    facts: Facts
+    facts: Facts = field(default_factory=lambda: Facts(""))
     output_of: OutputOf = lambda _: None
     links: Links = field(default_factory=Links)
-    unknown: Counter[str] = field(default_factory=Counter)
-    _drafts: list[Draft] = field(default_factory=list)
     _parts: dict[tuple[str, Role], Draft] = field(default_factory=dict)
-    _tools: dict[str, Draft] = field(default_factory=dict)
     _usage: dict[str, dict[str, int]] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
     _asked: set[str] = field(default_factory=set)
 
+    @classmethod
+    def of(cls, session_id: str, agent_of: str | None, output_of: OutputOf) -> Self:
+        """Return an empty transcript of a session, or of a sub-agent that works for one."""
+        return cls(session_id, facts=Facts(session_id, agent_of), output_of=output_of)
+
     def read(self, record: Record) -> None:
-        """Take in one record; what is not understood is counted in `unknown`."""
+        """Add one record; an unknown one is counted in `unknown`."""
         kind = string(record.get("type"))
         handler = _HANDLERS.get(kind)
         if not self.links.add(record):
             return
         if handler:
-            self.facts.envelope(record)
+            self.facts.add_envelope(record)
             handler(self, record)
-        elif not self.facts.titled(record) and kind not in IGNORED:
+        elif not self.facts.add_title(record) and kind not in _IGNORED:
             self.unknown[f"record {kind or 'without type'}"] += 1
 
     def session(self) -> Session:
-        """The conversation as read so far; the superseded parts of it are marked."""
-        left_behind = self.links.superseded()
-        for draft in self._drafts:
-            if draft.origin in left_behind:
+        """Return the conversation as read so far; the superseded parts of it are marked."""
+        gone = self.links.superseded()
+        for draft in self.drafts:
+            if draft.origin in gone:
                 draft.more["superseded"] = True
-        title_from, title = self.facts.title(self.links.parents) or self._first_words()
+        self._drop_times_of_resume()
         parent, relation = self.facts.parent()
-        meta = self.facts.meta(title_from=title_from, relation=relation)
-        self._forget_times_of_a_resume()
-        messages = drafts.messages_of(self._drafts)
-        return Session(self.facts.session_id, messages, title, self.facts.project(), parent, meta)
+        return self.build(
+            {**self.facts.titles_in_order(self.links.parents), **self._first_words()},
+            project=self.facts.relocated or drafts.project_of(self.facts.folders),
+            parent=parent,
+            relation=relation,
+            **self.facts.extra,
+        )
 
-    def _forget_times_of_a_resume(self) -> None:
-        """A resumed session may be written anew: what was answered then carries the time of the resume.
+    def _drop_times_of_resume(self) -> None:
+        """Drop the times of answers that are later than the next question.
 
-        The file is in order and a question has the time at which it was typed: what stands before a question cannot
-        be later than it.
+        A resumed session may be written anew: its answers then carry the time of the resume, while a question keeps
+        the time at which it was typed.
         """
         latest: datetime | None = None
         questions = []
-        for draft in self._drafts:
-            if (
-                draft.role is Role.USER
-                and draft.origin in self._asked
-                and draft.at
-                and (not latest or draft.at >= latest)
-            ):
+        for draft in self.drafts:
+            is_question = draft.role is Role.USER and draft.origin in self._asked
+            if is_question and draft.at and (not latest or draft.at >= latest):
                 latest = draft.at
                 questions.append(draft)
         next_asked: datetime | None = None
-        for draft in reversed(self._drafts):
+        for draft in reversed(self.drafts):
             if next_asked and draft.at and draft.at > next_asked:
                 draft.at = None
             if questions and draft is questions[-1]:
                 next_asked = questions.pop().at
 
-    def _first_words(self) -> tuple[str, str] | tuple[None, None]:
-        typed = [draft for draft in self._drafts if draft.role is Role.USER and draft.parts]
+    def _first_words(self) -> dict[str, str]:
+        """Return the title by the first prompt that is no command, else by the last prompt that the client noted."""
+        typed = [draft for draft in self.drafts if draft.role is Role.USER and draft.parts]
         prompts = [draft.parts[0] for draft in typed if "command" not in draft.more]
-        choices = (*prompts[:1], self.facts.titles.get("last-prompt"), *(draft.parts[0] for draft in typed[:1]))
-        words = next(filter(None, choices), None)
-        return ("first words", preview_of(words, TITLE_WIDTH)) if words else (None, None)
+        words = next(filter(None, (*prompts[:1], self.facts.titles.get("last-prompt"))), "")
+        return {"first words": preview_of(words, 80)} if words else {}
 
-    def skipped(self) -> tuple[Skipped, ...]:
-        """What was passed over because this reader does not know it."""
-        return tuple(Skipped(f"{count} x {what}", "unknown to this reader") for what, count in self.unknown.items())
+    # The user's records
 
-    # What the user sent
-
-    def _user(self, record: Record) -> None:
+    def _read_user(self, record: Record) -> None:
         content = mapping(record.get("message")).get("content")
         for block in map(mapping, items(content)):
             if "tool_use_id" in block:
-                self._answered(block, record)
-        self._pieces(record, content)
-        names = list(filter(None, map(drafts.attachment_name, map(mapping, items(content)))))
-        if names:
-            draft = self._last_of(record) or self._put(record, Role.USER, "", string(record.get("uuid")))
-            for name in names:
-                draft.attach(name)
+                self._add_result(block, record)
+        self._add_pieces(record, content)
+        if names := list(filter(None, map(drafts.attachment_name, map(mapping, items(content))))):
+            if draft := self._last_of(record):
+                draft.more["attachments"] = [*draft.more.get("attachments", ()), *names]
+            else:
+                self._say(record, Role.USER, "", string(record.get("uuid")), attachments=names)
 
-    def _pieces(self, record: Record, content: object) -> None:
-        texts = drafts.texts_in(content)
-        not_typed = any(record.get(flag) for flag in NOT_TYPED_FLAGS) or record.get("promptSource") == "system"
-        uuid = string(record.get("uuid"))
-        for index, piece in enumerate((injected if not_typed else pieces_of)(texts)):
-            draft = self._piece(record, piece, uuid if index == 0 else f"{uuid}:{index}")
+    def _add_pieces(self, record: Record, content: object) -> None:
+        flags = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
+        is_injected = any(record.get(flag) for flag in flags) or record.get("promptSource") == "system"
+        texts, uuid = drafts.texts_in(content), string(record.get("uuid"))
+        for index, piece in enumerate((injected if is_injected else pieces_of)(texts)):
+            draft = self._add_piece(record, piece, uuid if index == 0 else f"{uuid}:{index}")
             if record.get("isCompactSummary"):
                 draft.more["compaction"] = {}
 
-    def _piece(self, record: Record, piece: Piece, native_id: str) -> Draft:
-        draft = self._put(record, piece.role, piece.text, native_id)
+    def _add_piece(self, record: Record, piece: Piece, native_id: str) -> Draft:
+        draft = self._say(record, piece.role, piece.text, native_id)
         if piece.is_injected:
             draft.more["injected"] = True
             return draft
-        self.links.typed(record)
+        self.links.add_prompt(string(record.get("uuid")))
         if record.get("type") == "user":
             self._asked.add(string(record.get("uuid")))
         if piece.command:
@@ -150,82 +144,78 @@ class Transcript:
             self.facts.titles["/rename"] = title
         return draft
 
-    def _answered(self, block: Record, record: Record) -> None:
-        """The result of a call; one whose call is not in the file is kept all the same."""
+    def _add_result(self, block: Record, record: Record) -> None:
+        """Add the result of a call, or of one that is not in the file."""
         call_id = string(block.get("tool_use_id"))
-        draft = self._tools.get(call_id) or self._call({"id": call_id}, record)
-        result = drafts.readable(block.get("content"))
-        structured = record.get("toolUseResult")
-        drafts.answer(draft, self.output_of(result) or result, status_of(block, result, structured))
+        draft = self._add_call({"id": call_id}, record)
+        result, structured = drafts.readable(block.get("content")), record.get("toolUseResult")
+        drafts.answer(draft, self.output_of(result) or result, _status(block, result, structured))
         if agent := string(mapping(structured).get("agentId")):
             draft.more["tool"]["agent"] = f"agent-{agent}"
 
-    def _attachment(self, record: Record) -> None:
-        """A prompt typed while the client was busy, or a file that the prompt before it named."""
+    def _read_attachment(self, record: Record) -> None:
+        """Add a prompt typed while the client was busy, or the name of a file that the prompt before it named."""
         given = mapping(record.get("attachment"))
         if given.get("type") == "queued_command":
-            self._pieces(record, given.get("prompt"))
+            self._add_pieces(record, given.get("prompt"))
             return
         name = string(given.get("filename"))
-        asked = next((draft for draft in reversed(self._drafts[-20:]) if draft.role is Role.USER), None)
+        asked = next((draft for draft in reversed(self.drafts[-20:]) if draft.role is Role.USER), None)
         if name and asked and given.get("type") in ("file", "directory"):
             asked.attach(name)
 
-    # What the model answered
+    # The model's records
 
-    def _assistant(self, record: Record) -> None:
+    def _read_assistant(self, record: Record) -> None:
         message = mapping(record.get("message"))
-        content, before = message.get("content"), len(self._drafts)
+        content, before = message.get("content"), len(self.drafts)
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         for block in map(mapping, blocks):
             kind = string(block.get("type"))
-            if handler := _BLOCKS.get(kind):
-                handler(self, block, record)
+            if kind == "text":
+                self._add_answer(block, record)
+            elif kind == "thinking":
+                self._add_part(record, Role.THINKING, string(block.get("thinking")).strip())
+            elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+                self._add_call(block, record)
             elif "tool_use_id" in block:
-                self._answered(block, record)
+                self._add_result(block, record)
             elif kind not in ("redacted_thinking", "image", "document"):
                 self.unknown[f"block {kind or 'without type'}"] += 1
-        self._count_tokens(message, self._drafts[before:])
+        self._count_tokens(message, self.drafts[before:])
 
-    def _said(self, block: Record, record: Record) -> None:
+    def _add_answer(self, block: Record, record: Record) -> None:
         text = string(block.get("text")).strip()
-        if text and text not in FILLERS:
-            self._part(record, Role.ERROR if is_clients_own(record) else Role.ASSISTANT, text)
+        model = mapping(record.get("message")).get("model")
+        is_error = bool(record.get("isApiErrorMessage")) or model == _SYNTHETIC
+        if text not in ("(no content)", "No response requested."):
+            self._add_part(record, Role.ERROR if is_error else Role.ASSISTANT, text)
 
-    def _thought(self, block: Record, record: Record) -> None:
-        if text := string(block.get("thinking")).strip():  # newer models sign their thoughts and keep them
-            self._part(record, Role.THINKING, text)
-
-    def _part(self, record: Record, role: Role, text: str) -> None:
-        """One answer comes in several records of the same message id."""
+    def _add_part(self, record: Record, role: Role, text: str) -> None:
+        """Add a part of an answer, which comes in several records with the same message id."""
+        if not text:
+            return
         uuid = string(record.get("uuid"))
         message_id = string(mapping(record.get("message")).get("id")) or uuid
-        draft = self._parts.get((message_id, role)) if message_id else None
-        if draft:
+        if message_id and (draft := self._parts.get((message_id, role))):
             draft.add(text)
             return
-        thinking = ":thinking" if role is Role.THINKING else ""
-        self._parts[message_id, role] = self._put(record, role, text, message_id and message_id + thinking)
-        self._parts[message_id, role].more |= model_of(record)
+        suffix = ":thinking" if role is Role.THINKING else ""
+        draft = self._say(record, role, text, message_id and message_id + suffix, **_model_of(record))
+        self._parts[message_id, role] = draft
 
-    def _call(self, block: Record, record: Record) -> Draft:
-        call_id, name = string(block.get("id")), string(block.get("name")) or "tool"
-        if call_id in self._tools:
-            return self._tools[call_id]
-        draft = drafts.tool_draft(
-            *(call_id, name, block.get("input", {}), written_at(record)),
-            folder=string(record.get("cwd")),
-            origin=string(record.get("uuid")),
-        )
-        draft.more |= model_of(record)
-        self._tools[call_id or f"without id {len(self._drafts)}"] = draft
-        self._drafts.append(draft)
-        return draft
+    def _add_call(self, block: Record, record: Record) -> Draft:
+        call_id = string(block.get("id"))
+        if call_id in self.calls:
+            return self.calls[call_id]
+        name, folder, uuid = string(block.get("name")), string(record.get("cwd")), string(record.get("uuid"))
+        given, at = block.get("input", {}), _time_of(record)
+        return self.call(call_id, name, given, at, folder=folder, origin=uuid, **_model_of(record))
 
     def _count_tokens(self, message: Record, new: list[Draft]) -> None:
-        """The counts grow along the records of one answer: the largest holds, on the first message of the answer."""
-        message_id, usage = string(message.get("id")), mapping(message.get("usage"))
-        counts = {key: usage[key] for key in USAGE if isinstance(usage.get(key), int)}
+        """Note the largest counts with the first message of an answer: they grow along its records."""
+        message_id = string(message.get("id"))
+        counts = usage_of(message.get("usage"), _USAGE)
         if not counts or not message_id:
             return
         known = self._usage.setdefault(message_id, {})
@@ -235,83 +225,61 @@ class Transcript:
             self._counted.add(message_id)
             new[0].more["usage"] = known
 
-    # What the client said
+    # The client's records
 
-    def _system(self, record: Record) -> None:
-        subtype = string(record.get("subtype"))
+    def _read_system(self, record: Record) -> None:
+        subtype, uuid = string(record.get("subtype")), string(record.get("uuid"))
         if subtype == "api_error":
-            self._put(record, Role.ERROR, error_text(record), string(record.get("uuid")))
+            self._say(record, Role.ERROR, _error_text(record), uuid)
         elif subtype == "compact_boundary":
-            text = string(record.get("content")) or "Conversation compacted"
-            draft = self._put(record, Role.SYSTEM, text, string(record.get("uuid")))
-            draft.more |= {"injected": True, "compaction": drafts.shallow(mapping(record.get("compactMetadata")))}
+            more = {"injected": True, "compaction": drafts.shallow(mapping(record.get("compactMetadata")))}
+            self._say(record, Role.SYSTEM, string(record.get("content")) or "Conversation compacted", uuid, **more)
         elif subtype == "local_command":
-            self._pieces(record, record.get("content"))
+            self._add_pieces(record, record.get("content"))
         elif subtype in KEPT_SYSTEM:
             for text in drafts.texts_in(record.get("content")):
-                self._piece(record, Piece(Role.SYSTEM, text.strip()), string(record.get("uuid")))
+                self._add_piece(record, Piece(Role.SYSTEM, text.strip()), uuid)
         elif subtype not in IGNORED_SYSTEM:
             self.unknown[f"system record {subtype}"] += 1
 
-    # Drafts
-
-    def _put(self, record: Record, role: Role, text: str, native_id: str) -> Draft:
-        more: dict[str, Any] = {"native_id": native_id} if native_id else {}
-        draft = Draft(role, [text] if text else [], written_at(record), more, string(record.get("uuid")))
-        self._drafts.append(draft)
-        return draft
+    def _say(self, record: Record, role: Role, text: str, native_id: str, **more: Any) -> Draft:
+        return self.say(role, text, _time_of(record), native_id, origin=string(record.get("uuid")), **more)
 
     def _last_of(self, record: Record) -> Draft | None:
-        """The message that this record has just put last."""
-        last = self._drafts[-1] if self._drafts else None
+        """Return the message that this record has just added."""
+        last = self.drafts[-1] if self.drafts else None
         uuid = string(record.get("uuid"))
         return last if last and uuid and last.origin == uuid and last.role is not Role.TOOL else None
 
 
 _HANDLERS: dict[str, Callable[[Transcript, Record], None]] = {
-    "user": Transcript._user,
-    "assistant": Transcript._assistant,
-    "system": Transcript._system,
-    "attachment": Transcript._attachment,
-}
-_BLOCKS: dict[str, Callable[[Transcript, Record, Record], object]] = {
-    "text": Transcript._said,
-    "thinking": Transcript._thought,
-    "tool_use": Transcript._call,
-    "server_tool_use": Transcript._call,
-    "mcp_tool_use": Transcript._call,
+    "user": Transcript._read_user,
+    "assistant": Transcript._read_assistant,
+    "system": Transcript._read_system,
+    "attachment": Transcript._read_attachment,
 }
 
 
-# What single fields mean
-
-
-def written_at(record: Record) -> datetime | None:
-    """When the record was written."""
+def _time_of(record: Record) -> datetime | None:
     return drafts.moment(record.get("timestamp"))
 
 
-def is_clients_own(record: Record) -> bool:
-    """The client wrote the answer itself: an error of the service, in the place of an answer."""
-    return bool(record.get("isApiErrorMessage")) or mapping(record.get("message")).get("model") == SYNTHETIC
-
-
-def model_of(record: Record) -> dict[str, str]:
-    """The model as part of a message's `more`; nothing where there was none or it is not known."""
+def _model_of(record: Record) -> dict[str, str]:
     model = string(mapping(record.get("message")).get("model"))
-    return {"model": model} if model not in ("", SYNTHETIC) else {}
+    return {"model": model} if model not in ("", _SYNTHETIC) else {}
 
 
-def status_of(block: Record, result: str, structured: object) -> str:
-    """How a call ended, by its result block, the text in it, and the structured output beside it."""
+def _status(block: Record, result: str, structured: object) -> str:
+    """Return how a call ended, by its result block, the text in it, and the structured output beside it."""
     if not block.get("is_error"):
         return drafts.COMPLETED
-    is_refused = result.startswith(REFUSALS) or string(structured).startswith("User rejected")
+    refusals = ("The user doesn't want to proceed", "The user doesn't want to take this action")
+    is_refused = result.startswith(refusals) or string(structured).startswith("User rejected")
     return drafts.REJECTED if is_refused else drafts.FAILED
 
 
-def error_text(record: Record) -> str:
-    """What the client tells of an error of the service; its shape has changed several times."""
+def _error_text(record: Record) -> str:
+    """Return the text of an error of the service; its shape has changed several times."""
     error = record.get("error")
-    told = (record.get("content"), mapping(error).get("message"), error, mapping(record.get("cause")).get("message"))
-    return next(filter(None, map(string, told)), "") or drafts.readable(error) or "API error"
+    texts = (record.get("content"), mapping(error).get("message"), error, mapping(record.get("cause")).get("message"))
+    return next(filter(None, map(string, texts)), "") or drafts.readable(error) or "API error"

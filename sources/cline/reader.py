@@ -1,47 +1,96 @@
-"""Cline: the sessions of its command line, and the tasks of its extension."""
+"""Read the tasks of the extensions Cline and Roo Code, and the sessions of Cline's command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
+from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.cline.client import CLINE
-from sources.cline.tasks import conversations
+from sources.cline.dialogue import Dialogue
+from sources.cline.task import Task
+from sources.kit import drafts
+from sources.kit.files import File, document, file_at, files_below, folders_in, small_text, status_of, store_entries
+from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.loose_json import objects, read_json
+from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.kit.workspace_files import user_folders
 
-BUILDS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-"""The editors whose extensions are looked at."""
-FOLDERS = ("tasks", "sessions")
+_VIEW, _SENT, _MESSAGES = "ui_messages.json", "api_conversation_history.json", ".messages.json"
 
 
-def stores(places: Places, roots: Iterable[Path], extension: str) -> Iterator[Path]:
-    """Those of the roots, and of the folders that editors give to an extension, that hold conversations."""
-    given = (folder / "globalStorage" / extension for folder in user_folders(places, BUILDS))
-    for store in dict.fromkeys((*roots, *given)):
-        if any((store / name).is_dir() for name in FOLDERS):
-            yield store
-
-
-class Cline:
+class Cline(FileReader):
     """Reads `tasks/`, `sessions/` and the list of tasks. Keys lie beside them."""
 
     name = CLINE.source
+    extension = "saoudrizwan.claude-dev"
+    patterns = ("tasks/*", "sessions/*/*.messages.json")
 
-    def find(self, places: Places) -> Iterator[Path]:
-        """The folder that the command line and the extension share, and the extension's own in each editor."""
-        named = places.environment.get("CTXR_CLINE_DIR")
-        root = Path(named).expanduser() if named else places.folder("CLINE_DATA_DIR", ".cline", "data")
-        yield from [root] if named else stores(places, [root], "saoudrizwan.claude-dev")
+    def roots(self, places: Places) -> Iterable[Path]:
+        """Return the folder that the command line and the extension share, and the extension's own in each editor."""
+        own = places.folder("CLINE_DATA_DIR", ".cline", "data")
+        return places.named("CTXR_CLINE_DIR") or [own, *self.in_editors(places)]
 
-    def stamp(self, store: Path) -> str:
-        """Each file's own state is as cheap to look at: there is no stamp of the whole."""
-        return ""
+    def in_editors(self, places: Places) -> Iterator[Path]:
+        """Yield the folder that each editor gives to the extension."""
+        builds = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+        return (folder / "globalStorage" / self.extension for folder in user_folders(places, builds))
 
-    def watched(self, store: Path) -> Iterable[Path]:
-        """Only the conversations; beside them lie logs and caches."""
-        return [store / name for name in FOLDERS]
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
+        """List the conversations; `folder` holds the path of the file that describes one."""
+        for task in folders_in(store_entries(store / "tasks")):
+            # the user's view has all times; the messages that the model was sent stand in if it is missing
+            if file := file_at(os.path.join(task, _VIEW)) or file_at(os.path.join(task, _SENT)):
+                yield _kept(file, os.path.basename(task), os.path.join(task, "history_item.json"))
+        store_entries(store / "sessions")
+        for file in files_below(str(store), "sessions/*/*.messages.json"):
+            stem = file.path.removesuffix(_MESSAGES) if isinstance(file, File) else ""
+            own, folder = os.path.basename(stem), os.path.basename(os.path.dirname(stem))
+            yield _kept(file, own, f"{stem}.json", None if own == folder else folder)
 
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The changed conversations, newest first. Raises StorageError."""
-        yield from conversations(store, seen)
+    def parser(self, store: Path) -> ParseFile:
+
+        @cache
+        def listed() -> dict[str, Record]:
+            tasks = objects(read_json(small_text(store / "state" / "taskHistory.json")))
+            return {string(task.get("id")): task for task in tasks}
+
+        def parse(file: SessionFile) -> Iterator[FoundSession]:
+            own = mapping(read_json(small_text(file.folder)))
+            yield _parse(file, own or listed().get(file.session_id, {}))
+
+        return parse
+
+
+def _kept(file: File | Skipped, session_id: str, beside: str, agent_of: str | None = None) -> SessionFile | Skipped:
+    if isinstance(file, Skipped):
+        return file
+    return SessionFile(file, file.path, session_id, agent_of, beside, f"|{status_of(beside)}")
+
+
+def _parse(file: SessionFile, about: Record) -> FoundSession:
+    content = read_json(document(file.path))
+    messages = content if isinstance(content, list) else mapping(content).get("messages")
+    names = ("cwdOnTaskInitialization", "workspace", "workspace_root", "cwd", "shadowGitConfigWorkTree")
+    folder = next(filter(None, (string(about.get(name)) for name in names)), "")
+    reading = (Task if file.path.endswith(_VIEW) else Dialogue)(file.session_id, folder)
+    for message in items(messages):
+        reading.read(mapping(message))
+    session = _session_of(reading, file.agent_of or string(about.get("parentTaskId")), about)
+    skipped = () if isinstance(messages, list) else (Skipped(file.path, "no list of messages in it"),)
+    return file.found(session, skipped + reading.skipped(), drafts.moment(about.get("ts")))
+
+
+def _session_of(reading: Task | Dialogue, parent: str, about: Record) -> Session:
+    asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
+    named = string(mapping(about.get("metadata")).get("title")).strip()
+    return reading.build(
+        {"name": named} if named != asked else {},
+        folders=[reading.folder],
+        parent=parent,
+        began=drafts.moment(about.get("started_at")) or drafts.moment(about.get("ts")),
+        relation="sub-agent" if parent else None,
+    )

@@ -1,13 +1,13 @@
-"""A task of Cline's (or Roo Code's) extension as its user saw it: what was said and asked, each with its time. Pure."""
+"""Parse a task of Cline's (or Roo Code's) extension as its user saw it, in which all messages have times. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from registry.domain import Role
 from sources.kit import drafts
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, object_in, string
 
@@ -32,7 +32,6 @@ _BOOKKEEPING = frozenset(
         *("interactive_app", "too_many_tools_warning", "image", "codebase_search_result", "finish_task"),
     )
 )
-_SPOKEN = ("question", "response", "context")
 _USAGE = {
     "tokensIn": "input_tokens",
     "tokensOut": "output_tokens",
@@ -42,70 +41,61 @@ _USAGE = {
 
 
 @dataclass(slots=True)
-class Task:
-    """A task in the making: hand it the messages of its view, then take its drafts."""
+class Task(Conversation):
+    """Builds a task from the messages of its view."""
 
-    folder: str = ""
-    unknown: Counter[str] = field(default_factory=Counter)
-    found: list[Draft] = field(default_factory=list)
     _usage: dict[str, int] = field(default_factory=dict)
 
     def read(self, message: Record) -> None:
-        """Take in one message; what is not understood is counted in `unknown`."""
-        kind = string(message.get("say")) or string(message.get("ask"))
+        """Add one message; an unknown one is counted in `unknown`."""
+        kind = _kind(message)
         if message.get("partial") is True:
             return
         text = string(message.get("text")).strip()
         if kind == "api_req_started":
-            told = object_in(text) or {}
-            self._usage = {ours: told[theirs] for theirs, ours in _USAGE.items() if isinstance(told.get(theirs), int)}
-        if kind in _TYPED or (kind == "text" and not self.found):  # Roo Code's first message is its user's
-            self._typed(message, text)
+            self._usage = usage_of(object_in(text), _USAGE)
+        if kind in _TYPED or (kind == "text" and not self.drafts):  # Roo Code's first message is its user's
+            files = [*("image" for _ in items(message.get("images"))), *map(string, items(message.get("files")))]
+            self._add(message, Role.USER, text, **({"attachments": files} if files else {}))
         elif kind in _ANSWERED:
-            self._answered(message, text)
+            self._add_answer(message, text)
         elif kind == "reasoning":
             self._add(message, Role.THINKING, text or string(message.get("reasoning")).strip())
         elif kind in _CALLED:
-            self._called(message, kind, text)
+            self._add_call(message, kind, text)
         elif kind in _RESULTS:
-            self._result(message, text)
+            self._add_result(message, text)
         elif kind in _FAILED:
             self._add(message, Role.ERROR, text)
         elif kind not in _BOOKKEEPING:
             self.unknown[f"message {kind or 'without kind'}"] += 1
             self._add(message, Role.SYSTEM, text)
 
-    def _typed(self, message: Record, text: str) -> None:
-        sent = [*("image" for _ in items(message.get("images"))), *map(string, items(message.get("files")))]
-        draft = self._draft(message, Role.USER, text, **({"attachments": sent} if sent else {}))
-        self.found.append(draft)
-
-    def _answered(self, message: Record, text: str) -> None:
-        """A question or a plan is an object with what was said in it."""
-        spoken = object_in(text)
-        if spoken is not None:
-            text = next(filter(None, (string(spoken.get(key)) for key in _SPOKEN)), text)
-        if self.found and self.found[-1].role is Role.ASSISTANT and self.found[-1].parts == [text]:
-            return  # a completion is said, and then asked about
+    def _add_answer(self, message: Record, text: str) -> None:
+        """Add an answer; a question or a plan is an object with the text in it."""
+        spoken = mapping(object_in(text))
+        text = next(filter(None, (string(spoken.get(key)) for key in ("question", "response", "context"))), text)
+        if self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]:
+            return  # a completion is written twice, the second time as a question
         self._add(message, Role.ASSISTANT, text)
 
-    def _called(self, message: Record, kind: str, text: str) -> None:
-        """A call is asked about, then said: the same call."""
+    def _add_call(self, message: Record, kind: str, text: str) -> None:
+        """Add a call, which is written twice: as a question, and when it runs."""
         params = dict(object_in(text) or ({"command": text} if text else {}))
         name = string(params.pop("tool", "")) or string(params.get("toolName")) or _CALLED[kind] or kind
         result = string(params.pop("content", "")) if name.startswith(("read", "list", "search")) else ""
-        last = self.found[-1] if self.found else None
-        if last and last.role is Role.TOOL and last.more["tool"]["name"] == name and _same(last, params):
+        last = self.drafts[-1].more.get("tool") if self.drafts else None
+        same = {"name": name, "params": drafts.shallow(params), "status": drafts.PENDING}
+        if last and all(last[key] == value for key, value in same.items()):
             return
-        draft = drafts.tool_draft(_key(message), name, params, drafts.moment(message.get("ts")), folder=self.folder)
+        draft = self.call(_key(message), name, params, drafts.moment(message.get("ts")))
         self._measure(draft, message)
-        self.found.append(draft)
         if kind == "tool":
             drafts.answer(draft, result, drafts.COMPLETED)
 
-    def _result(self, message: Record, text: str) -> None:
-        """The output of the last call: it comes in pieces, and may be asked about between them."""
-        last = self.found[-1] if self.found else None
+    def _add_result(self, message: Record, text: str) -> None:
+        """Add output to the last call: it comes in pieces, and may be asked about between them."""
+        last = self.drafts[-1] if self.drafts else None
         if last is None or last.role is not Role.TOOL:
             self._add(message, Role.SYSTEM, text, injected=True)
             return
@@ -115,29 +105,21 @@ class Task:
         last.add(text)
 
     def _add(self, message: Record, role: Role, text: str, **more: Any) -> None:
-        if text:
-            draft = self._draft(message, role, text, **more)
-            if role in (Role.ASSISTANT, Role.THINKING):
-                self._measure(draft, message)
-            self.found.append(draft)
-
-    def _draft(self, message: Record, role: Role, text: str, **more: Any) -> Draft:
-        parts = [text] if text else []
-        return Draft(role, parts, drafts.moment(message.get("ts")), {"native_id": _key(message), **more})
+        draft = self.say(role, text, drafts.moment(message.get("ts")), _key(message), **more)
+        if text and role in (Role.ASSISTANT, Role.THINKING):
+            self._measure(draft, message)
 
     def _measure(self, draft: Draft, message: Record) -> None:
-        """What a request used belongs to the first that came of it."""
+        """Note the model; the tokens of a request belong to the first message that came of it."""
         if model := string(mapping(message.get("modelInfo")).get("modelId")):
             draft.more["model"] = model
         if self._usage:
             draft.more["usage"], self._usage = self._usage, {}
 
 
-def _same(draft: Draft, params: dict[str, Any]) -> bool:
-    tool = draft.more["tool"]
-    return bool(tool["params"] == drafts.shallow(params)) and tool["status"] == drafts.PENDING
+def _kind(message: Record) -> str:
+    return string(message.get("say")) or string(message.get("ask"))
 
 
 def _key(message: Record) -> str:
-    kind = string(message.get("say")) or string(message.get("ask"))
-    return f"{message.get('ts')}:{kind}"
+    return f"{message.get('ts')}:{_kind(message)}"

@@ -7,8 +7,7 @@ from pathlib import Path
 from registry.domain import Role
 from sources.base import Places
 from sources.client import Client, Hooks, Room, ServerList
-from sources.codex.records import typed
-from sources.codex.trust import untrusted
+from sources.codex.records import typed, untrusted
 
 
 def _folder(places: Places) -> Path:
@@ -23,7 +22,9 @@ CODEX = Client(
     history="`~/.codex`; `CODEX_HOME` or `CTXR_CODEX_DIR`",
     shown_by=("codex",),
     folder=_folder,
-    servers=ServerList(lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml"),
+    servers=ServerList(
+        lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml", entry={"required": True}
+    ),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "Stop"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},

@@ -1,14 +1,17 @@
-"""What single fields of a Codex record mean, and what of a prompt the user really typed. Pure."""
+"""Interpret single fields of Codex records, and separate what the user typed from its context. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from registry.domain import Role
 from sources.kit.jsonl import Record, mapping, string
 
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
-IGNORED_ITEMS = ("Extension", "SubAgentActivity", "ImageView", "Sleep")
+IGNORED_ITEMS = ("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep")
 IGNORED_EVENTS = (
     *("task_started", "task_complete", "turn_started", "turn_complete", "context_compacted"),
     *("exec_command_begin", "exec_command_output_delta", "patch_apply_begin", "mcp_tool_call_begin", "item_started"),
@@ -18,7 +21,6 @@ IGNORED_EVENTS = (
     "token_usage_record",
 )
 
-_REQUEST = "## My request for Codex:"
 _INJECTED = (
     *("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<permissions", "<INSTRUCTIONS>"),
     *("<skill", "<turn_aborted>", "<user_shell_command>", "<subagent_notification>", "<collaboration_mode>"),
@@ -26,7 +28,7 @@ _INJECTED = (
 
 
 def parent_of(meta: Record) -> tuple[str | None, str | None]:
-    """The thread that this one comes from, and how."""
+    """Return the thread that this one comes from, and the relation to it."""
     spawn = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
     caller = string(meta.get("parent_thread_id")) or string(spawn.get("parent_thread_id"))
     if caller:
@@ -36,7 +38,7 @@ def parent_of(meta: Record) -> tuple[str | None, str | None]:
 
 
 def unwrapped(record: Record) -> tuple[str, Record]:
-    """Type and payload. Before mid-2025 lines had no envelope, and the first was the description of the session."""
+    """Return type and payload of a line. Before mid-2025 lines had no envelope, and the first one was the meta data."""
     if isinstance(record.get("payload"), dict):
         return string(record.get("type")), record["payload"]
     if "record_type" in record:
@@ -47,12 +49,12 @@ def unwrapped(record: Record) -> tuple[str, Record]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
-    """The context (system) and the prompt (user) in a text of the user; an editor puts the prompt last."""
+    """Yield the context (system) and the prompt (user) in a text of the user; an editor puts the prompt last."""
     text = text.strip()
     if text.startswith(_INJECTED):
         yield Role.SYSTEM, text
         return
-    around, found, request = text.rpartition(_REQUEST)
+    around, found, request = text.rpartition("## My request for Codex:")
     if found and around.strip():
         yield Role.SYSTEM, around.strip()
     if request.strip():
@@ -60,5 +62,36 @@ def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
 
 
 def typed(prompt: str) -> Iterator[str]:
-    """What of a prompt, as a hook gives it, the user typed."""
+    """Return the parts of a hook's prompt that the user typed."""
     return (text for role, text in pieces_of(prompt) if role is Role.USER)
+
+
+def untrusted(hooks: Path, events: tuple[str, ...], ours: re.Pattern[str]) -> list[str]:
+    """Return the events whose hook of ours is not trusted yet; a change after it was trusted is not noticed."""
+    import json
+    import tomllib  # a record of facts imports what takes time only when it is asked
+
+    try:
+        listed = json.loads(hooks.read_text(encoding="utf-8"))["hooks"]
+        state = tomllib.loads(hooks.with_name("config.toml").read_text(encoding="utf-8")).get("hooks", {})
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    trusted = state.get("state", {}) if isinstance(state, Mapping) else {}
+    places = {event: _place(listed.get(event), ours) for event in events}
+    return [event for event, place in places.items() if place and not _is_trusted(trusted, hooks, event, place)]
+
+
+def _place(groups: Any, ours: re.Pattern[str]) -> str:
+    for group, entry in enumerate(groups if isinstance(groups, list) else ()):
+        handlers = entry.get("hooks") if isinstance(entry, Mapping) else None
+        for handler, given in enumerate(handlers if isinstance(handlers, list) else ()):
+            if isinstance(given, Mapping) and ours.search(str(given.get("command"))):
+                return f"{group}:{handler}"
+    return ""
+
+
+def _is_trusted(state: Any, hooks: Path, event: str, place: str) -> bool:
+    snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+    keys = (f"{file}:{snake}:{place}" for file in (hooks, hooks.resolve()))
+    entries = [state[key] for key in keys if isinstance(state, Mapping) and isinstance(state.get(key), Mapping)]
+    return any(entry.get("trusted_hash") and entry.get("enabled") is not False for entry in entries)

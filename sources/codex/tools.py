@@ -1,22 +1,23 @@
-"""Tool calls of Codex in all their shapes: request and result, event, item. Pure."""
+"""Parse tool calls of Codex in all their shapes: request and result, event, item. Pure."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
+from sources.kit.conversation_draft import params_of
 from sources.kit.jsonl import Record, items, mapping, object_in, string
 
 SHELL, PATCH = "exec", "apply_patch"
+# calls that events and items describe better: one script may run many commands
 RUNNERS = (SHELL, PATCH, "shell", "exec_command", "shell_command", "local_shell", "container.exec", "write_stdin")
-"""Calls that events and items describe better: one script may run many commands."""
 
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 
 
 class Ran(NamedTuple):
-    """A call with its result; without one, `result` is None."""
+    """A call and its result; `result` is None if there is none yet."""
 
     call_id: str
     name: str
@@ -26,27 +27,22 @@ class Ran(NamedTuple):
 
 
 def asked(payload: Record) -> Ran:
-    """A call as the model asked for it."""
+    """Return a call as the model asked for it."""
     kind = string(payload.get("type"))
     name = string(payload.get("name")) or {"local_shell_call": "local_shell"}.get(kind, kind.removesuffix("_call"))
     given = (payload[key] for key in ("arguments", "input", "action") if key in payload)
     call_id = string(payload.get("call_id")) or string(payload.get("id"))
     status = drafts.COMPLETED if payload.get("status") == "completed" and kind == "web_search_call" else drafts.PENDING
-    return Ran(call_id, name, _params(next(given, {})), None, status)
-
-
-def _params(given: object) -> object:
-    """Arguments come as JSON in a string; a patch or a script comes as it is."""
-    return (object_in(given) or {"input": given}) if isinstance(given, str) else given
+    return Ran(call_id, name, params_of(next(given, {})), None, status)
 
 
 def outcome(output: object) -> tuple[str, str]:
-    """Result and status of an output: plain text, JSON in a string, blocks, or an object."""
-    told = mapping(object_in(output) if isinstance(output, str) else output)
-    if "output" in told or "content" in told:
-        exit_code = mapping(told.get("metadata")).get("exit_code")
-        result = drafts.readable(told.get("output", told.get("content")))
-        return result, _status(exit_code, told.get("success"))
+    """Return result and status of an output: plain text, JSON in a string, blocks, or an object."""
+    given = mapping(object_in(output) if isinstance(output, str) else output)
+    if "output" in given or "content" in given:
+        exit_code = mapping(given.get("metadata")).get("exit_code")
+        result = drafts.readable(given.get("output", given.get("content")))
+        return result, _status(exit_code, given.get("success"))
     return drafts.readable(output), drafts.COMPLETED
 
 
@@ -58,7 +54,7 @@ def _status(exit_code: object = None, success: object = None, status: object = N
 
 
 def ran_command(given: Record) -> Ran:
-    """`exec_command_end` or a CommandExecution item."""
+    """Parse `exec_command_end` or a CommandExecution item."""
     outputs = (given.get(key) for key in ("aggregated_output", "aggregatedOutput", "formatted_output"))
     result = next(filter(None, map(string, outputs)), None)
     if result is None:
@@ -69,7 +65,7 @@ def ran_command(given: Record) -> Ran:
 
 
 def changed_files(given: Record) -> Ran:
-    """`patch_apply_end` or a FileChange item."""
+    """Parse `patch_apply_end` or a FileChange item."""
     changes = given.get("changes")
     paths = list(mapping(changes)) or [string(mapping(change).get("path")) for change in items(changes)]
     result = "\n".join(filter(None, (string(given.get(key)) for key in ("stdout", "stderr"))))
@@ -78,19 +74,19 @@ def changed_files(given: Record) -> Ran:
 
 
 def called_server(given: Record) -> Ran:
-    """`mcp_tool_call_end` or an McpToolCall item."""
+    """Parse `mcp_tool_call_end` or an McpToolCall item."""
     asked_for = mapping(given.get("invocation")) or given
     name = ".".join(filter(None, (string(asked_for.get(key)) for key in ("server", "tool"))))
     answer = given.get("result")
     failed = mapping(answer).get("Err", given.get("error"))
-    told = mapping(mapping(answer).get("Ok", answer))
-    result = drafts.readable(failed or told.get("content", answer))
-    is_error = bool(failed or told.get("isError") or told.get("is_error"))
+    success = mapping(mapping(answer).get("Ok", answer))
+    result = drafts.readable(failed or success.get("content", answer))
+    is_error = bool(failed or success.get("isError") or success.get("is_error"))
     return Ran(_id(given), name or "mcp", asked_for.get("arguments"), result, _status(success=not is_error))
 
 
 def searched(given: Record) -> Ran:
-    """A WebSearch item."""
+    """Parse a WebSearch item."""
     return Ran(_id(given), "web_search", {"query": given.get("query")}, "", drafts.COMPLETED)
 
 

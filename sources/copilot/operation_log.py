@@ -1,4 +1,4 @@
-"""An object kept as the operations that made it, as VS Code keeps its chats. Pure."""
+"""Replay an object that is kept as the operations that made it, as VS Code keeps its chats. Pure."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from typing import Any
 
 from sources.kit.jsonl import Damage, Record, items, mapping
 
-_WHOLE, _SET, _PUSH, _DELETE = range(4)
-_NO_BEGINNING = "a change before the whole it changes"
-_NO_PLACE = "a change to something that is not there"
-
 
 def replayed(lines: Iterable[Record], damage: Damage) -> Record:
-    """The object as it last was: `{kind: 0, v}` is all of it, 1 sets and 3 deletes what stands at the path `k`,
-    2 appends `v` to the list there, cut to the length `i` before if that is given. Empty if there is no whole.
+    """Return the object in its last state; empty if there is no whole.
+
+    `{kind: 0, v}` is the whole object; 1 sets and 3 deletes the value at the path `k`; 2 appends `v` to the list there,
+    cut to the length `i` before if that is given.
     """
     whole: Record | None = None
     for number, line in enumerate(lines, 1):
-        if line.get("kind") == _WHOLE:
+        if line.get("kind") == 0:
             whole = mapping(line.get("v"))
         elif whole is None:
-            damage.note(number, _NO_BEGINNING)
+            damage.note(number, "a change before the whole it changes")
         elif not _change(whole, line):
-            damage.note(number, _NO_PLACE)
+            damage.note(number, "a change to something that is not there")
     return whole or {}
 
 
 def _change(whole: Record, line: Record) -> bool:
-    path = items(line.get("k"))
+    """Do one operation; False if its place is not there."""
+    path, value = items(line.get("k")), line.get("v")
     if not path:
         return False
     holder: Any = whole
     for key in path[:-1]:
         holder = _at(holder, key)
-    match line.get("kind"):
-        case 1:
-            return _set(holder, path[-1], line.get("v"))
-        case 2:
-            return _push(holder, path[-1], items(line.get("v")), line.get("i"))
-        case 3:
-            return _delete(holder, path[-1])
-    return False
+    key, kind = path[-1], line.get("kind")
+    if kind == 1:
+        return _set(holder, key, value)
+    if kind == 2:
+        return _push(holder, key, items(value), line.get("i"))
+    if kind == 3 and isinstance(holder, dict) and isinstance(key, str):
+        holder.pop(key, None)
+        return True
+    return kind == 3 and _is_place(holder, key) and _set(holder, key, None)
 
 
 def _at(holder: Any, key: Any) -> Any:
@@ -65,19 +65,12 @@ def _set(holder: Any, key: Any, value: Any) -> bool:
 
 
 def _push(holder: Any, key: Any, values: list[Any], length: Any) -> bool:
-    held = _at(holder, key)
-    if held is None and not _set(holder, key, held := []):
+    existing = _at(holder, key)
+    if existing is None and not _set(holder, key, existing := []):
         return False
-    if not isinstance(held, list):
+    if not isinstance(existing, list):
         return False
     if isinstance(length, int) and length >= 0:
-        del held[length:]
-    held.extend(values)
+        del existing[length:]
+    existing.extend(values)
     return True
-
-
-def _delete(holder: Any, key: Any) -> bool:
-    if isinstance(holder, dict) and isinstance(key, str):
-        holder.pop(key, None)
-        return True
-    return _set(holder, key, None) if _is_place(holder, key) else False

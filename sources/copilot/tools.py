@@ -1,137 +1,121 @@
-"""A tool call of the chat in VS Code: what the client shows of it, and what the model asked for and got. Pure.
+"""Parse a tool call of the chat in VS Code. Pure.
 
-The two stand apart: a part of the answer, and `toolCallRounds` with `toolCallResults`.
+A call is kept twice: as a part of the answer, which the user saw, and in `toolCallRounds` with `toolCallResults`, as
+the model made it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from sources.kit import drafts
+from sources.kit.conversation_draft import params_of
 from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, object_in, string
+from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import number, objects
 
-_SHOWN = ("toolInvocationSerialized", "toolInvocation")
-_REFUSALS = (0, 5)  # denied, skipped
 _GIVEN = ("rawInput", "input", "commandLine", "command", "prompt", "todoList")
 
 
-class _Call(NamedTuple):
+class ModelCall(NamedTuple):
+    """A call as the model made it."""
+
     call_id: str
     name: str
     params: Any
     result: str | None
 
-
-@dataclass(slots=True)
-class Calls:
-    """The calls of one request as the model made them, each to be told once."""
-
-    _by_part: dict[str, _Call] = field(default_factory=dict)
-    _hidden: list[_Call] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, request: Record) -> Self:
-        """Matched to the parts of the answer by id, else, where there are as many of both, in order."""
-        metadata = mapping(mapping(request.get("result")).get("metadata"))
-        results = mapping(metadata.get("toolCallResults"))
-        rounds = objects(metadata.get("toolCallRounds"))
-        calls = [_call(call, results) for each in rounds for call in objects(each.get("toolCalls"))]
-        shown = [
-            string(part.get("toolCallId")) for part in objects(request.get("response")) if part.get("kind") in _SHOWN
-        ]
-        by_id = {call.call_id: call for call in calls}
-        if by_id.keys().isdisjoint(shown) and len(calls) == len(shown):
-            by_id = dict(zip(shown, calls, strict=True))
-        return cls(by_id if shown else {}, [] if shown else calls)
-
-    def asked(self, call_id: str) -> _Call | None:
-        """The call that a part of the answer shows."""
-        return self._by_part.get(call_id)
-
-    def hidden(self) -> list[Draft]:
-        """All calls, if no part of the answer shows any."""
-        return [_draft(call, drafts.COMPLETED) for call in self._hidden]
+    def draft(self, status: str) -> Draft:
+        """Return the call as a message."""
+        draft = drafts.tool_draft(self.call_id, self.name, self.params, None)
+        if status != drafts.PENDING:
+            drafts.answer(draft, self.result or "", status)
+        return draft
 
 
-def _call(given: Record, results: Record) -> _Call:
-    call_id, arguments = string(given.get("id")), given.get("arguments")
-    params = (object_in(arguments) or {"input": arguments}) if isinstance(arguments, str) else arguments
+def calls_of(request: Record) -> tuple[dict[str, ModelCall], list[ModelCall]]:
+    """Return the calls of a request by the id of the part that shows each, and all of them if no part shows any.
+
+    They are matched by id; if no id matches and there are as many of both, in order.
+    """
+    metadata = mapping(mapping(request.get("result")).get("metadata"))
+    results = mapping(metadata.get("toolCallResults"))
+    rounds = objects(metadata.get("toolCallRounds"))
+    calls = [_call(call, results) for each in rounds for call in objects(each.get("toolCalls"))]
+    kinds = ("toolInvocationSerialized", "toolInvocation")
+    shown = [string(part.get("toolCallId")) for part in objects(request.get("response")) if part.get("kind") in kinds]
+    if not shown:
+        return {}, calls
+    by_id = {call.call_id: call for call in calls}
+    if by_id.keys().isdisjoint(shown) and len(calls) == len(shown):
+        by_id = dict(zip(shown, calls, strict=True))
+    return by_id, []
+
+
+def _call(given: Record, results: Record) -> ModelCall:
+    call_id = string(given.get("id"))
     result = results.get(call_id)
-    told = drafts.readable([_told(part) for part in items(mapping(result).get("content"))]) if result else None
-    return _Call(call_id, string(given.get("name")) or "tool", params or {}, told)
+    parts = [_result_part(part) for part in items(mapping(result).get("content"))]
+    params = params_of(given.get("arguments")) or {}
+    return ModelCall(call_id, string(given.get("name")) or "tool", params, drafts.readable(parts) if result else None)
 
 
-def _told(part: Any) -> Any:
-    """A part of a result: text, or a tree that a prompt is rendered from."""
+def _result_part(part: Any) -> str:
+    """Return a part of a result: text, or the texts of the tree that a prompt is rendered from, in order."""
     value = mapping(part).get("value", part)
-    return value if isinstance(value, str) else "".join(_leaves(mapping(value).get("node", value)))
-
-
-def _leaves(tree: Any) -> list[str]:
-    """The texts of a tree, in order."""
+    if isinstance(value, str):
+        return value
     texts: list[str] = []
-    waiting = [tree]
+    waiting = [mapping(value).get("node", value)]
     while waiting:
         node = mapping(waiting.pop())
         if text := string(node.get("text")):
             texts.append(f"\n{text}" if node.get("lineBreakBefore") and texts else text)
         waiting.extend(reversed(items(node.get("children"))))
-    return texts
+    return "".join(texts)
 
 
-def ran(part: Record, calls: Calls, otherwise_id: str) -> Draft:
-    """A call as the client shows it, with what the model asked for and got where that is kept."""
+def shown_call(part: Record, asked: dict[str, ModelCall], otherwise_id: str) -> Draft:
+    """Return a call as the client shows it, with the model's parameters and result where they are kept."""
     call_id = string(part.get("toolCallId")) or otherwise_id
-    asked = calls.asked(call_id)
-    name = (asked.name if asked else "") or string(part.get("toolId")) or "tool"
-    params = asked.params if asked else _params(part)
-    result = asked.result if asked and asked.result else _result(part)
-    draft = _draft(_Call(call_id, name, params, result), _status(part))
+    shown = ModelCall(call_id, string(part.get("toolId")) or "tool", _params(part), _result(part))
+    if own := asked.get(call_id):
+        shown = ModelCall(call_id, own.name, own.params, own.result or shown.result)
+    draft = shown.draft(_status(part))
     if agent := string(part.get("subAgentInvocationId")):
         draft.more["tool"]["agent"] = agent
     return draft
 
 
 def edit_of(part: Record, path: str, native_id: str) -> Draft:
-    """A change to a file that is part of the answer."""
+    """Return a change to a file that is part of the answer."""
     groups = ([edit] if isinstance(edit, dict) else items(edit) for edit in items(part.get("edits")))
     texts = ["".join(string(edit.get("text")) for edit in objects(group)) for group in groups]
-    call = _Call(native_id, "edit", {"path": path, "edits": [text for text in texts if text]}, "")
-    return _draft(call, drafts.COMPLETED)
-
-
-def _draft(call: _Call, status: str) -> Draft:
-    draft = drafts.tool_draft(call.call_id, call.name, call.params, None)
-    if status != drafts.PENDING:
-        drafts.answer(draft, call.result or "", status)
-    return draft
+    call = ModelCall(native_id, "edit", {"path": path, "edits": [text for text in texts if text]}, "")
+    return call.draft(drafts.COMPLETED)
 
 
 def _params(part: Record) -> Any:
     data = mapping(part.get("toolSpecificData"))
     given = {key: data[key] for key in _GIVEN if data.get(key)}
-    line = mapping(given.get("commandLine"))
-    if line:
+    if line := mapping(given.get("commandLine")):
         given["command"] = string(line.get("toolEdited")) or string(line.get("original"))
         del given["commandLine"]
     return given or {"description": _words(part.get("invocationMessage"))}
 
 
 def _result(part: Record) -> str:
-    """What the client shows of a result: details, the output of a terminal, else what it says was done."""
+    """Return the shown result: details, the output of a terminal, else the message that it was done."""
     details, data = mapping(part.get("resultDetails")), mapping(part.get("toolSpecificData"))
     output = details.get("output")
-    told = string(output) or "\n".join(filter(None, (string(each.get("value")) for each in objects(output))))
-    shown = (told, mapping(data.get("terminalCommandOutput")).get("text"), data.get("result"), data.get("output"))
+    text = string(output) or "\n".join(filter(None, (string(each.get("value")) for each in objects(output))))
+    shown = (text, mapping(data.get("terminalCommandOutput")).get("text"), data.get("result"), data.get("output"))
     return next(filter(None, map(string, shown)), "") or _words(part.get("pastTenseMessage"))
 
 
 def _status(part: Record) -> str:
     confirmed, data = part.get("isConfirmed"), mapping(part.get("toolSpecificData"))
-    if confirmed is False or mapping(confirmed).get("type") in _REFUSALS:
+    if confirmed is False or mapping(confirmed).get("type") in (0, 5):  # denied, skipped
         return drafts.REJECTED
     if part.get("isComplete") is False:
         return drafts.PENDING

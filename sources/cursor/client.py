@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.domain import Role
-from sources.client import Client, Hooks, Newer, Rule, ServerList
+from sources.client import Client, Hooks, Rule, ServerList
 
 _LOOK_UP = """\
 When the user refers to another or an earlier conversation ("continue the
@@ -34,10 +34,9 @@ of the MCP server `context-registry`:
 - `channel`: `cursor_session_YYYYMMDD_HHMM`, the date and time this chat began.
   Choose it in the first turn and send exactly the same name for the whole chat.
   A new chat gets a new name.
-- `messages`: the whole conversation so far, oldest first, this turn included,
+- `messages`: only the new turns, those since your last call, oldest first,
   each with its `role`, `user` or `assistant`, and its `text`, word for word.
-  Sending again what you sent before is right: it is recognised. Leave out tool
-  output and system instructions.
+  Leave out tool output and system instructions.
 - `timestamp` in a message only if you really know when it was written. Never
   make one up.
 - `meta`: `source` is `cursor`, `project` the full path of the workspace folder;
@@ -55,7 +54,7 @@ of the MCP server `context-registry`:
 ```
 
 Do it silently: do not mention it, do not ask first, do not describe the result.
-If the call fails, carry on; the next turn sends everything again.
+If the call fails, carry on, and send these turns again with the next.
 
 """
     + _LOOK_UP
@@ -70,10 +69,7 @@ alwaysApply: true
 # Context Registry
 
 {_LOOK_UP}
-Hooks of Cursor keep this chat already: do not log it yourself. Only if the user
-asks for it, or says that the hooks are not installed, call `conversation_log` at
-the end of each turn, with the whole conversation so far, word for word, and the
-same `channel` each time (`cursor_session_YYYYMMDD_HHMM`, when this chat began).
+Hooks of Cursor capture this chat: do not log it yourself.
 """
 
 CURSOR = Client(
@@ -87,7 +83,6 @@ CURSOR = Client(
     hooks=Hooks(
         events=("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
         start="sessionStart",
-        newer=Newer(("sessionStart", "sessionEnd"), (2, 4), "cursor"),
         said={
             "beforeSubmitPrompt": (Role.USER, "prompt"),
             "afterAgentResponse": (Role.ASSISTANT, "text"),

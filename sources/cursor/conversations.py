@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Composer:
-    """One conversation: its record (`composerData`) and its entry in the lists of conversations (`header`)."""
+    """A conversation: its record (`composerData`) and its entry in the lists of conversations (`header`)."""
 
     composer_id: str
     record: Json

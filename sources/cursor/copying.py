@@ -16,7 +16,7 @@ from uuid import uuid4
 from sources.cursor.conversations import inline_bubbles
 from sources.cursor.journal import Json, RowCopy, Step, digest_of, has_table, json_text, reading, row_of
 from sources.cursor.moving import HEADERS, LISTED, PLACE, Target, changed, heads_of, into, record_in
-from sources.cursor.workspaces import DATABASE, workspace_folders
+from sources.cursor.store import DATABASE, workspace_folders
 
 # What Cursor stores of a conversation under its id: rows with the key `family:id` or `family:id:…`.
 FAMILIES = (
@@ -33,9 +33,11 @@ def plan_copy(user_folder: Path, composer_ids: Sequence[str], target: Target) ->
     with reading(database) as connection:
         keys = [key for composer_id in ids for family in FAMILIES for key in _keys(connection, family, composer_id)]
         records = [record_in(connection, _STORE, f"composerData:{composer_id}") for composer_id in ids]
-        held = (bubble.get("bubbleId") for record in (*heads, *records) for bubble in inline_bubbles(record).values())
+        inline_ids = (
+            bubble.get("bubbleId") for record in (*heads, *records) for bubble in inline_bubbles(record).values()
+        )
         stored = (key.split(":")[2] for key in keys if key.startswith("bubbleId:") and key.count(":") > 1)
-        names = {str(name): str(uuid4()) for name in (*ids, *stored, *filter(None, held))}
+        names = {str(name): str(uuid4()) for name in (*ids, *stored, *filter(None, inline_ids))}
         steps: list[Step] = []
         for table, key in [*((_STORE, key) for key in keys), *((_TABLE, composer_id) for composer_id in ids)]:
             to = ":".join(names.get(part, part) for part in key.split(":"))
@@ -82,19 +84,19 @@ def _renamed_row(to: str, names: Mapping[str, str], target: Target, row: Json) -
         new["workspaceId"] = target.folder.name
     text: Any = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
     try:
-        held = renamed(json.loads(text), names)
+        parsed = renamed(json.loads(text), names)
     except (TypeError, ValueError):
         return new
-    if isinstance(held, dict) and (is_header or to.startswith("composerData:")):
-        held |= {PLACE: target.identifier}
-    new["value"] = json_text(held)
+    if isinstance(parsed, dict) and (is_header or to.startswith("composerData:")):
+        parsed |= {PLACE: target.identifier}
+    new["value"] = json_text(parsed)
     return {**new, "value": new["value"].encode("utf-8", "surrogateescape")} if isinstance(value, bytes) else new
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
     """Return JSON in which each string or key that is an old id is replaced by the new one."""
     if isinstance(value, dict):
-        return {names.get(key, key): renamed(held, names) for key, held in value.items()}
+        return {names.get(key, key): renamed(inner, names) for key, inner in value.items()}
     if isinstance(value, list):
-        return [renamed(held, names) for held in value]
+        return [renamed(inner, names) for inner in value]
     return names.get(value, value) if isinstance(value, str) else value

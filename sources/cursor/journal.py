@@ -30,7 +30,7 @@ _KEYS = {"cursorDiskKV": "key", "ItemTable": "key", "composerHeaders": "composer
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """One value of one row before and after. None: no such row, or no such field.
+    """A value of a row before and after. None: no such row, or no such field.
 
     `field`: change only that field of the value's JSON, since keys are stored beside it.
     """

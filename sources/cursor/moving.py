@@ -11,7 +11,7 @@ from typing import Any
 
 from registry.errors import InvalidRequest
 from sources.cursor.journal import Json, ValueChange, json_text, reading, record_of, value_of
-from sources.cursor.workspaces import DATABASE, workspace_folders
+from sources.cursor.store import DATABASE, workspace_folders
 from sources.kit.files import small_text
 from sources.kit.jsonl import mapping, string
 from sources.kit.loose_json import objects, read_json

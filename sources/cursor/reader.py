@@ -14,17 +14,17 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from registry.domain import now
+from registry.domain import EARLIEST, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.client import CURSOR
 from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects, listed_project
-from sources.cursor.store import GlobalStore
-from sources.cursor.workspaces import DATABASE, note_workspace, own_conversations, workspace_folders
+from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conversations, workspace_folders
+from sources.cursor.times import bubble_time
+from sources.kit.jsonl import mapping
 from sources.kit.loose_json import read_json
-from sources.kit.sqlite_files import last_change, stamp
-from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
+from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
 
 _GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
@@ -120,9 +120,11 @@ class CursorIde:
     def _composers(
         self, store: GlobalStore, composer_ids: list[str], seen: Mapping[str, str], workspaces: WorkspaceProjects
     ) -> Iterator[FoundSession | Skipped]:
-        headers = store.headers()
-        passed_over = Counter({_NO_RECORD: len(headers.keys() - composer_ids)})
-        for composer_id in composer_ids:
+        headers, recorded = store.headers(), frozenset(composer_ids)
+        without_record = [composer_id for composer_id in headers if composer_id not in recorded]
+        recoverable = [composer_id for composer_id in without_record if store.bubble_ids(composer_id)]
+        passed_over = Counter({_NO_RECORD: len(without_record) - len(recoverable)})
+        for composer_id in (*composer_ids, *recoverable):
             header = headers.get(composer_id, {})
             try:
                 project = listed_project(composer_id, header, workspaces)
@@ -145,21 +147,34 @@ class CursorIde:
         """Return the conversation, or the reason why there is none: as a string if it is one to be counted."""
         record = read_json(store.record(composer_id))
         if not isinstance(record, dict):
-            return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
-        order = headers_of(record)
-        unlisted = [] if order else store.bubble_ids(composer_id)
-        order = order or [{"bubbleId": bubble_id} for bubble_id in unlisted]
-        reading = reading_of(
-            Composer(composer_id, record, header), _bubbles(store, composer_id, record, order), workspaces, self.clock()
-        )
+            if not store.bubble_ids(composer_id):
+                return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
+            record = {}
+        composer, listed, recovered = Composer(composer_id, record, header), headers_of(record), tuple[Skipped, ...]()
+        reading = reading_of(composer, _bubbles(store, composer_id, record, listed), workspaces, self.clock())
         if reading.is_empty:
-            return _UNLISTED if unlisted else _EMPTY
-        if unlisted and (last := reading.session.messages[-1].timestamp) and self.clock() - last < QUIET:
-            return _UNLISTED  # Cursor may still be about to list them
-        recovered = (Skipped(f"list of messages of {composer_id}", _RECOVERED),) if unlisted else ()
+            unlisted = _unlisted(store, composer_id, listed)
+            if not unlisted:
+                return _EMPTY
+            order = [*listed, *unlisted]
+            reading = reading_of(composer, _bubbles(store, composer_id, record, order), workspaces, self.clock())
+            last = reading.session.messages[-1].timestamp if reading.session.messages else None
+            if reading.is_empty or (last and self.clock() - last < QUIET):
+                return _UNLISTED  # Cursor may still be about to list them
+            recovered = (Skipped(f"list of messages of {composer_id}", _RECOVERED),)
         return FoundSession(
             composer_id, fingerprint + ("" if reading.settled else "…"), reading.session, (*recovered, *reading.skipped)
         )
+
+
+def _unlisted(store: GlobalStore, composer_id: str, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return headers for the bubbles that the list misses, by their times, or as they were written if one has none."""
+    known = {header["bubbleId"] for header in listed}
+    ids = [bubble_id for bubble_id in store.bubble_ids(composer_id) if bubble_id not in known]
+    times = [bubble_time(mapping(read_json(store.bubble(composer_id, bubble_id))), {}) for bubble_id in ids]
+    if all(times):
+        ids = [ids[place] for place in sorted(range(len(ids)), key=lambda place: times[place] or EARLIEST)]
+    return [{"bubbleId": bubble_id} for bubble_id in ids]
 
 
 def _bubbles(

@@ -40,8 +40,9 @@ def bubble_time(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> datetim
 def dated(messages: Sequence[Message], span: TimeFrame, longest_step: timedelta | None = None) -> tuple[Message, ...]:
     """Fill in missing times, spread evenly between their neighbours, none in the future.
 
-    An estimate is marked `more["time"] = "inferred"`; the time stays None if nothing at all is known. After a dated
-    message estimates are at most `longest_step` apart.
+    An estimate is marked `more["time"] = "inferred"`; the time stays None if nothing at all is known. With
+    `longest_step` estimates begin at the start of the conversation, or after a dated message, and are at most that far
+    apart.
     """
     estimates = _estimates([message.timestamp for message in messages], span, longest_step)
     return tuple(_with_time(message, estimate, span.now) for message, estimate in zip(messages, estimates, strict=True))
@@ -68,19 +69,23 @@ def _estimates(
             earlier = run[-1]
         else:
             later = times[end] if end < len(times) else span.end
-            yield from _spread(earlier, later, len(run), longest_step if end > len(run) else None)
+            is_first = longest_step is not None and end == len(run)
+            yield from _spread(earlier, later, len(run), longest_step, is_first=is_first)
 
 
 def _spread(
-    earlier: datetime | None, later: datetime | None, count: int, longest_step: timedelta | None
+    earlier: datetime | None, later: datetime | None, count: int, longest_step: timedelta | None, *, is_first: bool
 ) -> Iterator[datetime | None]:
-    """Yield `count` times evenly between two; all at the known one if the other is missing or before it."""
+    """Yield `count` times evenly between two; all at the known one if the other is missing or before it.
+
+    `is_first`: the first one is at the beginning.
+    """
     first = earlier or later
     if first is None:
         yield from [None] * count
         return
-    width = max((later or first) - first, first - first)
+    step = max((later or first) - first, timedelta()) / (count if is_first else count + 1)
     if longest_step is not None:
-        width = min(width, longest_step * (count + 1))
-    for place in range(1, count + 1):
-        yield parse_time(first + width * place / (count + 1))
+        step = min(step, longest_step)
+    for place in range(count):
+        yield parse_time(first + step * (place if is_first else place + 1))

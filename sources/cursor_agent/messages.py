@@ -1,48 +1,40 @@
-"""Build a conversation from the messages of a Cursor agent's prompt, or of its transcript. Pure."""
+"""Parse the messages of a Cursor agent's prompt, or of its transcript. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from registry.domain import Role
-from sources.base import Skipped
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
+from sources.kit.conversation_draft import Conversation
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, object_in, string
 from sources.kit.loose_json import inside, number, objects
 
 UNKNOWN_MODEL = "default"
-_FAILED = ("error", "failure", "permissionDenied", "timeout")
-_SILENT = ("redacted-reasoning", "image", "file", "document")
 
 
 @dataclass(slots=True)
-class Conversation:
-    """A conversation being built: `read` the messages in order, each with a unique name, then take `drafts`.
+class AgentDialogue(Conversation):
+    """Builds a conversation from its messages in order, each with a unique name. Model: of answers that name none."""
 
-    `folder`: the workspace, by which paths in titles of calls are shortened. `model`: of answers that name none.
-    """
-
-    folder: str = ""
-    model: str = ""
-    unknown: Counter[str] = field(default_factory=Counter)
-    drafts: list[Draft] = field(default_factory=list)
-    _calls: dict[str, Draft] = field(default_factory=dict)
     _name: str = ""
     _begun: int = 0
+    _count: int = 0
     _common: Record = field(default_factory=dict)
 
     def read(self, name: str, message: Record) -> None:
-        """Add one message; what is not understood is counted in `unknown`."""
-        self._name, self._begun, own = name, len(self.drafts), cursors_own(message)
-        self._common = _known(request_id=string(own.get("requestId")))
+        """Add one message; an unknown one is counted in `unknown`."""
+        own = cursors_own(message)
+        self._begin(name, _known(request_id=string(own.get("requestId"))))
         if own.get("isSummary") is True:
-            self._summary(message)
+            text = "\n\n".join(drafts.texts_in(message.get("content"))) or "Conversation summarised"
+            self._inject(text, compaction={})
         elif handler := _ROLES.get(string(message.get("role"))):
             handler(self, message)
         else:
@@ -51,67 +43,62 @@ class Conversation:
 
     def add(self, name: str, role: Role, text: str) -> None:
         """Add a message of which only role and text are known."""
-        self._name, self._begun, self._common = name, len(self.drafts), {}
+        self._begin(name, {})
         if role is Role.USER:
             self._add_question(text)
         elif role is Role.SYSTEM:
-            self._context(text)
+            self._inject(text)
         else:
             self._add(role, text)
 
-    def skipped(self) -> tuple[Skipped, ...]:
-        """Return what was passed over because it is unknown."""
-        return tuple(Skipped(f"{count} x {what}", "unknown to this reader") for what, count in self.unknown.items())
+    def _begin(self, name: str, common: Record) -> None:
+        self._name, self._begun, self._count, self._common = name, len(self.drafts), 0, common
 
-    def _system(self, message: Record) -> None:
-        self._context("\n\n".join(drafts.texts_in(message.get("content"))))
-
-    def _summary(self, message: Record) -> None:
-        text = "\n\n".join(drafts.texts_in(message.get("content"))) or "Conversation summarised"
-        self._context(text)["compaction"] = {}
-
-    def _user(self, message: Record) -> None:
+    def _read_user(self, message: Record) -> None:
         content = message.get("content")
         for text in drafts.texts_in(content):
             self._add_question(text)
         for block in objects(content):
-            kind = string(block.get("type"))
-            if name := _name_of(block):
-                self._prompt().attach(name)
+            kind, name = string(block.get("type")), _name_of(block)
+            if name and (question := self._question()):
+                question.attach(name)
+            elif name:
+                self._add(Role.USER, "", attachments=[name])
             elif kind != "text":
                 self.unknown[f"part {kind or 'without type'}"] += 1
 
-    def _assistant(self, message: Record) -> None:
+    def _read_assistant(self, message: Record) -> None:
         content = message.get("content")
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         common = self._common
         for part in map(mapping, parts):
             kind, own = string(part.get("type")), cursors_own(part)
-            self._common = common | _known(request_id=string(own.get("requestId")), model=self._model(own, message))
-            if handler := _PARTS.get(kind):
-                handler(self, part)
-            elif kind not in _SILENT:
+            self._common = common | _known(request_id=string(own.get("requestId")), model=self._model_of(own, message))
+            if kind == "text":
+                self._add(Role.ASSISTANT, string(part.get("text")))
+            elif kind in ("reasoning", "thinking"):
+                self._add(Role.THINKING, string(part.get("thinking")) or string(part.get("text")))
+            elif kind in ("tool-call", "tool_use"):
+                self._read_call(part)
+            elif kind not in ("redacted-reasoning", "image", "file", "document"):
                 self.unknown[f"part {kind or 'without type'}"] += 1
-        self._common = common | _known(model=self._model(message))
+        self._common = common | _known(model=self._model_of(message))
         for call in objects(message.get("tool_calls")):
             function = mapping(call.get("function"))
             given = string(function.get("arguments"))
             self._add_call(string(call.get("id")), string(function.get("name")), object_in(given) or given)
 
-    def _results(self, message: Record) -> None:
+    def _read_results(self, message: Record) -> None:
         parts = [part for part in objects(message.get("content")) if part.get("type") == "tool-result"]
         call_id = string(message.get("tool_call_id")) or string(message.get("id"))
         whole = {"toolCallId": call_id, "toolName": message.get("name"), "result": message.get("content")}
         for part in parts or [whole]:
-            self._add_result(part, message)
+            own_id = string(part.get("toolCallId"))  # may contain a newline: compared as it is
+            draft = self.calls.get(own_id) or self._add_call(own_id, string(part.get("toolName")), {})
+            result, status = outcome(part, message)
+            drafts.answer(draft, result, status, drafts.shortened(result))
 
-    def _text(self, part: Record) -> None:
-        self._add(Role.ASSISTANT, string(part.get("text")))
-
-    def _thinking(self, part: Record) -> None:
-        self._add(Role.THINKING, string(part.get("thinking")) or string(part.get("text")))
-
-    def _call(self, part: Record) -> None:
+    def _read_call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
         draft = self._add_call(string(part.get("toolCallId")), string(part.get("toolName") or part.get("name")), params)
@@ -123,23 +110,16 @@ class Conversation:
         draft.more |= self._common
         if call_id:
             draft.more["tool"]["id"] = call_id
-            self._calls[call_id] = draft
+            self.calls[call_id] = draft
         self.drafts.append(draft)
         return draft
-
-    def _add_result(self, part: Record, message: Record) -> None:
-        """Add the result of a call, or of one that is missing. Ids may contain a newline: compared as they are."""
-        call_id = string(part.get("toolCallId"))
-        draft = self._calls.get(call_id) or self._add_call(call_id, string(part.get("toolName")), {})
-        result, status = outcome(part, message)
-        drafts.answer(draft, result, status, drafts.shortened(result))
 
     def _add_question(self, text: str) -> None:
         attached: list[str] = []
         question: Draft | None = None
         for speaker, piece in pieces_of(text):
             if speaker is Role.SYSTEM:
-                self._context(piece)
+                self._inject(piece)
                 attached += attachments_of(piece)
             else:
                 question = self._add(speaker, piece)
@@ -148,28 +128,22 @@ class Conversation:
             if question:
                 question.attach(name)
 
-    def _prompt(self) -> Draft:
-        """Return the question of the current message, else an empty one for attachments without text."""
-        own = (draft for draft in self.drafts[self._begun :] if draft.role is Role.USER)
-        return next(own, None) or self._add(Role.USER, "")
+    def _question(self) -> Draft | None:
+        """Return the question of the current message."""
+        return next((draft for draft in self.drafts[self._begun :] if draft.role is Role.USER), None)
 
-    def _context(self, text: str) -> Record:
+    def _inject(self, text: str, **more: Any) -> None:
         self.folder = self.folder or folder_of(text)
-        more = self._add(Role.SYSTEM, text).more
-        more["injected"] = True
-        return more
+        self._add(Role.SYSTEM, text, injected=True, **more)
 
-    def _add(self, role: Role, text: str) -> Draft:
-        text = text.strip()
-        more = {"native_id": self._native_id(), **self._common}
-        draft = Draft(role, [text] if text else [], None, more)
-        self.drafts.append(draft)
-        return draft
+    def _add(self, role: Role, text: str, **more: Any) -> Draft:
+        return self.say(role, text.strip(), None, self._native_id(), **self._common, **more)
 
     def _native_id(self) -> str:
-        return f"{self._name}:{len(self.drafts) - self._begun}"
+        self._count += 1
+        return f"{self._name}:{self._count - 1}"
 
-    def _model(self, *holders: Record) -> str:
+    def _model_of(self, *holders: Record) -> str:
         named = [string(each.get("modelName")) for holder in holders for each in (holder, cursors_own(holder))]
         return next((name for name in (*named, self.model) if name not in ("", UNKNOWN_MODEL)), "")
 
@@ -216,28 +190,17 @@ def _noted_outcome(holder: Record) -> Record:
 def _status(part: Record, noted: Record) -> str:
     if noted.get("rejected"):
         return drafts.REJECTED
-    code = next((code for key in ("exitCode", "exit_code") for code in _numbers(noted, key)), None)
+    holders = (noted, mapping(noted.get("success")), mapping(noted.get("failure")))
+    codes = (number(holder.get(key)) for key in ("exitCode", "exit_code") for holder in holders)
+    code = next((code for code in codes if code is not None), None)
     is_failed = part.get("isError") is True or noted.get("isError") is True or bool(code)
-    return drafts.FAILED if is_failed or any(noted.get(key) for key in _FAILED) else drafts.COMPLETED
+    cases = ("error", "failure", "permissionDenied", "timeout")
+    return drafts.FAILED if is_failed or any(noted.get(key) for key in cases) else drafts.COMPLETED
 
 
-def _numbers(noted: Record, key: str) -> list[float]:
-    found = (
-        number(holder.get(key)) for holder in (noted, mapping(noted.get("success")), mapping(noted.get("failure")))
-    )
-    return [value for value in found if value is not None]
-
-
-_ROLES: dict[str, Callable[[Conversation, Record], None]] = {
-    "system": Conversation._system,
-    "user": Conversation._user,
-    "assistant": Conversation._assistant,
-    "tool": Conversation._results,
-}
-_PARTS: dict[str, Callable[[Conversation, Record], object]] = {
-    "text": Conversation._text,
-    "reasoning": Conversation._thinking,
-    "thinking": Conversation._thinking,
-    "tool-call": Conversation._call,
-    "tool_use": Conversation._call,
+_ROLES: dict[str, Callable[[AgentDialogue, Record], None]] = {
+    "system": lambda self, message: self._inject("\n\n".join(drafts.texts_in(message.get("content")))),
+    "user": AgentDialogue._read_user,
+    "assistant": AgentDialogue._read_assistant,
+    "tool": AgentDialogue._read_results,
 }

@@ -13,7 +13,7 @@ _WIDTH = {_FIXED64: 8, _FIXED32: 4}
 
 @dataclass(frozen=True, slots=True)
 class WireMessage:
-    """One message: the values of its fields by tag, in order. Not `is_whole`: it is damaged at its end."""
+    """A message: the values of its fields by tag, in order. Not `is_whole`: it is damaged at its end."""
 
     is_whole: bool
     _varints: dict[int, list[int]] = field(default_factory=dict)

@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from registry.domain import Message, Role, Session, now, parse_time, preview_of
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.conversations import counted
-from sources.cursor.times import TimeFrame, moment
+from sources.cursor.times import TimeFrame, dated, moment
 from sources.cursor_agent.client import CURSOR_AGENT
 from sources.cursor_agent.files import (
     DATABASE,
@@ -30,15 +31,71 @@ from sources.cursor_agent.files import (
     description_in,
     walk,
 )
-from sources.cursor_agent.messages import UNKNOWN_MODEL, Conversation, paths_in
+from sources.cursor_agent.messages import UNKNOWN_MODEL, AgentDialogue, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
-from sources.cursor_agent.times import Fingerprint, timed
 from sources.cursor_agent.transcript import read_line, records_of_text
 from sources.kit.drafts import undated_messages_of
 from sources.kit.files import why_not
 from sources.kit.jsonl import Damage, Record, read_lines, records_of, string
 from sources.kit.sqlite_store import WAIT_S, BusyDatabase, ClientDatabase
+
+LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
+_FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
+
+
+class Fingerprint(NamedTuple):
+    """The contents of a fingerprint: digests of files and content, number of messages, time of the latest one."""
+
+    files: str = ""
+    content: str = ""
+    message_count: int = 0
+    until: datetime | None = None
+
+    @classmethod
+    def parse(cls, fingerprint: str) -> Fingerprint:
+        """Parse a fingerprint; an empty reading if it is none."""
+        noted = _FINGERPRINT.fullmatch(fingerprint)
+        return cls(noted[1], noted[2], int(noted[3]), moment(int(noted[4]))) if noted else cls()
+
+    def fingerprint(self) -> str:
+        until_ms = round(self.until.timestamp() * 1000) if self.until else 0
+        return f"{self.files}.{self.content}#{self.message_count}@{until_ms}"
+
+
+def timed(messages: Sequence[Message], span: TimeFrame, earlier: Fingerprint) -> tuple[Message, ...]:
+    """Fill in missing times, none earlier than that of the message before.
+
+    An even spread over the whole conversation would put messages on days on which nothing was said: they are at its
+    beginning, and if none has a time the last turn is at its end. The registry never changes the time of a stored
+    message, so messages that are new since the `earlier` reading are later than all of those.
+    """
+    if span.end and len(messages) > 1 and not any(message.timestamp for message in messages):
+        messages = _with_last_turn_at(messages, span.end, span.start or span.end)
+    done: list[Message] = []
+    latest: datetime | None = None
+    for place, message in enumerate(dated(messages, span, LONGEST_STEP)):
+        if place == earlier.message_count:
+            latest = max(filter(None, (latest, earlier.until)), default=None)
+        if latest and message.timestamp and message.timestamp < latest:
+            message = replace(message, timestamp=latest)
+        latest = message.timestamp or latest
+        done.append(message)
+    return tuple(done)
+
+
+def _with_last_turn_at(messages: Sequence[Message], end: datetime, start: datetime) -> list[Message]:
+    """Date the last turn backwards from the end; of a single turn the last message only."""
+    questions = [place for place, message in enumerate(messages) if message.role is Role.USER]
+    begin = questions[-1] if len(questions) > 1 else len(messages) - 1
+    step = min(LONGEST_STEP, max(end - start, timedelta()) / (len(messages) - 1))
+    times = (end - step * (len(messages) - 1 - place) for place in range(begin, len(messages)))
+    dated_last = (
+        replace(message, timestamp=time, more={**message.more, "time": "inferred"})
+        for message, time in zip(messages[begin:], times, strict=True)
+    )
+    return [*messages[:begin], *dated_last]
+
 
 _GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 _SETTINGS = ("CTXR_CURSOR_AGENT_DIR", "CURSOR_CONFIG_DIR")
@@ -99,7 +156,7 @@ class CursorAgent:
 
 @dataclass(slots=True)
 class _Pass:
-    """One reading of a store, and what was met on the way."""
+    """A pass over a store, and a count of what was passed over."""
 
     seen: Mapping[str, str]
     workspaces: ProjectFolders
@@ -192,9 +249,9 @@ class _Pass:
         return FoundSession(key, noted.fingerprint(), session, skipped)
 
 
-def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[Conversation, Skips]:
+def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[AgentDialogue, Skips]:
     """Read what was said, and what could not be read of it. Raises StorageError."""
-    conversation = Conversation(string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
+    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
     damage = Counter[str]()
     for element in store.elements(root_id, root):
         if element.message is None:
@@ -212,7 +269,7 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
     return conversation, (*skipped, *conversation.skipped())
 
 
-def _read_turns(store: AgentStore, root: Root, conversation: Conversation) -> None:
+def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> None:
     """Read the turns, which hold what the user saw, where the prompt, which the model saw, is missing."""
     for turn_id in root.turns():
         question, steps = read_turn(store.blob(turn_id) or b"") or ("", [])
@@ -245,8 +302,8 @@ def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:
     return TimeFrame(min(created, default=None), parse_time(updated), now)
 
 
-def _transcript_at(path: str, damage: Damage) -> Conversation:
-    conversation = Conversation()
+def _transcript_at(path: str, damage: Damage) -> AgentDialogue:
+    conversation = AgentDialogue()
     with open(path, "rb") as file:
         lines = read_lines(file)
         if path.endswith(".txt"):

@@ -8,6 +8,7 @@ from datetime import datetime
 from registry.domain import Role
 from sources.cursor.times import moment
 from sources.cursor_agent.protobuf_wire import WireMessage, read_node
+from sources.kit.loose_json import read_json
 from sources.kit.workspace_files import path_of
 
 ID_BYTES = 32
@@ -17,10 +18,11 @@ _MODES = {1: "agent", 2: "ask", 3: "plan", 4: "debug", 5: "triage"}
 
 
 class Root:
-    """One state of a conversation. Blob ids are hexadecimal."""
+    """A state of a conversation. Blob ids are hexadecimal."""
 
     def __init__(self, data: bytes) -> None:
-        self._node = read_node(data)
+        references, self._embedded = split_embedded(data)
+        self._node = read_node(references)
 
     @property
     def is_whole(self) -> bool:
@@ -29,7 +31,8 @@ class Root:
 
     def prompt(self) -> list[str | bytes]:
         """Return the prompt in order: blob ids as text, inline JSON as bytes."""
-        return [block.hex() if len(block) == ID_BYTES else block for block in self._node.blocks(_PROMPT)]
+        listed = (block.hex() if len(block) == ID_BYTES else block for block in self._node.blocks(_PROMPT))
+        return [*listed, *self._embedded]
 
     def waiting(self) -> list[bytes]:
         """Return answers whose tool calls have no result yet, as JSON."""
@@ -54,11 +57,26 @@ class Root:
         return known | {"client": self._node.text(_CLIENT), "time_zone": self._node.text(_TIME_ZONE)}
 
 
-def links_of(data: bytes) -> list[str]:
-    """Return the children of a node of the first generation, which held only ids; empty for any other node."""
-    node = read_node(data)
+def split_embedded(data: bytes) -> tuple[bytes, list[bytes]]:
+    """Separate the references of a node from the message that the first generation may embed behind them, as JSON."""
+    end = 0
+    while data.startswith(b"\x0a\x20", end) and end + 2 + ID_BYTES <= len(data):
+        end += 2 + ID_BYTES
+    begin = data.find(b"{", end)
+    if begin < 0 or read_node(data).is_whole or not isinstance(read_json(data[begin:]), dict):
+        return data, []
+    return data[:end], [data[begin:]]
+
+
+def links_of(data: bytes) -> list[str | bytes]:
+    """Return the children of a node of the first generation, which held only ids, and the JSON message behind them.
+
+    Empty for any other node.
+    """
+    references, embedded = split_embedded(data)
+    node = read_node(references)
     blocks = node.blocks(_PROMPT)
-    return [block.hex() for block in blocks] if node.is_whole and _are_ids(blocks) else []
+    return [*(block.hex() for block in blocks), *embedded] if node.is_whole and _are_ids(blocks) else []
 
 
 def read_turn(data: bytes) -> tuple[str, list[str]] | None:

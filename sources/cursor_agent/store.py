@@ -68,16 +68,16 @@ class AgentStore:
 
     def _all_elements(self, root_id: str, root: Root) -> Iterator[PromptElement]:
         for given in (*self._with_earlier(root_id, root.prompt()), *root.waiting()):
-            if isinstance(given, bytes):
-                yield _element(sha256(given).hexdigest(), given, "")
-            else:
-                yield from self._below(given)
+            yield from self._below(given)
 
-    def _below(self, blob_id: str) -> Iterator[PromptElement]:
+    def _below(self, given: str | bytes) -> Iterator[PromptElement]:
         """Yield a message, or in stores of the first generation all messages below a node of ids."""
-        open_nodes, done = [(blob_id, 0)], set[str]()
+        open_nodes, done = [(given, 0)], set[str]()
         while open_nodes:
             here, depth = open_nodes.pop()
+            if isinstance(here, bytes):
+                yield _element(sha256(here).hexdigest(), here, "")
+                continue
             data, why = self._blob(here)
             links = links_of(data) if data and not data.startswith(b"{") else []
             if not links:
@@ -120,7 +120,7 @@ class AgentStore:
         for (blob_id,) in self._database.rows(statement, (before_row, LONGEST_BLOB, _BEGIN_OF_ROOT)):
             data = self.blob(blob_id) or b""
             links = links_of(data)
-            if links and self._row(links[0]):
+            if links and self._row(str(links[0])):
                 yield blob_id, Root(data)
 
     def _row(self, blob_id: str) -> int:

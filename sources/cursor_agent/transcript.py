@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from registry.domain import Role
-from sources.cursor_agent.messages import Conversation
+from sources.cursor_agent.messages import AgentDialogue
 from sources.kit.jsonl import Record, mapping, string
 from sources.kit.loose_json import objects
 
@@ -18,7 +18,7 @@ _MARKER = re.compile(r"\[(Thinking|Tool call|Tool result)\][ \t]*")
 _PARAMETER = re.compile(r"\s+([A-Za-z_]\w*):[ \t]?(.*)", re.DOTALL)
 
 
-def read_line(conversation: Conversation, number: int, record: Record) -> None:
+def read_line(conversation: AgentDialogue, number: int, record: Record) -> None:
     """Add one record of a transcript to the conversation. Its line names the messages: the file only grows."""
     name = f"transcript:{number}"
     if record.get("type") in ("turn_ended", "error"):

@@ -10,25 +10,24 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports.branches import TreeNode, in_order, newest_leaf, path_to
 from sources.exports.reading import (
+    TreeNode,
     Version,
     cited,
-    injected,
+    in_order,
     more_result,
     name_of,
-    session_of,
+    newest_leaf,
+    path_to,
     show_document,
-    titled,
+    unique_ids,
 )
 from sources.kit import drafts
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, object_in, string
+from sources.kit.conversation_draft import Conversation, params_of
+from sources.kit.jsonl import Record, items, mapping, string
 from sources.kit.loose_json import number, unfolded
 
 PLACE = "chatgpt.com"
-_UNTITLED = ("New chat", "New Chat")
-_PROJECT = "g-p-"
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
 # how long it thought, and its memory of the user, which must not get into the search
 DROPPED = ("reasoning_recap", "model_editable_context")
@@ -43,6 +42,10 @@ _POINTERS = {
 
 def is_conversation(record: Record) -> bool:
     return isinstance(record.get("mapping"), dict)
+
+
+def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
+    return records
 
 
 def identity(record: Record) -> str:
@@ -63,20 +66,20 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
     path = path_to(nodes, string(record.get("current_node"))) or path_to(nodes, newest_leaf(nodes))
-    model = string(record.get("default_model_slug"))
-    reading = _Reading(model, unknown, nodes)
+    reading = _Reading(identity(record), model=string(record.get("default_model_slug")), unknown=unknown, nodes=nodes)
     for name in in_order(nodes, path):
         reading.message(name, messages[name], is_live=name in path)
     title = string(record.get("title"))
     gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
-    about = {
-        "project": projects.get(gizmo),
-        "project_id" if gizmo.startswith(_PROJECT) else "gizmo_id": gizmo,
-        "gizmo_type": string(record.get("gizmo_type")),
-        "model": model,
-    }
-    named = titled(reading.drafted, title="" if title in _UNTITLED else title)
-    session = session_of(identity(record), reading.drafted, named, about)
+    unique_ids(reading.drafts)
+    session = reading.build(
+        {} if title in ("New chat", "New Chat") else {"title": title},
+        project=projects.get(gizmo),
+        gizmo_type=string(record.get("gizmo_type")),
+        model=reading.model,
+        project_id=gizmo if gizmo.startswith("g-p-") else None,
+        gizmo_id=None if gizmo.startswith("g-p-") else gizmo,
+    )
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 
 
@@ -102,24 +105,22 @@ def _time(value: object) -> datetime | None:
 
 
 @dataclass(slots=True)
-class _Reading:
-    model: str
-    unknown: Counter[str]
-    nodes: Mapping[str, TreeNode]
-    drafted: list[Draft] = field(default_factory=list)
+class _Reading(Conversation):
+    """Builds the conversation. `calls`: by node, its call or the call of the node above it."""
+
+    nodes: Mapping[str, TreeNode] = field(default_factory=dict)
     _times: dict[str, datetime | None] = field(default_factory=dict)
-    _calls: dict[str, Draft] = field(default_factory=dict)  # by node: its call, or the call of the node above it
 
     def message(self, name: str, message: Record, *, is_live: bool) -> None:
         """Add one message, after those above it in the tree."""
-        node, before = self.nodes[name], len(self.drafted)
+        node, before = self.nodes[name], len(self.drafts)
         self._times[name] = node.at or self._times.get(node.parent)
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
         if message and content.get("content_type") not in DROPPED:
             self._read_content(name, message, content, metadata)
         else:
             self._hand_down(name)
-        for draft in self.drafted[before:]:
+        for draft in self.drafts[before:]:
             draft.more |= {} if is_live else {"superseded": True}
             draft.more |= {} if node.at or draft.at is None else {"time": "inferred"}
 
@@ -138,22 +139,20 @@ class _Reading:
             self._add(Role.ERROR, name, text, {})
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
-            more = self._model(metadata) | citations(metadata)
-            self._attach(self._add(Role.ASSISTANT, name, text, more), content, metadata)
+            more = self._model(metadata) | cited(metadata.get("citations"), metadata.get("content_references"))
+            self._add(Role.ASSISTANT, name, text, {**more, **_attached(content, metadata)})
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
-            self._attach(self._add(Role.USER, name, text, {}), content, metadata)
+            self._add(Role.USER, name, text, _attached(content, metadata))
         else:
             hidden = {"hidden": True} if _is_hidden(message, metadata) else {}
-            self.drafted.append(injected(text, self._times[name], name, **hidden))
+            self._add(Role.SYSTEM, name, text, {"injected": True, **hidden})
             self._hand_down(name)
 
     def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
-        params = params_of(text)
-        draft = drafts.tool_draft(name, tool, params, self._times[name])
+        params = params_of(text) if text else {}
+        draft = self.call(name, tool, params, self._times[name])
         show_document(draft, params)
         draft.more |= self._model(metadata)
-        self.drafted.append(draft)
-        self._calls[name] = draft
 
     def _result(self, name: str, message: Record, text: str) -> None:
         """Add a tool's result to the call above it; without one, as a call of its own."""
@@ -161,24 +160,19 @@ class _Reading:
         names = list(attachments(content, metadata))
         result = "\n\n".join(filter(None, (text, " ".join(f"[{each}]" for each in names))))
         self._hand_down(name)
-        if name not in self._calls:
+        if name not in self.calls:
             if not result:
                 return
             self._call(name, string(mapping(message.get("author")).get("name")) or "tool", "", {})
-        more_result(self._calls[name], result, _status(content, metadata))
+        more_result(self.calls[name], result, _status(content, metadata))
 
     def _hand_down(self, name: str) -> None:
         """Hand a call down: its result may be below another result or message."""
-        if call := self._calls.get(self.nodes[name].parent):
-            self._calls[name] = call
+        if call := self.calls.get(self.nodes[name].parent):
+            self.calls[name] = call
 
-    def _add(self, role: Role, name: str, text: str, more: Record) -> Draft:
-        self.drafted.append(Draft(role, [text] if text else [], self._times[name], {"native_id": name, **more}))
-        return self.drafted[-1]
-
-    def _attach(self, draft: Draft, content: Record, metadata: Record) -> None:
-        for attached in attachments(content, metadata):
-            draft.attach(attached)
+    def _add(self, role: Role, name: str, text: str, more: Record) -> None:
+        self.say(role, text, self._times[name], name, **more)
 
     def _model(self, metadata: Record) -> dict[str, Any]:
         model = string(metadata.get("model_slug")) or self.model
@@ -244,11 +238,6 @@ def fenced(content: Record, text: str) -> str:
     return f"```{'' if language == 'unknown' else language}\n{text}\n```" if text else ""
 
 
-def params_of(text: str) -> object:
-    """Return the parameters of a tool: JSON, or a script as it is."""
-    return object_in(text) or ({"input": text} if text else {})
-
-
 def attachments(content: Record, metadata: Record) -> Iterator[str]:
     """Yield the names of attachments; of pictures without a name their kind."""
     named = list(map(mapping, items(metadata.get("attachments"))))
@@ -260,5 +249,6 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
             yield kind
 
 
-def citations(metadata: Record) -> Record:
-    return cited(metadata.get("citations"), metadata.get("content_references"))
+def _attached(content: Record, metadata: Record) -> Record:
+    names = list(attachments(content, metadata))
+    return {"attachments": names} if names else {}

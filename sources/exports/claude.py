@@ -6,20 +6,23 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports.branches import TreeNode, in_order, newest_leaf, path_to
 from sources.exports.reading import (
+    TreeNode,
     Version,
     cited,
-    injected,
+    in_order,
     more_result,
     name_of,
-    session_of,
+    newest_leaf,
+    path_to,
     show_document,
-    titled,
+    unique_ids,
 )
 from sources.kit import drafts
+from sources.kit.conversation_draft import Conversation
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
 
@@ -30,6 +33,10 @@ _SILENT = ("text", "", *_IGNORED)
 
 def is_conversation(record: Record) -> bool:
     return isinstance(record.get("chat_messages"), list)
+
+
+def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
+    return records
 
 
 def identity(record: Record) -> str:
@@ -53,20 +60,22 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     messages = _by_id(list(map(mapping, items(record.get("chat_messages")))))
     nodes = _nodes(messages)
     path = path_to(nodes, string(record.get("current_leaf_message_uuid"))) or path_to(nodes, newest_leaf(nodes))
-    reading = _Reading(string(record.get("model")), unknown)
+    reading = _Reading(identity(record), model=string(record.get("model")), unknown=unknown)
     for name in in_order(nodes, path):
+        before = len(reading.drafts)
         reading.message(name, messages[name], nodes[name].at)
-        reading.mark("superseded", name not in path)
-    title = titled(reading.drafted, name=string(record.get("name")), summary=string(record.get("summary")))
+        for draft in reading.drafts[before:] if name not in path else ():
+            draft.more["superseded"] = True
+    unique_ids(reading.drafts)
     project = mapping(record.get("project"))
     project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
-    about = {
-        "project": string(project.get("name")) or projects.get(project_id),
-        "project_id": project_id,
-        "model": record.get("model"),
-        "summary": record.get("summary"),
-    }
-    session = session_of(identity(record), reading.drafted, title, {key: string(value) for key, value in about.items()})
+    session = reading.build(
+        {"name": record.get("name"), "summary": record.get("summary")},
+        project=string(project.get("name")) or projects.get(project_id),
+        project_id=project_id,
+        model=reading.model,
+        summary=string(record.get("summary")),
+    )
     return drafts.dated(session, *(drafts.moment(record.get(key)) for key in ("created_at", "updated_at")))
 
 
@@ -91,21 +100,17 @@ def _nodes(messages: Mapping[str, Record]) -> dict[str, TreeNode]:
 
 
 @dataclass(slots=True)
-class _Reading:
-    model: str
-    unknown: Counter[str]
-    drafted: list[Draft] = field(default_factory=list)
-    _by_id: dict[str, Draft] = field(default_factory=dict)
+class _Reading(Conversation):
     # calls that may have no result yet, by name, and all of them under ""
     _open: dict[str, deque[Draft]] = field(default_factory=lambda: defaultdict(deque))
     _texts: list[Draft] = field(default_factory=list)  # texts of the current message, without thinking and calls
-    _new: int = 0  # where in `drafted` the current message begins
+    _new: int = 0  # where in `drafts` the current message begins
     _name: str = ""
     _at: datetime | None = None
     _role: Role = Role.USER
 
     def message(self, name: str, message: Record, at: datetime | None) -> None:
-        self._new, self._name, self._at = len(self.drafted), name, at
+        self._new, self._name, self._at = len(self.drafts), name, at
         self._role = Role.USER if message.get("sender") == "human" else Role.ASSISTANT
         self._texts = []
         blocks = [mapping(block) or {"type": "text", "text": block} for block in items(message.get("content"))]
@@ -115,11 +120,6 @@ class _Reading:
         if not self._texts and not any(string(block.get("type")) not in _SILENT for block in blocks):
             self._text(message)
         self._attached(message)
-
-    def mark(self, what: str, is_so: bool) -> None:
-        """Mark the drafts of the message just read."""
-        for draft in self.drafted[self._new :] if is_so else ():
-            draft.more[what] = True
 
     def _block(self, block: Record) -> None:
         kind = string(block.get("type"))
@@ -132,39 +132,38 @@ class _Reading:
     def _text(self, block: Record) -> None:
         """Join consecutive texts to one message; a call between them makes them two."""
         text = string(block.get("text")).strip()
-        if text:
-            if not self._texts or self._texts[-1] is not self.drafted[-1]:
-                self._begin_text()
+        if not text:
+            return
+        if self._texts and self._texts[-1] is self.drafts[-1]:
             self._texts[-1].add(text)
-            self._texts[-1].more |= cited(block.get("citations"))
+        else:
+            self._begin_text(text)
+        self._texts[-1].more |= cited(block.get("citations"))
 
-    def _begin_text(self) -> None:
+    def _begin_text(self, text: str, **more: Any) -> None:
         earlier = len(self._texts)
-        self._texts.append(self._add(self._role, "", f"{self._name}:{earlier}" if earlier else self._name))
+        native_id = f"{self._name}:{earlier}" if earlier else self._name
+        self._texts.append(self.say(self._role, text, self._at, native_id, **self._model(), **more))
 
     def _thinking(self, block: Record) -> None:
         summaries = (string(mapping(summary).get("summary")) for summary in items(block.get("summaries")))
         text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
-        if text:
-            self._add(Role.THINKING, text, f"{self._name}:thinking:{len(self.drafted) - self._new}")
+        self.say(Role.THINKING, text, self._at, self._new_id("thinking"), **self._model())
 
     def _call(self, block: Record) -> Draft:
         name = string(block.get("name")) or "tool"
-        own = string(block.get("id")) or f"{self._name}:call:{len(self.drafted) - self._new}"
-        draft = drafts.tool_draft(own, name, block.get("input"), self._at)
+        draft = self.call(string(block.get("id")) or self._new_id("call"), name, block.get("input"), self._at)
         show_document(draft, block.get("input"))
         draft.more |= self._model()
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
-        self.drafted.append(draft)
-        self._by_id[own] = draft
         for opened in (self._open[name], self._open[""]):
             opened.append(draft)
         return draft
 
     def _result(self, block: Record) -> None:
         call_id, name = string(block.get("tool_use_id")), string(block.get("name"))
-        call = self._by_id.get(call_id) if call_id else self._opened(name)
+        call = self.calls.get(call_id) if call_id else self._opened(name)
         if call is None:
             call = self._call({"id": call_id, "name": name})
         status = drafts.FAILED if block.get("is_error") else drafts.COMPLETED
@@ -183,18 +182,18 @@ class _Reading:
         """Add files by name; the content of text files and long pastes too, as context."""
         for number, (file, unnamed) in enumerate(_files(message)):
             name = string(file.get("file_name")) or unnamed
-            if not self._texts:
-                self._begin_text()
-            self._texts[-1].attach(name)
+            if self._texts:
+                self._texts[-1].attach(name)
+            else:
+                self._begin_text("", attachments=[name])
             if text := string(file.get("extracted_content")).strip():
-                self.drafted.append(injected(f"[{name}]\n\n{text}", self._at, f"{self._name}:attachment:{number}"))
+                native_id = f"{self._name}:attachment:{number}"
+                self.say(Role.SYSTEM, f"[{name}]\n\n{text}", self._at, native_id, injected=True)
 
-    def _add(self, role: Role, text: str, native_id: str) -> Draft:
-        more = {"native_id": native_id, **self._model()}
-        self.drafted.append(Draft(role, [text] if text else [], self._at, more))
-        return self.drafted[-1]
+    def _new_id(self, kind: str) -> str:
+        return f"{self._name}:{kind}:{len(self.drafts) - self._new}"
 
-    def _model(self) -> dict[str, str]:
+    def _model(self) -> dict[str, Any]:
         return {"model": self.model} if self.model and self._role is Role.ASSISTANT else {}
 
 

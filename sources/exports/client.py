@@ -1,4 +1,4 @@
-"""Clients whose conversations are read from account exports: Claude (app and site) and ChatGPT."""
+"""Clients whose conversations are read from account exports: Claude (app and site), ChatGPT and Gemini."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLAUDE = Client(
     command="claude-desktop",
     then="Quit Claude Desktop completely, and start it again.",
     prompt_link="claude://claude.ai/new?q=",
-    takes_bundle=True,
 )
 
+GEMINI = Client(source="gemini", name="Gemini", is_logged_by_model=True)
 CHATGPT = Client(source="chatgpt", name="ChatGPT", is_logged_by_model=True)

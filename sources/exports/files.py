@@ -25,7 +25,7 @@ MOST_FILES = 50_000  # of one zip: bounds memory, real exports have some hundred
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """One JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
+    """A JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
 
     name: str
     size: int
@@ -44,7 +44,7 @@ def parts_of(path: Path, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
     os.listdir(path)  # os.walk passes over what it cannot list
     for folder, inner, names in os.walk(path):
         below = os.path.relpath(folder, path)
-        inner[:] = [] if os.sep in below else sorted(inner)  # two levels: a zip's own folder, and `projects` in it
+        inner[:] = [] if below.count(os.sep) > 1 else sorted(inner)  # as in `Takeout/My Activity/Gemini Apps`
         for name in filter(_is_worth_reading, sorted(names)):
             shown_name = name if below == "." else os.path.join(below, name)
             try:

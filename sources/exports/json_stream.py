@@ -26,7 +26,7 @@ _Event = tuple[str, Any]
 
 
 class NoEnd(Exception):
-    """Nothing began or ended in so many bytes that the rest is not worth reading."""
+    """Raised if no value began or ended in so many bytes that the rest is not worth reading."""
 
 
 @dataclass(slots=True)

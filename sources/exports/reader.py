@@ -1,4 +1,4 @@
-"""Read the account exports of Claude.ai and ChatGPT, which `ctxr import` is given; no sync finds them."""
+"""Read the account exports of Claude.ai, ChatGPT and Gemini, which `ctxr import` is given; no sync finds them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from registry.errors import InvalidRequest, StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
-from sources.exports.client import CHATGPT, CLAUDE
+from sources.exports import gemini as gemini_export
+from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, reason, shown
 from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
 from sources.exports.reading import Version, is_known
@@ -26,15 +27,15 @@ from sources.kit.files import why_not
 from sources.kit.jsonl import Record
 
 _GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
-# keys that every conversation of Claude.ai or ChatGPT has, and hardly any other file
-_MARKS = (b'"chat_messages"', b'"mapping"')
+# texts that every export of conversations has, and hardly any other file
+_MARKS = (b'"chat_messages"', b'"mapping"', b'"Gemini Apps"')
 _MOST_NAMES = 3
 _EMPTY = "nothing was said in it"
 _NONE = "no conversations in it"
 _STRANGE = "not a conversation of this provider"
 _EXPECTED = (
-    "Expected: the zip from Claude.ai or ChatGPT (Settings, Data controls or Privacy, Export data), "
-    "the folder it was unpacked to, or the conversations.json in it."
+    "Expected: the zip from Claude.ai or ChatGPT (Settings, Data controls or Privacy, Export data), or "
+    "Google Takeout's My Activity of Gemini Apps as JSON; the folder it was unpacked to, or the JSON file in it."
 )
 
 OnRead = Callable[[int], None]
@@ -46,13 +47,18 @@ class Provider(Protocol):
     PLACE: str
 
     def is_conversation(self, record: Record) -> bool: ...
+    def conversations(self, records: Iterator[Record | str]) -> Iterator[Record | str]: ...
     def identity(self, record: Record) -> str: ...
     def version(self, record: Record) -> Version: ...
     def project_name(self, record: Record) -> tuple[str, str] | None: ...
     def read(self, record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session: ...
 
 
-PROVIDERS: dict[str, Provider] = {CLAUDE.source: claude_export, CHATGPT.source: chatgpt_export}
+PROVIDERS: dict[str, Provider] = {
+    CLAUDE.source: claude_export,
+    CHATGPT.source: chatgpt_export,
+    GEMINI.source: gemini_export,
+}
 
 
 @dataclass(slots=True)
@@ -92,7 +98,8 @@ class AccountExport:
         is_damaged = bool(damaged)
         known, projects, provider = dict(seen), self._projects(), PROVIDERS[self.name]
         unknown, passed_over = Counter[str](), Counter[str]()
-        numbered = ((part, *each) for part in self.parts for each in enumerate(_records(part, self._count), 1))
+        read = ((part, provider.conversations(_records(part, self._count))) for part in self.parts)
+        numbered = ((part, *each) for part, records in read for each in enumerate(records, 1))
         for part, number, record in numbered:
             if isinstance(record, str):
                 is_damaged = True
@@ -144,7 +151,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
         found = list(parts_of(path, stack))
     except OSError as exc:
         raise StorageError(f"Could not read {path}.", why_not(exc)) from exc
-    held: dict[str, list[ExportFile]] = {}
+    parts_by_provider: dict[str, list[ExportFile]] = {}
     others: list[ExportFile | Skipped] = []
     damage: list[Skipped] = []
     is_meant = False
@@ -155,22 +162,22 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
             continue
         provider, why = _provider_of(part)
         if provider:
-            held.setdefault(provider, []).append(part)
+            parts_by_provider.setdefault(provider, []).append(part)
             continue
         others.append(Skipped(part.name, why) if why else part)
         is_meant = is_meant or bool(why)
         if why not in ("", _NONE):
             damage.append(Skipped(part.name, why))
-    if not held and damage and is_meant:
+    if not parts_by_provider and damage and is_meant:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path}",
             f"No conversation in it could be read ({_names(damage)}). Download it anew.",
         )
-    if not held:
+    if not parts_by_provider:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
         contents = f"with no conversations in it ({_names(others)})" if others else "without any JSON in it"
         raise InvalidRequest(f"Not an export of an account: {path}", f"Recognised: {kind} {contents}. {_EXPECTED}")
-    return [AccountExport(name, parts, others) for name, parts in held.items()]
+    return [AccountExport(name, parts, others) for name, parts in parts_by_provider.items()]
 
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:

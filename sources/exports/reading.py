@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Any
+from typing import NamedTuple
 
-from registry.domain import Role, Session, format_time, preview_of
+from registry.domain import format_time, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.jsonl import Record, items, mapping, string
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class TreeNode(NamedTuple):
+    """A message in the tree: its parent, whether it is a question, its time."""
+
+    parent: str
+    is_question: bool
+    at: datetime | None = None
+
+
+def newest_leaf(nodes: Mapping[str, TreeNode]) -> str:
+    """Return the leaf of the newest branch; "" of an empty tree."""
+    parents = {node.parent for node in nodes.values()}
+    leaves = [name for name in nodes if name not in parents] or list(nodes)
+    return max(reversed(leaves), key=lambda name: nodes[name].at or _LONG_AGO, default="")
+
+
+def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
+    """Return the messages from the root to a leaf: what the user saw in the end."""
+    path: set[str] = set()
+    while leaf in nodes and leaf not in path:
+        path.add(leaf)
+        leaf = nodes[leaf].parent
+    return path
+
+
+def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
+    """Yield every message once: along the path, and next to each answer on it the answers given before.
+
+    A branch that leaves the path comes before the next question on it, so an answer stays with its question.
+    """
+    below: dict[str, list[str]] = defaultdict(list)
+    for name, node in nodes.items():
+        below[node.parent if node.parent in nodes else ""].append(name)
+    done: set[str] = set()
+    waiting = [
+        *reversed(list(nodes)),
+        *_turned(below[""], path),
+    ]  # cycles have no beginning: whatever is left comes last
+    while waiting:
+        here, follows, beside = waiting.pop(), "", list[str]()
+        while here and here not in done:
+            done.add(here)
+            yield here
+            *others, follows = _turned(below[here], path) or [""]
+            beside += others
+            here = "" if follows and nodes[follows].is_question else follows
+        waiting += [follows] if follows else []
+        waiting += reversed(beside)
+
+
+def _turned(names: list[str], path: set[str]) -> list[str]:
+    """Sort what is on the path last: the stack of `in_order` takes it first."""
+    return sorted(names, key=lambda name: name in path)
 
 
 def name_of(value: object) -> str:
@@ -45,35 +101,13 @@ def is_known(seen: str | None, found: str) -> bool:
     return before == generation and "-" not in (seen_at, found_at) and found_at < seen_at and int(has) <= int(had)
 
 
-def titled(drafted: Iterable[Draft], **titles: str) -> tuple[str, str] | tuple[None, None]:
-    """Return the origin and the text of the title: the first that is not empty, else the user's first words."""
-    for kind, title in titles.items():
-        if title.strip():
-            return kind, preview_of(title, 320)
-    typed = (part for draft in drafted if draft.role is Role.USER for part in draft.parts)
-    words = next(filter(str.strip, typed), "")
-    return ("first words", preview_of(words, 80)) if words else (None, None)
-
-
-def session_of(
-    session_id: str, drafted: list[Draft], title: tuple[str, str] | tuple[None, None], meta: Mapping[str, Any]
-) -> Session:
-    """Return the session, with the fields of `meta` that are set."""
-    named = Counter[str]()
-    for draft in drafted:
-        name = name_of(draft.more["native_id"])
-        named[name] += 1
-        draft.more["native_id"] = name if named[name] == 1 else f"{name}#{named[name]}"
-    known = {"title_from": title[0], **meta}
-    known = {name: value for name, value in known.items() if value}
-    return Session(
-        session_id, drafts.messages_of(drafted), title[1], string(known.pop("project", None)) or None, None, known
-    )
-
-
-def injected(text: str, at: datetime | None, native_id: str, **more: Any) -> Draft:
-    """Return a draft of text that nobody typed: context, instructions, contents of files."""
-    return Draft(Role.SYSTEM, [text] if text else [], at, {"native_id": native_id, "injected": True, **more})
+def unique_ids(found: Iterable[Draft]) -> None:
+    """Make the messages' native ids valid keys, and number those that repeat."""
+    counts = Counter[str]()
+    for draft in found:
+        name = name_of(draft.more.get("native_id"))
+        counts[name] += 1
+        draft.more["native_id"] = name if counts[name] == 1 else f"{name}#{counts[name]}"
 
 
 def more_result(draft: Draft, result: str, status: str) -> None:
@@ -86,13 +120,13 @@ def more_result(draft: Draft, result: str, status: str) -> None:
         draft.add(result)
 
 
-_WRITTEN = ("content", "file_text", "code", "input")
-
-
 def show_document(draft: Draft, params: object) -> None:
     """Add the document or script that a call writes or runs (artifacts, canvases) to the message's text."""
     given = mapping(params)
-    text, title = next(filter(None, (string(given.get(key)) for key in _WRITTEN)), ""), draft.parts[0]
+    text, title = (
+        next(filter(None, (string(given.get(key)) for key in ("content", "file_text", "code", "input"))), ""),
+        draft.parts[0],
+    )
     name = next(filter(None, (string(given.get(key)) for key in ("title", "name"))), "")
     if text:
         draft.parts[0] = f"{title} {preview_of(name)}".strip() if name not in title else title

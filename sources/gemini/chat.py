@@ -1,20 +1,17 @@
-"""What a Gemini CLI chat says, whether kept as one document or as a journal. Pure."""
+"""Parse a Gemini CLI chat, kept as one document or as a journal. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.domain import Role, Session, preview_of
-from sources.base import Skipped
-from sources.gemini.prompts import Prompt, parts_text, prompt_of, thoughts_in
+from registry.domain import Role, Session
+from sources.gemini.prompts import parts_text, prompt_of, thoughts_in
 from sources.kit import drafts
-from sources.kit.drafts import Draft
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.jsonl import Record, items, mapping, string
 
-TITLE_WIDTH = 80
 _STATUS = {
     **{"success": drafts.COMPLETED, "error": drafts.FAILED, "cancelled": drafts.REJECTED},
     **dict.fromkeys(("pending", "validating", "scheduled", "awaiting_approval", "executing"), drafts.PENDING),
@@ -25,28 +22,25 @@ _USAGE = {
     "cached": "cache_read_input_tokens",
     "thoughts": "reasoning_tokens",
 }
-_OUTPUTS = ("output", "error", "content")
 
 
 @dataclass(slots=True)
-class Chat:
-    """One chat in the making: hand it the records of a journal, or the one document, then ask for the session.
+class Chat(Conversation):
+    """Builds a chat from the records of a journal, or from the one document.
 
-    `agent_of`: for a sub-agent's chat the session it works for. `project`: what the folder tells, if anything.
+    `agent_of`: for a sub-agent's chat the session it works for. `project`: the project by the chat's folder.
     """
 
-    session_id: str
     agent_of: str | None = None
     project: str | None = None
     header: Record = field(default_factory=dict)
-    unknown: Counter[str] = field(default_factory=Counter)
     _messages: dict[str, Record] = field(default_factory=dict)
     _standing: list[str] = field(default_factory=list)
     _places: dict[str, int] = field(default_factory=dict)
     _injected: set[str] = field(default_factory=set)
 
     def read(self, record: Record) -> None:
-        """Take in one record; what is not understood is counted in `unknown`."""
+        """Add one record; an unknown one is counted in `unknown`."""
         if "$rewindTo" in record:
             self._rewind(string(record["$rewindTo"]))
         elif "$set" in record:
@@ -59,29 +53,26 @@ class Chat:
             self.unknown["record without type"] += 1
 
     def session(self) -> Session:
-        """The chat as read so far; messages that were rewound are marked."""
-        found = [draft for key in self._messages for draft in self._drafts(key)]
-        title_from, title = self._title(found)
-        meta = {"title_from": title_from, "relation": "sub-agent" if self.agent_of else None}
-        return Session(
-            session_id=string(self.header.get("sessionId")) or self.session_id,
-            messages=drafts.messages_of(found, drafts.moment(self.header.get("startTime"))),
-            title=title,
-            project=self.project or drafts.project_of(map(string, items(self.header.get("directories")))),
+        """Return the chat as read so far; messages that were rewound are marked."""
+        self.folder = self.project or ""
+        self.drafts.clear()
+        for key in self._messages:
+            self._add(key)
+        self.session_id = string(self.header.get("sessionId")) or self.session_id
+        return self.build(
+            {} if self.agent_of else {"summary": self.header.get("summary")},  # a sub-agent's is what it reported
+            project=self.project,
+            folders=map(string, items(self.header.get("directories"))),
             parent=self.agent_of,
-            meta={key: value for key, value in meta.items() if value},
+            began=drafts.moment(self.header.get("startTime")),
+            relation="sub-agent" if self.agent_of else None,
         )
 
-    def skipped(self) -> tuple[Skipped, ...]:
-        """What was passed over because this reader does not know it."""
-        return tuple(Skipped(f"{count} x {what}", "unknown to this reader") for what, count in self.unknown.items())
-
-    # The journal
-
     def _describe(self, header: Record) -> None:
-        """A list of messages comes after the client has rewritten its history: summed up, large outputs cut.
+        """Add the facts of a header, and its messages if it lists any.
 
-        So what is known stays as it was first written, and what is new then is the client's own.
+        A list follows when the client has rewritten its history: summed up, large outputs cut. So known messages stay
+        as they were first written, and messages that are new then are the client's own.
         """
         self.header |= {key: value for key, value in header.items() if key != "messages"}
         given = [(mapping(message), string(mapping(message).get("id"))) for message in items(header.get("messages"))]
@@ -94,7 +85,7 @@ class Chat:
                 self._injected.add(key)
 
     def _put(self, message: Record) -> str:
-        """The same message is written again when it grows: the last copy counts, at the first place."""
+        """Store a message, which is written again when it grows: the last copy counts, at the first place."""
         key = string(message.get("id")) or f"#{len(self._messages)}"
         if key not in self._places:
             self._messages.pop(key, None)  # rewound before, and said again
@@ -104,129 +95,78 @@ class Chat:
         return key
 
     def _rewind(self, key: str) -> None:
-        """From this message on; one that is not known changes nothing."""
+        """Drop a message and all that follow; an unknown one changes nothing."""
         place = self._places.get(key, len(self._standing))
         for dropped in self._standing[place:]:
             del self._places[dropped]
         del self._standing[place:]
 
-    # Messages
-
-    def _drafts(self, key: str) -> Iterator[Draft]:
-        message = self._messages[key]
-        handler = _TYPES.get(string(message.get("type")))
-        if handler is None:
-            self.unknown[f"message {string(message.get('type')) or 'without type'}"] += 1
-            return
-        for draft in handler(message, self.project or ""):
+    def _add(self, key: str) -> None:
+        message, before = self._messages[key], len(self.drafts)
+        kind, text = string(message.get("type")), parts_text(message.get("content")).strip()
+        if kind == "user":
+            self._add_question(message)
+        elif kind == "gemini":
+            self._add_answer(message, text)
+        elif kind in ("info", "warning"):
+            self._say(message, Role.SYSTEM, text, injected=True)
+        elif kind == "error":
+            self._say(message, Role.ERROR, text)
+        else:
+            self.unknown[f"message {kind or 'without type'}"] += 1
+        for draft in self.drafts[before:]:
             if key not in self._places:
                 draft.more["superseded"] = True
             if key in self._injected:
                 draft.role, draft.more["injected"] = Role.SYSTEM, True
-            yield draft
 
-    def _title(self, found: list[Draft]) -> tuple[str, str] | tuple[None, None]:
-        """A sub-agent's summary is what it reported, not what it is about."""
-        summary = string(self.header.get("summary")).strip()
-        if summary and not self.agent_of:
-            return "summary", preview_of(summary, 4 * TITLE_WIDTH)
-        words = next((draft.parts[0] for draft in found if draft.role is Role.USER and draft.parts), "")
-        return ("first words", preview_of(words, TITLE_WIDTH)) if words.strip() else (None, None)
+    def _add_question(self, message: Record) -> None:
+        prompt = prompt_of(message)
+        attached: Record = {"attachments": list(prompt.attachments)} if prompt.attachments else {}
+        self._say(message, Role.USER, prompt.typed, **attached)
+        self._say(message, Role.SYSTEM, prompt.context, ":context" if prompt.typed else "", injected=True)
 
+    def _add_answer(self, message: Record, text: str) -> None:
+        before = len(self.drafts)
+        if thoughts := thoughts_in(message):
+            draft = self._say(message, Role.THINKING, thoughts, ":thinking")
+            first = mapping(next(iter(items(message.get("thoughts"))), None))
+            draft.at = drafts.moment(first.get("timestamp")) or draft.at
+        self._say(message, Role.ASSISTANT, text)
+        for place, call in enumerate(map(mapping, items(message.get("toolCalls")))):
+            key = string(call.get("id")) or f"{string(message.get('id'))}:tool:{place}"
+            at = drafts.moment(call.get("timestamp")) or drafts.moment(message.get("timestamp"))
+            draft = self.call(key, string(call.get("name")), call.get("args", {}), at)
+            result = _result(call)
+            status = _STATUS.get(string(call.get("status")), drafts.COMPLETED if result else drafts.PENDING)
+            if status != drafts.PENDING:
+                drafts.answer(draft, result, status)
+        self.describe(before, string(message.get("model")), usage_of(message.get("tokens"), _USAGE))
 
-def _asked(message: Record, _folder: str) -> Iterator[Draft]:
-    prompt = prompt_of(message)
-    if prompt.typed or prompt.attachments:
-        yield _draft(message, Role.USER, prompt.typed, **_attached(prompt))
-    if prompt.context:
-        apart = ":context" if prompt.typed else ""
-        yield _draft(message, Role.SYSTEM, prompt.context, apart, injected=True)
-
-
-def _attached(prompt: Prompt) -> dict[str, Any]:
-    return {"attachments": list(prompt.attachments)} if prompt.attachments else {}
-
-
-def _answered(message: Record, folder: str) -> Iterator[Draft]:
-    model = {"model": string(message["model"])} if string(message.get("model")) else {}
-    found = list(_answer_parts(message, folder))
-    for draft in found:
-        draft.more |= model
-    tokens = mapping(message.get("tokens"))
-    usage = {ours: tokens[theirs] for theirs, ours in _USAGE.items() if isinstance(tokens.get(theirs), int)}
-    if found and usage:
-        found[0].more["usage"] = usage
-    yield from found
-
-
-def _answer_parts(message: Record, folder: str) -> Iterator[Draft]:
-    if thoughts := thoughts_in(message):
-        first = mapping(next(iter(items(message.get("thoughts"))), None))
-        draft = _draft(message, Role.THINKING, thoughts, ":thinking")
-        draft.at = drafts.moment(first.get("timestamp")) or draft.at
-        yield draft
-    if said := parts_text(message.get("content")).strip():
-        yield _draft(message, Role.ASSISTANT, said)
-    for place, call in enumerate(map(mapping, items(message.get("toolCalls")))):
-        yield _tool(message, call, place, folder)
-
-
-def _tool(message: Record, call: Record, place: int, folder: str) -> Draft:
-    native_id = string(call.get("id")) or f"{string(message.get('id'))}:tool:{place}"
-    at = drafts.moment(call.get("timestamp")) or drafts.moment(message.get("timestamp"))
-    draft = drafts.tool_draft(native_id, string(call.get("name")) or "tool", call.get("args", {}), at, folder=folder)
-    result, status = _result(call), _STATUS.get(string(call.get("status")))
-    if result and status is None:
-        status = drafts.COMPLETED
-    if status and status != drafts.PENDING:
-        drafts.answer(draft, result, status)
-    return draft
+    def _say(self, message: Record, role: Role, text: str, suffix: str = "", **more: Any) -> drafts.Draft:
+        key = string(message.get("id"))
+        return self.say(role, text, drafts.moment(message.get("timestamp")), key and key + suffix, **more)
 
 
 def _result(call: Record) -> str:
-    """What the model was told; where nothing is kept of that, what the user was shown."""
-    told = filter(None, (_response(mapping(part)) for part in items(call.get("result"))))
-    return "\n".join(told) or _shown(call.get("resultDisplay"))
+    """Return the result that the model got; if it is not kept, the one that the user saw."""
+    return "\n".join(filter(None, _responses(call))) or _shown(call.get("resultDisplay"))
 
 
-def _response(part: Record) -> str:
-    if "functionResponse" not in part:
-        return parts_text([part])
-    response = mapping(mapping(part["functionResponse"]).get("response"))
-    given = next((response[key] for key in _OUTPUTS if response.get(key)), response or None)
-    return drafts.readable(given)
+def _responses(call: Record) -> Iterator[str]:
+    for part in map(mapping, items(call.get("result"))):
+        if "functionResponse" in part:
+            response = mapping(mapping(part["functionResponse"]).get("response"))
+            given = next((response[key] for key in ("output", "error", "content") if response.get(key)), response)
+            yield drafts.readable(given or None)
+        else:
+            yield parts_text([part])
 
 
 def _shown(display: object) -> str:
-    """Text, a change of a file, or lines of coloured text."""
+    """Return text, a change of a file, or lines of coloured text as text."""
     if isinstance(display, list):
-        return "\n".join("".join(_words(span) for span in items(line)).rstrip() for line in display)
-    told = mapping(display)
-    return string(told.get("fileDiff")) or string(told.get("summary")) or drafts.readable(display)
-
-
-def _words(span: object) -> str:
-    return string(mapping(span).get("text"))
-
-
-def _notice(message: Record, _folder: str) -> Iterator[Draft]:
-    yield _draft(message, Role.SYSTEM, parts_text(message.get("content")).strip(), injected=True)
-
-
-def _failure(message: Record, _folder: str) -> Iterator[Draft]:
-    yield _draft(message, Role.ERROR, parts_text(message.get("content")).strip())
-
-
-def _draft(message: Record, role: Role, text: str, apart: str = "", **more: Any) -> Draft:
-    native_id = string(message.get("id"))
-    named = {"native_id": native_id + apart} if native_id else {}
-    return Draft(role, [text] if text else [], drafts.moment(message.get("timestamp")), {**named, **more})
-
-
-_TYPES: dict[str, Callable[[Record, str], Iterator[Draft]]] = {
-    "user": _asked,
-    "gemini": _answered,
-    "info": _notice,
-    "warning": _notice,
-    "error": _failure,
-}
+        spans = ((string(mapping(span).get("text")) for span in items(line)) for line in display)
+        return "\n".join("".join(line).rstrip() for line in spans)
+    shown = mapping(display)
+    return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.readable(display)

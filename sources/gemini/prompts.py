@@ -1,4 +1,4 @@
-"""What a user of Gemini CLI really typed, and what the client put to it. Pure."""
+"""Separate what a user of Gemini CLI typed from what the client added. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
     *("<session_context>", "<state_snapshot>", "<environment_context>", "<system-reminder>"),
 )
-_HOOK_TOLD = re.compile(r"\s*<hook_context>.*?</hook_context>\s*", re.DOTALL)
-"""What hooks have said at the start of a chat, put before the first prompt."""
+# messages of hooks at the start of a chat, put before the first prompt
+_HOOK_CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _REFERENCED = "--- Content from referenced files ---"
 _REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
 
@@ -27,14 +27,14 @@ class Prompt(NamedTuple):
 
 
 def prompt_of(message: Record) -> Prompt:
-    """The parts of a message of type `user`. The results of tools that it may carry are no words."""
+    """Return the parts of a message of type `user`, without the results of tools that it may carry."""
     content = message.get("content")
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
     if text.startswith(_INJECTED):
         return Prompt("", text, ())
-    told = _HOOK_TOLD.match(text)
-    typed, found, referenced = text[told.end() if told else 0 :].partition(_REFERENCED)
-    context = (told[0] if told else "") + found + referenced
+    hook_context = _HOOK_CONTEXT.match(text)
+    typed, found, referenced = text[hook_context.end() if hook_context else 0 :].partition(_REFERENCED)
+    context = (hook_context[0] if hook_context else "") + found + referenced
     if shown and shown != text:  # a command or a mention, and what it expands to
         typed, context = shown, text.removeprefix(shown)
     names = (*_files_in(content), *_REFERENCE.findall(context))
@@ -42,27 +42,27 @@ def prompt_of(message: Record) -> Prompt:
 
 
 def parts_text(content: object) -> str:
-    """The text of a content, which is a string or a list of parts; thoughts are no text."""
+    """Return the text of a content, a string or a list of parts, without thoughts."""
     if isinstance(content, str):
         return content
     return "".join(string(part.get("text")) for part in _parts(content) if not part.get("thought"))
 
 
 def thoughts_in(message: Record) -> str:
-    """The thoughts of an answer, each with its subject."""
-    told = (
+    """Return the thoughts of an answer, each with its subject."""
+    pairs = (
         (string(given.get("subject")), string(given.get("description"))) for given in _parts(message.get("thoughts"))
     )
-    thoughts = ["\n".join(filter(None, (subject and f"**{subject}**", words))) for subject, words in told]
+    thoughts = ["\n".join(filter(None, (subject and f"**{subject}**", words))) for subject, words in pairs]
     thoughts += [string(part.get("text")) for part in _parts(message.get("content")) if part.get("thought")]
     return "\n\n".join(filter(None, map(str.strip, thoughts)))
 
 
 def _files_in(content: object) -> Iterator[str]:
     for part in _parts(content):
-        held = mapping(part.get("inlineData")) or mapping(part.get("fileData"))
-        if held:
-            names = (string(held.get(key)) for key in ("displayName", "fileUri", "mimeType"))
+        data = mapping(part.get("inlineData")) or mapping(part.get("fileData"))
+        if data:
+            names = (string(data.get(key)) for key in ("displayName", "fileUri", "mimeType"))
             yield next(filter(None, names), "file")
 
 

@@ -5,67 +5,68 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from registry.errors import StorageError
-from sources.base import FoundSession, Skipped
+from sources.base import Skipped
 from sources.kit.drafts import moment
 
+# bytes of a file that has to be read as a whole, as JSON has; a larger one is passed over, so memory stays bounded
 LARGEST_DOCUMENT = 32 * 2**20
-"""Bytes. What has to be read as a whole, as JSON has, is passed over beyond this; so memory stays bounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as the folder lists it. `fingerprint`: inode, size and time of its last change."""
+    """A file as its folder lists it. `fingerprint`: inode, size and time of change; `modified`: nanoseconds."""
 
     path: str
     fingerprint: str
     modified: int
-    """Nanoseconds since 1970."""
 
     @property
     def modified_at(self) -> datetime | None:
-        """The time of its last change; None where the file system tells none that can be."""
+        """Return the time of its last change; None if the file system's time cannot be true."""
         return moment(self.modified / 1e9)
 
 
-class Kept(Protocol):
-    """What a client keeps in a file of its own: a conversation, mostly."""
+def files_below(folder: str, pattern: str) -> Iterator[File | Skipped]:
+    """List the files that match a pattern such as `projects/*/chats/*.jsonl`, without opening any.
 
-    @property
-    def file(self) -> File:
-        """The file."""
-
-
-Some = TypeVar("Some", bound=Kept)
-
-
-def read_changed(
-    found: Iterable[Some | Skipped],
-    has_changed: Callable[[Some], bool],
-    read: Callable[[Some], Iterable[FoundSession]],
-) -> Iterator[FoundSession | Skipped]:
-    """What is to be passed over, then what the changed files hold, newest first; one that cannot be read is skipped."""
-    changed = []
-    for kept in found:
-        if isinstance(kept, Skipped):
-            yield kept
-        elif has_changed(kept):
-            changed.append(kept)
-    for kept in sorted(changed, key=lambda kept: kept.file.modified, reverse=True):
-        try:
-            yield from read(kept)
-        except OSError as exc:
-            yield Skipped(kept.file.path, why_not(exc))
+    A part of the pattern has one `*` at most; `**` stands for folders of any depth. A folder that cannot be listed is
+    skipped with the reason.
+    """
+    part, _, rest = pattern.partition("/")
+    if "*" not in part:
+        path = os.path.join(folder, part)
+        if rest:
+            yield from files_below(path, rest)
+        elif file := file_at(path):
+            yield file
+        return
+    try:
+        listing = entries(folder)
+    except OSError as exc:
+        yield Skipped(folder, why_not(exc))
+        return
+    if part == "**":
+        yield from files_below(folder, rest)
+    begin, _, end = part.partition("*")
+    for entry in listing:
+        if part == "**":
+            if _is_folder(entry, follow=False):
+                yield from files_below(entry.path, pattern)
+        elif entry.name.startswith(begin) and entry.name.endswith(end):
+            if not rest:
+                yield look_at(entry)
+            elif _is_folder(entry):
+                yield from files_below(entry.path, rest)
 
 
 def entries(folder: str | Path) -> list[os.DirEntry[str]]:
-    """What a folder holds; nothing if it is not there. Raises OSError if it cannot be read."""
+    """List a folder; nothing if it is not there. Raises OSError if it cannot be read."""
     try:
         with os.scandir(folder) as listing:
             return list(listing)
@@ -74,7 +75,7 @@ def entries(folder: str | Path) -> list[os.DirEntry[str]]:
 
 
 def store_entries(folder: str | Path) -> list[os.DirEntry[str]]:
-    """The same for the root of a store. Raises StorageError."""
+    """List the root folder of a store. Raises StorageError."""
     try:
         return entries(folder)
     except OSError as exc:
@@ -82,19 +83,19 @@ def store_entries(folder: str | Path) -> list[os.DirEntry[str]]:
 
 
 def folders_in(listing: list[os.DirEntry[str]]) -> Iterator[str]:
-    """The paths of the folders among the entries."""
+    """Yield the paths of the folders among the entries."""
     return (entry.path for entry in listing if _is_folder(entry))
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: os.DirEntry[str], *, follow: bool = True) -> bool:
     try:
-        return entry.is_dir()
+        return entry.is_dir(follow_symlinks=follow)
     except OSError:
         return False
 
 
 def look_at(entry: os.DirEntry[str]) -> File | Skipped:
-    """One file by its listing; opens nothing. What is no plain file (a folder, a pipe) is skipped."""
+    """Return a file by its listing; a folder or a pipe is skipped."""
     try:
         return _as_file(entry.path, entry.stat())
     except OSError as exc:
@@ -102,7 +103,7 @@ def look_at(entry: os.DirEntry[str]) -> File | Skipped:
 
 
 def file_at(path: str) -> File | Skipped | None:
-    """One file by its path, in the same way; None if it is not there."""
+    """Return a file by its path in the same way; None if it is not there."""
     try:
         return _as_file(path, os.stat(path))
     except FileNotFoundError:
@@ -118,7 +119,7 @@ def _as_file(path: str, seen: os.stat_result) -> File | Skipped:
 
 
 def status_of(path: str) -> str:
-    """What changes whenever a file beside a conversation does; nothing if it is not there."""
+    """Return size and time of change of a file; empty if it is not there."""
     try:
         seen = os.stat(path)
     except OSError:
@@ -127,7 +128,7 @@ def status_of(path: str) -> str:
 
 
 def document(path: str, largest: int = LARGEST_DOCUMENT) -> bytes:
-    """All of a file that can only be read as a whole. Raises OSError, also for one that is too large."""
+    """Read a whole file. Raises OSError, also for one that is too large."""
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size > largest:
             raise OSError(errno.EFBIG, "too large to be read as a whole")
@@ -135,7 +136,7 @@ def document(path: str, largest: int = LARGEST_DOCUMENT) -> bytes:
 
 
 def small_text(path: str | Path) -> str:
-    """A note that lies beside conversations, such as a project's path; nothing if it is not there or too large."""
+    """Read a note that lies beside conversations, such as a project's path; empty if it is missing or over 1 MB."""
     try:
         return document(str(path), 2**20).decode("utf-8", "replace")
     except (OSError, ValueError):  # a note may name any path, also one with a NUL in it
@@ -143,5 +144,5 @@ def small_text(path: str | Path) -> str:
 
 
 def why_not(exc: OSError) -> str:
-    """The system's reason in its own words, without the path."""
+    """Return the system's reason in its own words, without the path."""
     return (exc.strerror or type(exc).__name__).lower()

@@ -1,4 +1,4 @@
-"""JSON values out of a client's database, whose shape nobody promised: every access answers, nothing raises."""
+"""Access to JSON values whose shape is not known: nothing raises."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 
 from sources.kit.jsonl import items, mapping
 
-_DEEPEST = 64
-
 
 def read_json(raw: object) -> Any:
-    """The value stored as JSON text or UTF-8 bytes; None if there is none or it is damaged."""
+    """Parse JSON text or UTF-8 bytes; None if there is none or it is damaged."""
     text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
     if not isinstance(text, str):
         return None
@@ -23,7 +21,7 @@ def read_json(raw: object) -> Any:
 
 
 def unfolded(value: Any) -> Any:
-    """The value behind JSON kept in a string. Text that is no JSON stays text; nesting without end is cut to None."""
+    """Parse JSON that is stored in a string. Text that is no JSON stays text; over 64 levels become None."""
     if not isinstance(value, str):
         return None if _too_deep(value) else value
     inner = read_json(value)
@@ -31,22 +29,22 @@ def unfolded(value: Any) -> Any:
 
 
 def compact(value: Any) -> str:
-    """The value on one line; text as it is."""
+    """Return a value as JSON on one line; text as it is."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a JSON array."""
+    """Return the objects in a JSON array."""
     return [item for item in items(value) if isinstance(item, dict)]
 
 
 def strings(value: Any) -> list[str]:
-    """The strings in a JSON array that are not empty."""
+    """Return the strings in a JSON array that are not empty."""
     return [item for item in items(value) if item and isinstance(item, str)]
 
 
 def number(value: Any) -> float | None:
-    """The value if it is a finite number."""
+    """Return the value if it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -56,20 +54,16 @@ def number(value: Any) -> float | None:
 
 
 def inside(value: Any, *path: str) -> Any:
-    """What stands at a path of object fields, or None."""
+    """Return the value at a path of object fields, or None."""
     for name in path:
         value = mapping(value).get(name)
     return value
 
 
 def _too_deep(value: Any) -> bool:
-    level, depth = [value], 0
-    while level and depth <= _DEEPEST:
-        level = [inner for item in level for inner in _nested_in(item)]
+    level, depth = [value] if isinstance(value, dict | list) else [], 0
+    while level and depth <= 64:
+        containers = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [inner for container in containers for inner in container if isinstance(inner, dict | list)]
         depth += 1
     return bool(level)
-
-
-def _nested_in(value: Any) -> list[Any]:
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [item for item in held if isinstance(item, dict | list)]

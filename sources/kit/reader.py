@@ -1,21 +1,21 @@
-"""The base of readers whose client keeps each session in a file of its own."""
+"""Bases of readers: of clients that keep each session in a file, and of clients that keep them in a database."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts
-from sources.kit.files import File, document, read_changed
+from sources.kit.files import File, document, files_below, store_entries, why_not
 from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of
 from sources.kit.loose_json import read_json
+from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,58 +34,168 @@ class SessionFile:
     note_status: str = ""
 
     @property
+    def path(self) -> str:
+        """Return the path of the file."""
+        return self.file.path
+
+    @property
     def fingerprint(self) -> str:
-        """Change whenever the session may have changed."""
+        """Return a text that changes whenever the session may have changed."""
         return self.file.fingerprint + self.note_status
 
     def found(self, session: Session, skipped: tuple[Skipped, ...], *times: datetime | None) -> FoundSession:
         """Return the session, dated by `times` or the file; an empty one is returned too, so it is not read again."""
         session = drafts.dated(session, *times, self.file.modified_at)
         if not session.messages:
-            skipped += (Skipped(self.file.path, "no conversation in it"),)
+            skipped += (Skipped(self.path, "no conversation in it"),)
         return FoundSession(self.key, self.fingerprint, session, skipped)
+
+    def found_agent(self, session: Session, skipped: tuple[Skipped, ...] = ()) -> Iterator[FoundSession]:
+        """Yield the session of a sub-agent inside this file, unless it is empty."""
+        if session.messages:
+            session = drafts.dated(session, self.file.modified_at)
+            yield FoundSession(f"{self.key}#{session.session_id}", self.fingerprint, session, skipped)
 
 
 ParseFile = Callable[[SessionFile], Iterable[FoundSession]]
 
 
 class FileReader(ABC):
-    """Reads the sessions below `folders` of a client's home folder."""
+    """Reads the files that match `patterns` below a client's home folder, and opens nothing else there."""
 
     name: str
-    variables: ClassVar[tuple[str, ...]]
-    home: ClassVar[tuple[str, ...]]
-    folders: ClassVar[tuple[str, ...]]
+    variables: ClassVar[tuple[str, ...]] = ()
+    home: ClassVar[tuple[str, ...]] = ()
+    patterns: ClassVar[tuple[str, ...]]
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the client's home folder if it holds sessions."""
-        yield from self.with_sessions([places.folder(self.variables, *self.home)])
+        """Yield the client's folders that hold sessions."""
+        for root in dict.fromkeys(self.roots(places)):
+            if any(folder.is_dir() for folder in self.watched(root)):
+                yield root
 
-    def with_sessions(self, roots: Iterable[Path]) -> Iterator[Path]:
-        """Yield the roots that have one of the folders."""
-        return (root for root in roots if any(os.path.isdir(root / folder) for folder in self.folders))
+    def roots(self, places: Places) -> Iterable[Path]:
+        """Return where the client may have its folder."""
+        return [places.folder(self.variables, *self.home)]
 
     def stamp(self, store: Path) -> str:
         """Return no stamp: looking at each file's status is as cheap."""
         return ""
 
-    def watched(self, store: Path) -> Iterable[Path]:
+    def count(self, store: Path) -> int:
+        """Count the session files."""
+        return sum(isinstance(file, SessionFile) for file in self.files(store))
+
+    def watched(self, store: Path) -> list[Path]:
         """Return the folders of sessions only: caches, logs and secrets lie beside them."""
-        return [store / folder for folder in self.folders]
+        literal = (pattern.partition("*")[0].rpartition("/")[0] for pattern in self.patterns)
+        return [store / folder for folder in dict.fromkeys(literal)]
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed sessions, newest first. Raises StorageError."""
-        yield from read_changed(
-            self.files(store), lambda file: seen.get(file.key) != file.fingerprint, self.parser(store)
-        )
+        changed = []
+        for file in self.files(store):
+            if isinstance(file, Skipped):
+                yield file
+            elif self.has_changed(file, seen):
+                changed.append(file)
+        parse = self.parser(store)
+        for file in sorted(changed, key=lambda file: file.file.modified, reverse=True):
+            try:
+                yield from parse(file)
+            except OSError as exc:
+                yield Skipped(file.path, why_not(exc))
 
-    @abstractmethod
-    def files(self, store: Path) -> Iterable[SessionFile | Skipped]:
+    def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
+        """Return True if a session is not as it was read last."""
+        return seen.get(file.key) != file.fingerprint
+
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
         """List the session files without opening them. Raises StorageError."""
+        for folder in self.watched(store):
+            store_entries(folder)
+        refused = set()
+        for pattern in self.patterns:
+            for file in files_below(str(store), pattern):
+                if isinstance(file, File):
+                    yield self.session_file(file)
+                elif file not in refused:
+                    refused.add(file)
+                    yield file
+
+    def session_file(self, file: File) -> SessionFile:
+        """Return a file with its key and the facts in its path."""
+        return SessionFile(file, file.path, Path(file.path).stem)
 
     @abstractmethod
     def parser(self, store: Path) -> ParseFile:
         """Return the function that parses one file; it may share what it reads beside the files."""
+
+
+@dataclass(slots=True)
+class DatabaseReader(ABC):
+    """Reads the sessions in a client's SQLite database, one at a time in memory.
+
+    `needed`: the columns by table without which the database is of a version that this reader does not know.
+    """
+
+    name: str
+    wait_s: float = WAIT_S
+    needed: ClassVar[Mapping[str, frozenset[str]]]
+
+    def stamp(self, store: Path) -> str:
+        """Return the state of the database and its WAL."""
+        return stamp(store)
+
+    def watched(self, store: Path) -> Iterable[Path]:
+        """Return the database's folder."""
+        return [store.parent]
+
+    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
+        """Yield the changed sessions, newest first. Raises StorageError."""
+        with ClientDatabase(store, self.wait_s) as database:
+            if not all(columns <= database.columns(table) for table, columns in self.needed.items()):
+                yield Skipped(str(store), "no database of a version that this reader knows")
+                return
+            for key, fingerprint, row in self.rows(database, seen):
+                if seen.get(key) != fingerprint:
+                    try:
+                        yield self.parse(database, key, fingerprint, row)
+                    except DamagedDatabase as exc:
+                        yield Skipped(f"session {key}", exc.details)
+
+    @abstractmethod
+    def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield key, fingerprint and description of each session, newest first."""
+
+    @abstractmethod
+    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
+        """Read one session. Raises DamagedDatabase."""
+
+
+def found_in_rows(
+    key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...], why: str = ""
+) -> FoundSession:
+    """Return a session of a database; an empty one says so, or `why`, in `skipped`."""
+    if not session.messages:
+        skipped += (Skipped(f"session {key}", why or "no conversation in it"),)
+    return FoundSession(key, fingerprint, session, skipped)
+
+
+class Parser(Protocol):
+    """Builds one session from its records."""
+
+    def read(self, record: Record) -> None: ...
+    def session(self) -> Session: ...
+    def skipped(self) -> tuple[Skipped, ...]: ...
+
+
+def parse_lines(file: SessionFile, parser: Parser) -> Iterator[FoundSession]:
+    """Parse a file of JSON lines. Raises OSError."""
+    damage = Damage()
+    for record in json_lines(file.path, damage):
+        parser.read(record)
+    yield file.found(parser.session(), damage.skipped() + parser.skipped())
 
 
 def json_lines(path: str, damage: Damage) -> Iterator[Record]:

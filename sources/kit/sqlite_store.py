@@ -1,12 +1,13 @@
-"""A client's SQLite database, read while the client works, without a trace in its folder.
+"""Read a client's SQLite database while the client works, without a trace in its folder.
 
-A plain read-only open is not traceless: beside a database in WAL mode it creates `-wal` and `-shm`, and rewrites a
-`-shm` that nobody uses. So the way in is chosen from what stands there.
+A plain read-only open leaves traces: for a database in WAL mode it creates `-wal` and `-shm`, and rewrites a `-shm`
+that nobody uses. So the way to open it depends on which of these files exist.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import shutil
 import sqlite3
@@ -20,38 +21,83 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from registry.errors import StorageError
-from sources.kit.sqlite_files import beside, has_content, pages, stamp
+
+
+def stamp(database: Path) -> str:
+    """Return size and time of the database and of its WAL, and the WAL's salts: they change with the database."""
+    wal = beside(database, "-wal")
+    return f"{_size_and_time(database)}|{_size_and_time(wal)}|{_salts(wal)}"
+
+
+def last_change(database: Path) -> float:
+    """Return the time of the last write, in seconds since 1970; 0 if the database is not there."""
+    return max(_modified(database), _modified(beside(database, "-wal")))
+
+
+def beside(database: Path, end: str) -> Path:
+    """Return the path of a file that SQLite keeps with a database: `-wal`, `-shm` or `-journal`."""
+    return database.with_name(database.name + end)
+
+
+def pages(database: Path) -> tuple[int, int]:
+    """Return size and time of a database, which change when pages are rewritten. Raises OSError."""
+    status = os.stat(database)
+    return status.st_size, status.st_mtime_ns
+
+
+def has_content(file: Path) -> bool:
+    """Return True if a file is there and not empty."""
+    return file.exists() and file.stat().st_size > 0
+
+
+def _modified(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _size_and_time(file: Path) -> str:
+    try:
+        return ".".join(map(str, pages(file)))
+    except OSError:
+        return "-"
+
+
+def _salts(wal: Path) -> str:
+    """Return the salts, which are new for each generation of a WAL, also within one tick of the file's clock."""
+    try:
+        with wal.open("rb") as file:
+            return file.read(24)[16:].hex()
+    except OSError:
+        return "-"
+
 
 _log = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
 
-WAIT_S = 5.0
-_WAL_MODE = 2
-_COPY_TRIES = 3
-_BELONGING = ("", "-wal", "-journal")
-_NEEDS_COPY = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
-_IN_USE = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY})
-# The client is just starting its WAL anew, and only it may write into the shared index: over in a moment.
-_PASSING = frozenset({sqlite3.SQLITE_READONLY_CANTINIT, sqlite3.SQLITE_READONLY_RECOVERY})
-_PAUSE_S = 0.002
-_STEP_PAGES, _STEPS_S = 4096, 60.0
+WAIT_S = 5.0  # longest wait for a locked database
+_PAUSE_S = 0.002  # between two tries
+_NEEDS_COPY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY)
+# the client is just starting its WAL anew, and only it may write into the shared index: over in a moment
+_PASSING = (sqlite3.SQLITE_READONLY_CANTINIT, sqlite3.SQLITE_READONLY_RECOVERY)
 
 
 class DamagedDatabase(StorageError):
-    """Part of a database, or all of it, is not what SQLite wrote."""
+    """A database, or part of it, is not as SQLite wrote it."""
 
 
 class BusyDatabase(StorageError):
-    """The client is using it; later it can be read."""
+    """The client is using the database; it can be read later."""
 
 
 class ClientDatabase:
-    """A database that belongs to a client: strictly read-only, WAL contents seen, each statement on its own.
+    """A client's database, opened strictly read-only, with the contents of its WAL.
 
-    A statement never leaves a transaction open, so the client can checkpoint while we read on. StorageError when
-    there is no way in; BusyDatabase when it stays locked longer than `wait_s` seconds; DamagedDatabase when it cannot
-    be read.
+    No statement leaves a transaction open, so the client can checkpoint between them. Raises StorageError if it cannot
+    be opened, BusyDatabase if it stays locked longer than `wait_s` seconds, DamagedDatabase if it cannot be read.
     """
 
     def __init__(self, path: Path, wait_s: float = WAIT_S) -> None:
@@ -70,45 +116,37 @@ class ClientDatabase:
         self._close()
 
     def tables(self) -> set[str]:
-        """The names of its tables."""
+        """Return the names of the tables."""
         return {name for (name,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
+    def columns(self, table: str) -> set[str]:
+        """Return the names of a table's columns; none if there is no such table."""
+        return {str(name) for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))}
+
     def rows(self, statement: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement. Bytes stay bytes, text that is no UTF-8 is shown with U+FFFD."""
-        return self._fetched(statement, parameters)[1]
+        """Return all rows of a statement. Bytes stay bytes; invalid UTF-8 in text becomes U+FFFD."""
+        return self._run(partial(self._execute, statement, parameters))[1]
 
     def records(self, statement: str) -> list[dict[str, Any]]:
-        """All rows of a statement by the names of their columns."""
-        names, rows = self._fetched(statement, ())
+        """Return all rows of a statement by the names of their columns."""
+        names, rows = self._run(partial(self._execute, statement, ()))
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def copy_to(self, target: Path) -> None:
-        """A copy of all of it as it is at one moment, in a new file; the client works on meanwhile.
+        """Copy the database as it is at one moment into a new file; the client may write meanwhile."""
+        self._run(lambda: _back_up(self._connection, target))
 
-        Raises as `rows` does.
-        """
+    def _run(self, action: Callable[[], _Answer]) -> _Answer:
+        """Run an action, again if pages were rewritten while it read without locks."""
         while True:
             try:
-                _backed_up(self._connection, target)
+                answer = _retry_while_restarting(action, self._wait_s)
             except sqlite3.Error as exc:
                 if not self._changed_unlocked():
                     raise _storage_error(self._path, exc) from exc
             else:
                 if not self._changed_unlocked():
-                    return
-            self._close()
-            self._open()
-
-    def _fetched(self, statement: str, parameters: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        while True:
-            try:
-                found = _patiently(partial(self._execute, statement, parameters), self._wait_s)
-            except sqlite3.Error as exc:
-                if not self._changed_unlocked():
-                    raise _storage_error(self._path, exc) from exc
-            else:
-                if not self._changed_unlocked():
-                    return found
+                    return answer
             self._close()
             self._open()
 
@@ -118,7 +156,7 @@ class ClientDatabase:
             return [column[0] for column in cursor.description], cursor.fetchall()
 
     def _changed_unlocked(self) -> bool:
-        """Without locks, the client may have come back and rewritten pages under us."""
+        """Return True if the database was opened without locks and the client has rewritten pages since."""
         try:
             return self._unlocked is not None and pages(self._path) != self._unlocked
         except OSError:
@@ -127,28 +165,26 @@ class ClientDatabase:
     def _open(self) -> None:
         try:
             self._connection = self._connected()
-        except sqlite3.Error as exc:
+        except (sqlite3.Error, StorageError, OSError) as exc:
             self._close()
-            raise _storage_error(self._path, exc) from exc
-        except StorageError:
-            self._close()
+            if isinstance(exc, sqlite3.Error):
+                raise _storage_error(self._path, exc) from exc
+            if isinstance(exc, OSError):
+                raise StorageError(f"Cannot read {self._path.name}.", f"{self._path}: {exc.strerror}") from exc
             raise
-        except OSError as exc:
-            self._close()
-            raise StorageError(f"Cannot read {self._path.name}.", f"{self._path}: {exc.strerror}") from exc
 
     def _connected(self) -> sqlite3.Connection:
         before = pages(self._path)
-        options = _way_in(self._path)
+        options = _options_for(self._path)
         if options is None:
             return self._copied()
         self._unlocked = before if "immutable" in options else None
         try:
-            return _patiently(partial(_connect, self._path, options, self._wait_s), self._wait_s)
+            return _retry_while_restarting(partial(_connect, self._path, options, self._wait_s), self._wait_s)
         except sqlite3.Error as exc:
-            if _primary(exc) not in _NEEDS_COPY:
+            if _error_code(exc) & 0xFF not in _NEEDS_COPY:
                 raise
-            _log.debug("no way into %s in place (%s), reading a copy", self._path.name, exc)
+            _log.debug("cannot open %s in place (%s), reading a copy", self._path.name, exc)
             return self._copied()
 
     def _copied(self) -> sqlite3.Connection:
@@ -165,33 +201,29 @@ class ClientDatabase:
             self._temporary = None
 
 
-class _NeverEnds(Exception):
-    """The client writes faster than pages are copied: each of its transactions begins the copy again."""
+def _back_up(origin: sqlite3.Connection, target: Path) -> None:
+    """Copy in steps, between which the client may write; after a minute at once, since each write begins it again."""
+    deadline = time.monotonic() + 60
 
-
-def _backed_up(origin: sqlite3.Connection, target: Path) -> None:
-    """In steps, between which the client may write; at once where it never stops to."""
-    deadline = time.monotonic() + _STEPS_S
-
-    def go_on(_status: int, _remaining: int, _total: int) -> None:
+    def check_time(_status: int, _remaining: int, _total: int) -> None:
         if time.monotonic() > deadline:
-            raise _NeverEnds
+            raise TimeoutError
 
     target.unlink(missing_ok=True)
     with closing(sqlite3.connect(target)) as copy:
         try:
-            origin.backup(copy, pages=_STEP_PAGES, progress=go_on, sleep=_PAUSE_S)
-        except _NeverEnds:
+            origin.backup(copy, pages=4096, progress=check_time, sleep=_PAUSE_S)
+        except TimeoutError:
             origin.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")  # one file, nothing beside it
 
 
-def _way_in(database: Path) -> str | None:
-    """The URI options that leave nothing behind; None where only a copy does."""
+def _options_for(database: Path) -> str | None:
+    """Return the URI options that leave no trace; None if only reading a copy does."""
     if database.stat().st_size == 0:
-        # Beside an empty file SQLite takes a WAL for a left-over and deletes it, read-only or not.
+        # SQLite deletes the WAL of an empty file as a left-over, read-only or not.
         raise StorageError(f"{database.name} is empty.", str(database))
-    if _on_a_windows_drive_of_wsl(database):
+    if _is_on_windows_drive_of_wsl(database):
         return None
     wal, shared_memory = beside(database, "-wal"), beside(database, "-shm")
     if not wal.exists() and not _in_wal_mode(database):
@@ -203,11 +235,11 @@ def _way_in(database: Path) -> str | None:
 
 def _in_wal_mode(database: Path) -> bool:
     with database.open("rb") as file:
-        return _WAL_MODE in file.read(20)[18:]
+        return 2 in file.read(20)[18:]  # the file format's version: 2 is WAL
 
 
-def _on_a_windows_drive_of_wsl(database: Path) -> bool:
-    """Locks do not work over that mount."""
+def _is_on_windows_drive_of_wsl(database: Path) -> bool:
+    """Return True on a mount over which locks do not work."""
     return database.parts[:2] == ("/", "mnt") and "microsoft" in platform.release().lower()
 
 
@@ -231,30 +263,30 @@ def _connect(database: Path, options: str, wait_s: float) -> sqlite3.Connection:
 
 @contextmanager
 def _names_readable() -> Iterator[None]:
-    """Python reads the names in a schema, and SQLite's complaints about them, as strict UTF-8."""
+    """Report invalid UTF-8 in the names of a schema, which Python decodes strictly, as damage."""
     try:
         yield
     except UnicodeDecodeError as exc:
         raise sqlite3.DatabaseError("malformed database schema") from exc
 
 
-def _patiently(attempt: Callable[[], _Answer], wait_s: float) -> _Answer:
-    """SQLite waits for locks by itself, but not for this."""
+def _retry_while_restarting(attempt: Callable[[], _Answer], wait_s: float) -> _Answer:
+    """Retry while the client starts its WAL anew; SQLite itself waits for locks only."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
             return attempt()
         except sqlite3.OperationalError as exc:
-            if _extended(exc) not in _PASSING or time.monotonic() > deadline:
+            if _error_code(exc) not in _PASSING or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_S)
 
 
 def _copy(database: Path, folder: Path) -> Path:
-    """The database and what belongs to it as they stood together at one moment."""
-    for _ in range(_COPY_TRIES):
+    """Copy the database, its WAL and its journal as they were at one moment."""
+    for _ in range(3):
         before = stamp(database)
-        for end in _BELONGING:
+        for end in ("", "-wal", "-journal"):
             origin, target = beside(database, end), folder / (database.name + end)
             target.unlink(missing_ok=True)
             if not end or origin.exists():
@@ -265,15 +297,11 @@ def _copy(database: Path, folder: Path) -> Path:
 
 
 def _storage_error(database: Path, exc: sqlite3.Error) -> StorageError:
-    if _primary(exc) in _IN_USE:
+    if _error_code(exc) & 0xFF in _IN_USE:
         return BusyDatabase(f"{database.name} is locked by another program.", f"{database}: {exc}")
     return DamagedDatabase(f"{database.name} cannot be read.", f"{database}: {exc}")
 
 
-def _primary(exc: sqlite3.Error) -> int:
-    """SQLite's error code without its extension; 0 where Python itself complains."""
-    return _extended(exc) & 0xFF
-
-
-def _extended(exc: sqlite3.Error) -> int:
+def _error_code(exc: sqlite3.Error) -> int:
+    """Return SQLite's extended error code, whose last byte is the primary one; 0 if the error is Python's."""
     return getattr(exc, "sqlite_errorcode", 0)

@@ -1,9 +1,9 @@
-"""The folders `User` of VS Code and its kin, and what lies in their `workspaceStorage`."""
+"""Find the `User` folders of VS Code and its relatives, and the projects of their workspaces."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -18,7 +18,7 @@ _FIRST_FOLDER = re.compile(r'"folders"\s*:\s*\[.*?"(path|uri)"\s*:\s*("(?:[^"\\]
 
 
 def user_folders(places: Places, builds: Iterable[str]) -> Iterator[Path]:
-    """Where each build would have its `User` folder, in the usual places of every system."""
+    """Yield where each build would have its `User` folder, in the usual places of every system."""
     roots = (
         places.folder("XDG_CONFIG_HOME", ".config"),
         places.home / ".config",
@@ -29,13 +29,16 @@ def user_folders(places: Places, builds: Iterable[str]) -> Iterator[Path]:
 
 
 def project_of_workspace(folder: Path) -> str:
-    """The folder that was opened; of a workspace with several, the first. Nothing if it is not noted."""
-    opened, code_workspace = workspace_folder(mapping(read_json(small_text(folder / "workspace.json"))))
-    return first_folder(small_text(code_workspace), code_workspace) if code_workspace else opened
+    """Return the folder that was opened; of a workspace with several, the first. Empty if it is not noted."""
+    described = mapping(read_json(small_text(folder / "workspace.json")))
+    code_workspace = path_of(described.get("workspace"))
+    return (
+        first_folder(small_text(code_workspace), code_workspace) if code_workspace else path_of(described.get("folder"))
+    )
 
 
 def path_of(uri: Any) -> str:
-    """The path behind a URI, given as text or in VS Code's parts; a plain path is its own. Empty if there is none.
+    """Return the path in a URI, given as text or in VS Code's parts, or as a plain path. Empty if there is none.
 
     A remote folder gives its path over there; Windows drives come as `c:\\src\\app`, as Cursor writes them.
     """
@@ -48,13 +51,8 @@ def path_of(uri: Any) -> str:
     return native(written) or _path_of_text(string(parts.get("external")))
 
 
-def workspace_folder(described: Mapping[str, Any]) -> tuple[str, str]:
-    """From a `workspace.json`: the path of its folder, and the path of its `.code-workspace` file."""
-    return path_of(described.get("folder")), path_of(described.get("workspace"))
-
-
 def first_folder(code_workspace: str, path: str) -> str:
-    """The first folder that a `.code-workspace` file (JSON with comments) names; else the folder it stands in."""
+    """Return the first folder that a `.code-workspace` file (JSON with comments) names; else the file's own folder."""
     home = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
     named = _FIRST_FOLDER.search(code_workspace)
     kind, value = (named[1], string(read_json(named[2]))) if named else ("", "")
@@ -77,12 +75,12 @@ def _path_of_text(uri: str) -> str:
 
 
 def native(path: str) -> str:
-    """A path without a slash at the end; Windows paths as Cursor writes them: small drive letter, backslashes."""
+    """Return a path without a slash at the end; a Windows path with a small drive letter and backslashes."""
     if drive := _DRIVE.match(path):
         path = f"{drive[1].lower()}:{path[drive.end() :]}".replace("/", "\\")
     return path.rstrip("/\\") if len(path.strip("/\\")) > 2 else path
 
 
 def is_absolute(path: str) -> bool:
-    """Whether it is, on any system."""
+    """Return True for an absolute path of any system."""
     return path.startswith(("/", "\\\\")) or bool(_DRIVE.match(path))

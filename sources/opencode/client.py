@@ -55,7 +55,7 @@ def _folder(places: Places) -> Path:
 
 
 def _settings(places: Places) -> Path:
-    """OpenCode reads both; whoever has comments in it has the second."""
+    """Return the settings file, with the ending `.jsonc` if there is one."""
     with_comments = _folder(places) / "opencode.jsonc"
     return with_comments if with_comments.exists() else _folder(places) / "opencode.json"
 

@@ -1,135 +1,117 @@
-"""Where OpenCode kept its sessions before its database, a file for each part."""
+"""Read the sessions that OpenCode kept before its database, with a file for each part."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
 
-from sources.base import Skipped
-from sources.kit.files import File, document, entries, folders_in, look_at, status_of, store_entries, why_not
+from registry.domain import Session
+from sources.base import FoundSession, Skipped
+from sources.kit import drafts
+from sources.kit.files import File, document, entries, status_of, why_not
 from sources.kit.jsonl import Record, string
 from sources.kit.loose_json import inside, number, read_json
+from sources.kit.reader import FileReader, ParseFile, SessionFile
+from sources.opencode.client import OPENCODE
+from sources.opencode.messages import Dialogue
 
-_WRITING = "…"
-_ENDING = ".json"
-
-
-class Kept(NamedTuple):
-    """The file of a session, the folder of its messages, and the one with a folder of parts for each message."""
-
-    file: File
-    messages: str
-    parts: str
-
-    @property
-    def session_id(self) -> str:
-        """The client names the file so."""
-        return Path(self.file.path).stem
+_WRITING = "…"  # in a fingerprint, before the state of a message that is still being written
 
 
-def kept_sessions(store: Path) -> Iterator[Kept | Skipped]:
-    """The sessions below `storage`, or below `project` as in the first versions. Raises StorageError."""
-    if store.name == "storage":
-        for project in folders_in(store_entries(store / "session")):
-            yield from _listed(project, str(store / "message"), str(store / "part"))
-        return
-    for slug in folders_in(store_entries(store)):
-        root = os.path.join(slug, "storage", "session")
-        yield from _listed(
-            os.path.join(root, "info"), os.path.join(root, "message"), os.path.join(root, "part"), by_session=True
-        )
+class OpenCodeFiles(FileReader):
+    """Reads the sessions below `storage`, or below `project` as in the first versions.
 
-
-def _listed(folder: str, messages: str, parts: str, *, by_session: bool = False) -> Iterator[Kept | Skipped]:
-    try:
-        listing = entries(folder)
-    except OSError as exc:
-        yield Skipped(folder, why_not(exc))
-        return
-    for entry in listing:
-        if entry.name.endswith(_ENDING):
-            file, session_id = look_at(entry), entry.name.removesuffix(_ENDING)
-            own_parts = os.path.join(parts, session_id) if by_session else parts
-            yield Kept(file, os.path.join(messages, session_id), own_parts) if isinstance(file, File) else file
-
-
-class State(NamedTuple):
-    """How a session stands before it is read: its record and the number of its messages, and its last message.
-
-    Files are rewritten in place, which their folders do not show: a message that is still being written has to be
-    looked at with all its parts, one that is done never again.
+    Files are rewritten in place, and their folders' times do not show it. So the last message is looked at with all its
+    parts until it is done; messages before it never again. `migrated`: returns the sessions that a database holds, in
+    which they go on.
     """
 
-    whole: str
-    last_id: str = ""
-    last: str = ""
+    name = OPENCODE.source
+    patterns = ("session/*/*.json", "*/storage/session/info/*.json")
 
-    def fingerprint(self, messages: list[Record]) -> str:
-        """What a sync remembers, once it is known whether the last message is done."""
-        last = next((message for message in messages if message.get("id") == self.last_id), {})
-        is_done = last.get("role") == "assistant" and (inside(last, "time", "completed") or last.get("error"))
-        return self.whole if is_done or not self.last_id else f"{self.whole}{_WRITING}{self.last_id}:{self.last}"
+    def __init__(self, migrated: Callable[[], set[str]]) -> None:
+        self._migrated = migrated
+
+    def session_file(self, file: File) -> SessionFile:
+        """Return the session's file, whose name is its id; `folder` is that of its messages."""
+        path = Path(file.path)
+        root = path.parents[1] if path.parent.name == "info" else path.parents[2]
+        messages = str(root / "message" / path.stem)
+        return SessionFile(file, path.stem, path.stem, folder=messages, note_status=f"+{status_of(messages)}")
+
+    def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
+        """Return True if a session is not as it was read last."""
+        whole, is_writing, last = seen.get(file.key, "").partition(_WRITING)
+        if whole != file.fingerprint:
+            return True
+        message_id = last.partition(":")[0]
+        try:
+            return bool(is_writing) and last != f"{message_id}:{_state_of(file, message_id)}"
+        except OSError:
+            return True
+
+    def parser(self, store: Path) -> ParseFile:
+        return lambda file: [self._parse(file)]
+
+    def _parse(self, file: SessionFile) -> FoundSession:
+        if file.session_id in self._migrated():  # noted, so that it is not looked at again
+            return FoundSession(file.key, file.fingerprint, Session(file.session_id, ()))
+        last_id = max(_ids(file.folder), default="")
+        state = f"{_WRITING}{last_id}:{_state_of(file, last_id)}" if last_id else ""
+        value = read_json(document(file.path))
+        if not isinstance(value, dict):
+            skipped = (Skipped(file.path, "not a JSON object"),)
+            return FoundSession(file.key, file.fingerprint, Session(file.session_id, ()), skipped)
+        dialogue, damage = Dialogue(described={**value, "id": file.session_id}), Counter[str]()
+        messages = list(_records(file.folder, damage))
+        for message in sorted(messages, key=lambda each: number(inside(each, "time", "created")) or 0):
+            dialogue.read(message, _records(_parts_folder(file, string(message["id"])), damage))
+        found = found_session(dialogue, file.fingerprint, damage)
+        last = next((message for message in messages if message["id"] == last_id), {})
+        if last.get("role") != "assistant" or not (inside(last, "time", "completed") or last.get("error")):
+            found = replace(found, fingerprint=found.fingerprint + state)
+        return replace(found, session=drafts.dated(found.session, file.file.modified_at))
 
 
-def has_changed(kept: Kept, seen: str) -> bool:
-    """Whether a session is other than it was read."""
-    whole, is_writing, last = seen.partition(_WRITING)
-    if whole != _whole(kept):
-        return True
-    message_id = last.partition(":")[0]
-    try:
-        return bool(is_writing) and last != f"{message_id}:{_of_message(kept, message_id)}"
-    except OSError:
-        return True
+def found_session(dialogue: Dialogue, fingerprint: str, damage: Counter[str]) -> FoundSession:
+    """Return the session of a dialogue with what was passed over in it."""
+    session = dialogue.session()
+    name = f"session {session.session_id}"
+    skipped = [Skipped(f"{count} x message or part of {name}", why) for why, count in damage.items() if count]
+    if not session.messages:
+        skipped.append(Skipped(name, "no conversation in it"))
+    return FoundSession(session.session_id, fingerprint, session, (*skipped, *dialogue.skipped()))
 
 
-def state_of(kept: Kept) -> State:
-    """The state of a session now. Raises OSError."""
-    whole, last_id = _whole(kept), max(_ids(kept.messages), default="")
-    return State(whole, last_id, _of_message(kept, last_id) if last_id else "")
+def _parts_folder(file: SessionFile, message_id: str) -> str:
+    """Return the folder of a message's parts; in the first versions it lies in a folder of the session."""
+    root, own = os.path.dirname(os.path.dirname(file.folder)), os.path.basename(file.folder)
+    is_first = os.path.basename(os.path.dirname(file.path)) == "info"
+    return os.path.join(root, "part", own, message_id) if is_first else os.path.join(root, "part", message_id)
 
 
-def _whole(kept: Kept) -> str:
-    return f"{kept.file.fingerprint}+{status_of(kept.messages)}"
-
-
-def _of_message(kept: Kept, message_id: str) -> str:
-    parts = os.path.join(kept.parts, message_id)
-    files = [os.path.join(parts, f"{part_id}{_ENDING}") for part_id in _ids(parts)]
-    states = [status_of(file) for file in (*files, os.path.join(kept.messages, f"{message_id}{_ENDING}"))]
+def _state_of(file: SessionFile, message_id: str) -> str:
+    """Return a digest of the status of a message's file and of its parts' files. Raises OSError."""
+    parts = _parts_folder(file, message_id)
+    files = [os.path.join(parts, f"{part_id}.json") for part_id in _ids(parts)]
+    states = [status_of(path) for path in (*files, os.path.join(file.folder, f"{message_id}.json"))]
     return blake2b(repr(states).encode(), digest_size=8).hexdigest()
 
 
 def _ids(folder: str) -> list[str]:
-    """Ids begin with a time: in order of their names."""
-    return sorted(entry.name.removesuffix(_ENDING) for entry in entries(folder) if entry.name.endswith(_ENDING))
-
-
-def record_of(kept: Kept) -> Record | None:
-    """The session's own record; None if it is none. Raises OSError."""
-    value = read_json(document(kept.file.path))
-    return {**value, "id": kept.session_id} if isinstance(value, dict) else None
-
-
-def messages_of(kept: Kept, damage: Counter[str]) -> list[Record]:
-    """The messages in order; those that cannot be read are counted by the reason. Raises OSError."""
-    return sorted(_records(kept.messages, damage), key=lambda message: number(inside(message, "time", "created")) or 0)
-
-
-def parts_of(kept: Kept, message: Record, damage: Counter[str]) -> list[Record]:
-    """The parts of a message in order, in the same way."""
-    message_id = string(message.get("id"))
-    return list(_records(os.path.join(kept.parts, message_id), damage)) if message_id else []
+    """Return the ids of the records in a folder in order: they begin with a time. Raises OSError."""
+    return sorted(entry.name.removesuffix(".json") for entry in entries(folder) if entry.name.endswith(".json"))
 
 
 def _records(folder: str, damage: Counter[str]) -> Iterator[Record]:
+    """Yield the records in a folder; those that cannot be read are counted by the reason."""
     for own_id in _ids(folder):
         try:
-            value = read_json(document(os.path.join(folder, f"{own_id}{_ENDING}")))
+            value = read_json(document(os.path.join(folder, f"{own_id}.json")))
         except OSError as exc:
             damage[why_not(exc)] += 1
             continue

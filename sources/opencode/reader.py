@@ -1,134 +1,135 @@
-"""OpenCode: its sessions from its database, and from the files that it kept before."""
+"""Read the sessions of OpenCode from its database, and from the files that it kept before."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any, ClassVar
 
-from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
-from sources.kit import drafts, sqlite_files
-from sources.kit.files import read_changed
-from sources.kit.jsonl import Record
-from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
-from sources.opencode import files as kept_files
+from sources.kit.jsonl import Record, mapping, string
+from sources.kit.loose_json import read_json
+from sources.kit.reader import DatabaseReader
+from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
 from sources.opencode.client import OPENCODE
-from sources.opencode.database import Sessions, Trace
-from sources.opencode.files import Kept
+from sources.opencode.files import OpenCodeFiles, found_session
 from sources.opencode.messages import Dialogue
 
-_SETTING = "CTXR_OPENCODE_DIR"
-_DATABASES = ("opencode.db", "opencode-*.db")
-_FOLDERS = ("storage", "project")
-_UNKNOWN = "no database of a version that this reader knows"
+# the session's columns by the names that they have in JSON
+_DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title", "version": "version"}
+_DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
 
 @dataclass(slots=True)
-class OpenCode:
-    """Reads the databases `opencode*.db`, `storage/` and `project/`, each a store. Secrets lie beside them."""
+class OpenCode(DatabaseReader):
+    """Reads the databases `opencode*.db`, `storage/` and `project/`, each a store. Secrets lie beside them.
+
+    Of the tables in a database only three are read: others hold accounts.
+    """
 
     name: str = OPENCODE.source
-    wait_s: float = WAIT_S
+    needed: ClassVar[dict[str, frozenset[str]]] = {
+        "session": frozenset(("id", "time_updated")),
+        "message": _DATED,
+        "part": _DATED | {"message_id"},
+    }
 
     def find(self, places: Places) -> Iterator[Path]:
-        """The stores of both generations: after its migration the client leaves the older one as it was."""
-        data = places.folder("XDG_DATA_HOME", ".local", "share")
-        named = places.environment.get(_SETTING)
-        for root in dict.fromkeys((Path(named).expanduser(),) if named else (data / "opencode",)):
+        """Yield the stores of both generations: after its migration the client leaves the older one as it was."""
+        usual = [places.folder("XDG_DATA_HOME", ".local", "share") / "opencode"]
+        for root in places.named("CTXR_OPENCODE_DIR") or usual:
             yield from _databases(root)
-            yield from (root / folder for folder in _FOLDERS if (root / folder).is_dir())
+            yield from (root / folder for folder in ("storage", "project") if (root / folder).is_dir())
 
     def stamp(self, store: Path) -> str:
-        """The same as long as nothing was written to a database. Files have none: see `opencode_files.State`."""
-        return sqlite_files.stamp(store) if store.suffix == ".db" else ""
+        """Return the state of a database; files have none, see `OpenCodeFiles`."""
+        return DatabaseReader.stamp(self, store) if store.suffix == ".db" else ""
+
+    def watched(self, store: Path) -> list[Path]:
+        """Return the folder of files, or that of the database."""
+        return [store.parent if store.suffix == ".db" else store]
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The changed sessions, newest first, one at a time in memory. One without a conversation is found with no
-        messages, so that it is not read again, and says so in its `skipped`. Raises StorageError."""
+        """Yield the changed sessions, newest first. Raises StorageError."""
         if store.suffix == ".db":
-            with ClientDatabase(store, self.wait_s) as database:
-                yield from _from_database(Sessions(database), store, seen)
-        else:
-            yield from self._from_files(store, seen)
+            return DatabaseReader.sessions(self, store, seen)
+        return OpenCodeFiles(cache(lambda: self._in_databases(store.parent))).sessions(store, seen)
 
-    def _from_files(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        migrated = cache(lambda: self._migrated(store.parent))
-        yield from read_changed(
-            kept_files.kept_sessions(store),
-            lambda kept: kept_files.has_changed(kept, seen.get(kept.session_id, "")),
-            lambda kept: [_passed_over(kept) if kept.session_id in migrated() else _from_file(kept)],
-        )
-
-    def _migrated(self, root: Path) -> set[str]:
-        """The sessions that a database holds, which is where they go on."""
+    def _in_databases(self, root: Path) -> set[str]:
+        """Return the ids of the sessions that a database holds."""
         found = set()
         for path in _databases(root):
             with suppress(DamagedDatabase), ClientDatabase(path, self.wait_s) as database:  # its own store reports it
-                found |= Sessions(database).ids()
+                if all(columns <= database.columns(table) for table, columns in self.needed.items()):
+                    found |= {string(session_id) for (session_id,) in database.rows("SELECT id FROM session")}
         return found
+
+    def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield the sessions with a digest of their state, without reading what was said.
+
+        A session's own time misses late changes, so those of its messages count too. Parts are rewritten in place
+        while their message is written; their times are only looked at within a day of the last activity, since that
+        reads every page.
+        """
+        described = [_described(row) for row in database.records("SELECT * FROM session ORDER BY time_updated DESC")]
+        messages = _counts(
+            database, "SELECT session_id, count(*), ifnull(max(time_updated), 0) FROM message GROUP BY 1"
+        )
+        parts = _counts(database, "SELECT session_id, count(*), 0 FROM part GROUP BY 1")
+        newest = max((time for _, time in messages.values()), default=0)
+        for record in filter(lambda record: record["id"], described):
+            key = record["id"]
+            count, time = messages.get(key, (0, 0))
+            state = repr((repr(record), count, time, parts.get(key, (0, 0))[0]))
+            whole = blake2b(state.encode("utf-8", "replace"), digest_size=16).hexdigest()
+            if time > newest - 24 * 3600 * 1000:
+                latest = "SELECT ifnull(max(time_updated), 0) FROM part WHERE session_id = ?"
+                yield key, f"{whole}/{_whole_number(database.rows(latest, (key,))[0][0])}", record
+            else:
+                before = seen.get(key, "")
+                yield key, before if before.partition("/")[0] == whole else whole, record
+
+    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
+        """Read one session, one message at a time."""
+        dialogue, damage = Dialogue(described=row), Counter[str]()
+        messages = "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+        parts_of = "SELECT id, time_created, data FROM part WHERE message_id = ? ORDER BY time_created, id"
+        for stored in database.rows(messages, (key,)):
+            message, parts = _record(*stored), [_record(*part) for part in database.rows(parts_of, (stored[0],))]
+            whole = [part for part in parts if part is not None]
+            damage["not a JSON object"] += len(parts) - len(whole) + (message is None)
+            if message is not None:
+                dialogue.read(message, whole)
+        return found_session(dialogue, fingerprint, damage)
 
 
 def _databases(root: Path) -> Iterator[Path]:
-    yield from (path for path in chain(*(sorted(root.glob(name)) for name in _DATABASES)) if path.is_file())
+    found = (path for name in ("opencode.db", "opencode-*.db") for path in sorted(root.glob(name)))
+    return (path for path in found if path.is_file())
 
 
-# The database
+def _described(row: Record) -> Record:
+    known = {name: string(row.get(column)) for name, column in _DESCRIBED.items()}
+    times = {name: row.get(f"time_{name}") for name in ("created", "updated", "archived")}
+    return {**known, "time": times, "revert": mapping(read_json(row.get("revert")))}
 
 
-def _from_database(sessions: Sessions, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-    if not sessions.is_known:
-        yield Skipped(str(store), _UNKNOWN)
-        return
-    described = sessions.described()
-    for session_id, trace in sessions.traces(described).items():
-        if not trace.is_of(seen.get(session_id, "")):
-            try:
-                yield _from_rows(sessions, described[session_id], trace)
-            except DamagedDatabase as exc:
-                yield Skipped(f"session {session_id}", exc.details)
+def _record(own_id: Any, created: Any, data: Any) -> Record | None:
+    """Return a message or part with its id and time; None if its data is no JSON object."""
+    value = read_json(data)
+    if not isinstance(value, dict):
+        return None
+    return {**value, "id": string(own_id), "time": {"created": created, **mapping(value.get("time"))}}
 
 
-def _from_rows(sessions: Sessions, described: Record, trace: Trace) -> FoundSession:
-    dialogue, damage = Dialogue(described), Counter[str]()
-    for message, parts in sessions.messages(str(described["id"])):
-        whole = [part for part in parts if part is not None]
-        damage["not a JSON object"] += len(parts) - len(whole) + (message is None)
-        if message is not None:
-            dialogue.read(message, whole)
-    return _found(dialogue, trace.fingerprint, damage)
+def _counts(database: ClientDatabase, statement: str) -> dict[str, tuple[int, int]]:
+    return {string(key): (count, _whole_number(time)) for key, count, time in database.rows(statement)}
 
 
-# The files
-
-
-def _passed_over(kept: Kept) -> FoundSession:
-    """A session that has moved on: noted, so that it is not looked at again."""
-    return FoundSession(kept.session_id, kept_files.state_of(kept).whole, Session(kept.session_id, ()))
-
-
-def _from_file(kept: Kept) -> FoundSession:
-    state, damage = kept_files.state_of(kept), Counter[str]()
-    described = kept_files.record_of(kept)
-    if described is None:
-        return FoundSession(
-            kept.session_id, state.whole, Session(kept.session_id, ()), (Skipped(kept.file.path, "not a JSON object"),)
-        )
-    dialogue, messages = Dialogue(described), kept_files.messages_of(kept, damage)
-    for message in messages:
-        dialogue.read(message, kept_files.parts_of(kept, message, damage))
-    found = _found(dialogue, state.fingerprint(messages), damage)
-    return replace(found, session=drafts.dated(found.session, kept.file.modified_at))
-
-
-def _found(dialogue: Dialogue, fingerprint: str, damage: Counter[str]) -> FoundSession:
-    session = dialogue.session()
-    what = f"of session {session.session_id}"
-    skipped = [Skipped(f"{count} x message or part {what}", why) for why, count in damage.items() if count]
-    if not session.messages:
-        skipped.append(Skipped(f"session {session.session_id}", "no conversation in it"))
-    return FoundSession(session.session_id, fingerprint, session, (*skipped, *dialogue.skipped()))
+def _whole_number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,70 +1,71 @@
-"""Zed: the threads of its agent panel."""
+"""Read the threads of Zed's agent panel, in the form of today and in that of its first year."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from registry.domain import Session, preview_of
-from sources.base import FoundSession, Places, Skipped
-from sources.kit import drafts, sqlite_files
+from registry.domain import Role
+from sources.base import FoundSession, Places
+from sources.kit import drafts
+from sources.kit.conversation_draft import Conversation, usage_of
 from sources.kit.files import LARGEST_DOCUMENT
 from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import read_json
-from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase
+from sources.kit.loose_json import objects, read_json
+from sources.kit.reader import DatabaseReader, found_in_rows
+from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DAMAGED, unpacked
 from sources.zed.client import ZED
-from sources.zed.thread import Thread
 
-TITLE_WIDTH = 80
-_DATABASE = Path("threads", "threads.db")
-_WANTED = frozenset(("id", "summary", "updated_at", "data_type", "data"))
-_BESIDE = ("created_at", "parent_id", "folder_paths", "folder_paths_order")
-_UNKNOWN = "no database of a version that this reader knows"
+_SILENT = ("RedactedThinking", "redacted_thinking")
+_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_USAGE = {name: name for name in _COUNTS}
 
 
 @dataclass(slots=True)
-class Zed:
+class Zed(DatabaseReader):
     """Reads the database of threads."""
 
     name: str = ZED.source
-    wait_s: float = WAIT_S
+    needed: ClassVar[dict[str, frozenset[str]]] = {
+        "threads": frozenset(("id", "summary", "updated_at", "data_type", "data"))
+    }
 
     def find(self, places: Places) -> Iterator[Path]:
-        """The database of each way to install it."""
-        named = places.environment.get("CTXR_ZED_DIR")
-        for root in [Path(named).expanduser()] if named else _roots(places):
-            if (root / _DATABASE).is_file():
-                yield root / _DATABASE
+        """Yield the database of each way to install the editor."""
+        for root in places.named("CTXR_ZED_DIR") or _roots(places):
+            if (database := root / "threads" / "threads.db").is_file():
+                yield database
 
-    def stamp(self, store: Path) -> str:
-        """The same as long as nothing was written to the database."""
-        return sqlite_files.stamp(store)
+    def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield the threads without their contents."""
+        columns = database.columns("threads")
+        optional = ("created_at", "parent_id", "folder_paths", "folder_paths_order")
+        others = ", ".join(name if name in columns else f"NULL AS {name}" for name in optional)
+        query = f"SELECT id, summary, updated_at, {others} FROM threads ORDER BY updated_at DESC"  # noqa: S608 - names
+        yield from ((str(row["id"]), str(row["updated_at"]), row) for row in database.records(query))
 
-    def watched(self, store: Path) -> Iterable[Path]:
-        """The database's folder."""
-        return [store.parent]
-
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """The changed threads, newest first, one at a time in memory. Raises StorageError."""
-        with ClientDatabase(store, self.wait_s) as database:
-            columns = {name for (_, name, *_) in database.rows("PRAGMA table_info(threads)")}
-            if not columns >= _WANTED:
-                yield Skipped(str(store), _UNKNOWN)
-                return
-            beside = ", ".join(name if name in columns else f"NULL AS {name}" for name in _BESIDE)
-            listed = database.records(
-                f"SELECT id, summary, updated_at, {beside} FROM threads ORDER BY updated_at DESC"  # noqa: S608 - names
-            )
-            for row in listed:
-                if seen.get(str(row["id"])) != str(row["updated_at"]):
-                    try:
-                        yield _found(database, row)
-                    except DamagedDatabase as exc:
-                        yield Skipped(f"thread {row['id']}", exc.details)
+    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
+        """Read one thread."""
+        stored = database.rows("SELECT data_type, data FROM threads WHERE id = ?", (row["id"],))
+        described, why = _described(*stored[0]) if stored else ({}, "gone while it was read")
+        folders = _folders(row)
+        model = string(mapping(described.get("model")).get("model"))
+        thread = Thread(key, next(iter(folders), ""), model, usage=mapping(described.get("request_token_usage")))
+        for message in items(described.get("messages")):
+            thread.read(message)
+        parent = string(row["parent_id"]) or string(mapping(described.get("subagent_context")).get("parent_thread_id"))
+        session = thread.build(
+            {"summary": string(row["summary"]) or described.get("title")},
+            folders=folders,
+            parent=parent,
+            relation="sub-agent" if parent else None,
+        )
+        session = drafts.dated(session, drafts.moment(row["created_at"]), drafts.moment(fingerprint))
+        return found_in_rows(key, fingerprint, session, thread.skipped(f" of thread {key}"), why)
 
 
 def _roots(places: Places) -> Iterator[Path]:
@@ -77,36 +78,8 @@ def _roots(places: Places) -> Iterator[Path]:
         yield places.home.joinpath(".var", "app", "dev.zed.Zed", "data", "zed")
 
 
-def _found(database: ClientDatabase, row: dict[str, Any]) -> FoundSession:
-    key, state = str(row["id"]), str(row["updated_at"])
-    kept = database.rows("SELECT data_type, data FROM threads WHERE id = ?", (row["id"],))
-    described, why = _described(*kept[0]) if kept else ({}, "gone while it was read")
-    folders = _folders(row)
-    thread = Thread(described, next(iter(folders), ""))
-    for message in items(described.get("messages")):
-        thread.read(message)
-    title = preview_of(string(row["summary"]) or string(described.get("title")), 4 * TITLE_WIDTH)
-    parent = string(row["parent_id"]) or string(mapping(described.get("subagent_context")).get("parent_thread_id"))
-    meta = {"title_from": "summary" if title else None, "relation": "sub-agent" if parent else None}
-    session = Session(
-        session_id=key,
-        messages=drafts.messages_of(thread.found),
-        title=title or None,
-        project=drafts.project_of(folders),
-        parent=parent or None,
-        meta={name: value for name, value in meta.items() if value},
-    )
-    session = drafts.dated(session, drafts.moment(row["created_at"]), drafts.moment(state))
-    skipped = tuple(
-        Skipped(f"{count} x {what} of thread {key}", "unknown to this reader") for what, count in thread.unknown.items()
-    )
-    if not session.messages:
-        skipped += (Skipped(f"thread {key}", why or "no conversation in it"),)
-    return FoundSession(key, state, session, skipped)
-
-
 def _described(kind: object, content: object) -> tuple[Record, str]:
-    """The thread's JSON, and what is wrong with it."""
+    """Return the thread's JSON, or why there is none."""
     raw = content.encode() if isinstance(content, str) else content
     if not isinstance(raw, bytes) or kind not in ("json", "zstd"):
         return {}, f"data of a kind that is unknown to this reader: {kind}"
@@ -120,9 +93,112 @@ def _described(kind: object, content: object) -> tuple[Record, str]:
 
 
 def _folders(row: Mapping[str, Any]) -> list[str]:
-    """A project's folders, in the order in which its user opened them."""
+    """Return a project's folders in the order in which the user opened them."""
     paths = string(row["folder_paths"]).splitlines()
     order = [int(each) for each in string(row["folder_paths_order"]).split(",") if each.isdecimal()]
     if sorted(order) != list(range(len(paths))):
         return paths
     return [path for _, path in sorted(zip(order, paths, strict=True))]
+
+
+@dataclass(slots=True)
+class Thread(Conversation):
+    """Builds a thread from its messages, which have no times. `usage`: tokens by the id of a question. Pure."""
+
+    usage: Record = field(default_factory=dict)
+
+    def read(self, message: object) -> None:
+        """Add one message; an unknown one is counted in `unknown`."""
+        given = mapping(message)
+        if "User" in given:
+            self._add_question(mapping(given["User"]))
+        elif "Agent" in given:
+            self._add_answer(mapping(given["Agent"]))
+        elif "role" in given:
+            self._add_first_year(given)
+        elif message != "Resume":
+            self.unknown["message of a form"] += 1
+
+    def _add_question(self, message: Record) -> None:
+        key, texts, context, attached = string(message.get("id")), "", [], []
+        for block in map(mapping, items(message.get("content"))):
+            if isinstance(block.get("Text"), str):
+                texts += block["Text"]
+            elif mention := mapping(block.get("Mention")):
+                context.append(string(mention.get("content")))
+                attached.append(_mentioned(mention.get("uri")))
+            elif "Image" in block:
+                attached.append("image")
+            else:
+                self.unknown[f"block {_kind(block)}"] += 1
+        more: dict[str, Any] = {"attachments": attached} if attached else {}
+        self.say(Role.USER, texts.strip(), None, key, **more)
+        self._inject("\n\n".join(filter(None, context)), f"{key}:context" if key else "")
+        if self.drafts and (counted := usage_of(self.usage.get(key), _USAGE)):
+            self.drafts[-1].more["usage"] = counted
+
+    def _add_answer(self, message: Record) -> None:
+        results = mapping(message.get("tool_results"))
+        for block in map(mapping, items(message.get("content"))):
+            if isinstance(block.get("Text"), str):
+                self._say(Role.ASSISTANT, block["Text"])
+            elif "Thinking" in block:
+                self._say(Role.THINKING, string(mapping(block["Thinking"]).get("text")))
+            elif "ToolUse" in block:
+                call = mapping(block["ToolUse"])
+                self._call(call, mapping(results.get(string(call.get("id")))))
+            elif _kind(block) not in _SILENT:
+                self.unknown[f"block {_kind(block)}"] += 1
+
+    def _add_first_year(self, message: Record) -> None:
+        role = string(message.get("role")).lower()
+        speaker = Role.USER if role == "user" else Role.ASSISTANT
+        if role == "system":
+            return
+        for segment in map(mapping, items(message.get("segments"))):
+            kind = string(segment.get("type"))
+            if kind in ("thinking", "text"):
+                self._say(Role.THINKING if kind == "thinking" else speaker, string(segment.get("text")))
+            elif kind not in _SILENT:
+                self.unknown[f"segment {kind or 'without type'}"] += 1
+        self._say(speaker, string(message.get("text")))
+        self._inject(string(message.get("context")), "")
+        results = {string(each.get("tool_use_id")): each for each in objects(message.get("tool_results"))}
+        for call in map(mapping, items(message.get("tool_uses"))):
+            self._call(call, results.get(string(call.get("id")), {}))
+
+    def _call(self, call: Record, result: Record) -> None:
+        draft = self.call(string(call.get("id")), string(call.get("name")), call.get("input", {}), **self.with_model())
+        if result:
+            outcome = drafts.FAILED if result.get("is_error") is True else drafts.COMPLETED
+            drafts.answer(draft, _output(result.get("content")), outcome)
+
+    def _say(self, role: Role, text: str) -> None:
+        self.say(role, text.strip(), **({} if role is Role.USER else self.with_model()))
+
+    def _inject(self, text: str, key: str) -> None:
+        self.say(Role.SYSTEM, text.strip(), None, key, injected=True)
+
+
+def _kind(block: Record) -> str:
+    return next(iter(block), "without type")
+
+
+def _mentioned(uri: object) -> str:
+    """Return what a mention names: a file's path, the name of a symbol or thread, else its kind."""
+    if isinstance(uri, str):
+        return uri
+    for kind, named in mapping(uri).items():
+        names = (string(mapping(named).get(key)) for key in ("abs_path", "path", "name", "url"))
+        return next(filter(None, names), kind)
+    return "mention"
+
+
+def _output(content: object) -> str:
+    """Return the text of a result: a string, `{"Text": …}`, `{"Image": …}`, or a list of these."""
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(_output, content)))
+    given = mapping(content)
+    if "Image" in given:
+        return "[image]"
+    return string(given.get("Text")) if "Text" in given else drafts.readable(content)

@@ -65,7 +65,6 @@ async def test_a_wrong_parameter_is_named(http: httpx.AsyncClient, query: str, f
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"messages": [{"role": "user", "text": "x"}]}, "channel"),
         ({"channel": "c"}, "messages"),
         ({"channel": "c", "messages": []}, "messages"),
         ({"channel": "c", "messages": "hello"}, "messages"),

@@ -13,7 +13,7 @@ import backoffice.events
 from orchestrator.views import events
 from registry.errors import StorageError
 from registry.registry import Registry
-from registry.storage.exchange import arrivals
+from registry.storage.exchange import change_feed
 from tests.backoffice.conftest import Log
 from tests.backoffice.event_stream import Open
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "POLL_S", 0.01)
+    monkeypatch.setattr(change_feed, "POLL_S", 0.01)
     monkeypatch.setattr(events, "RETRY_S", 0.01)
     monkeypatch.setattr(backoffice.events, "KEEP_ALIVE_S", 0.02)
 

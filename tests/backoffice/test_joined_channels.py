@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from httpx import AsyncClient
 
-from orchestrator.requests.shapes import HookRequest
+from orchestrator.operations.conversation_log import HookRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
 

@@ -17,7 +17,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.views import events
 from registry.access import Access, Level
 from registry.errors import StorageError
-from registry.storage.exchange import arrivals
+from registry.storage.exchange import change_feed
 from registry.storage.safety.tokens import create_token
 from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
@@ -191,7 +191,7 @@ async def test_the_log_says_once_that_it_is_away_and_once_that_it_is_back(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module, name in ((events, "RETRY_S"), (arrivals, "POLL_S"), (arrivals, "NET_S")):
+    for module, name in ((events, "RETRY_S"), (change_feed, "POLL_S")):
         monkeypatch.setattr(module, name, 0.01)
     async with AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(listening()) for _ in range(LISTENERS)]

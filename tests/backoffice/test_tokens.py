@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from backoffice import admission
-from backoffice.admission import Rules
+from backoffice.admission import Rules, sign_in_code
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.domain import now
@@ -246,15 +246,16 @@ async def test_a_session_ends_when_its_token_is_revoked(
 
 
 async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orchestrator) -> None:
-    app = application(orchestrator, rules=Rules(secret="ours"))
+    app = application(orchestrator, rules=Rules(is_open=False, secret="ours"))
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
         assert (await http.get("/bo/channels")).status_code == 401
         shown = {"authorization": "Bearer ours"}
         assert (await http.get("/bo/sources", headers=shown)).status_code == 200
-        code = app.state.gate.sessions.new_code()
+        code = sign_in_code("ours")
         assert code in (await http.get(f"/login?code={code}")).text
         assert (await http.post("/login", data={"code": code})).status_code == 303
         assert (await http.get("/")).status_code == 200
         http.cookies.clear()
-        assert (await http.post("/login", data={"code": code})).status_code == 401
+        for wrong in (code, sign_in_code("guessed"), code.replace("1", "2"), "nonsense", "1.x.y"):
+            assert (await http.post("/login", data={"code": wrong})).status_code == 401

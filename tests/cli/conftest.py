@@ -38,10 +38,10 @@ def ctxr(empty_home: Path, sqlite_template: Path) -> Ctxr:
     return bare_ctxr
 
 
-def bare_ctxr(*words: str, given: Any = None) -> Result:
+def bare_ctxr(*words: str, given: Any = None, color: bool = False) -> Result:
     """Run a command in this process; `given` arrives as JSON on its standard input."""
     text = given if isinstance(given, str) else json.dumps(given)
-    return CliRunner().invoke(cli, words, input=text, prog_name="ctxr")
+    return CliRunner().invoke(cli, words, input=text, prog_name="ctxr", color=color)
 
 
 def program(*words: str, **options: Any) -> "subprocess.Popen[str]":

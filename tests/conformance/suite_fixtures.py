@@ -10,19 +10,23 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from mcp.server import MCPServer, ServerRequestContext
+from mcp.server import MCPServer, Server, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.types import (
     AudioContent,
+    CallToolRequestParams,
     CallToolResult,
-    Completion,
     ContentBlock,
     EmbeddedResource,
     EmptyResult,
+    GetPromptRequestParams,
     ImageContent,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
     RequestParams,
     SetLevelRequestParams,
     SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
     TextContent,
     TextResourceContents,
     UnsubscribeRequestParams,
@@ -62,15 +66,63 @@ CONTENT_TOOLS: Mapping[str, Sequence[ContentBlock]] = {
 }
 
 
-def add_suite_fixtures(server: MCPServer[Any]) -> None:
-    """Put everything the suite asks for on top of a server."""
-    add_content_tools(server)
-    add_talking_tools(server)
-    add_dialogues(server)
-    add_forms(server)
-    add_resources(server)
-    add_prompts(server)
-    add_handshake_era_methods(server)
+def add_suite_fixtures(product: Server[Any]) -> None:
+    """Let a server answer everything the suite asks for: what it does not know itself, an SDK server answers."""
+    fixtures: MCPServer[Any] = MCPServer("fixtures")
+    add_content_tools(fixtures)
+    add_talking_tools(fixtures)
+    add_dialogues(fixtures)
+    add_forms(fixtures)
+    add_resources(fixtures)
+    add_prompts(fixtures)
+    for method, kind in LISTS.items():
+        add_to_list(product, fixtures, method, kind)
+    for method, params in NAMED.items():
+        add_named(product, fixtures, method, params)
+    add_handshake_era_methods(product)
+    product.middleware += [one for one in fixtures.middleware if type(one) not in map(type, product.middleware)]
+    listen = fixtures._lowlevel_server.get_request_handler("subscriptions/listen")
+    assert listen
+    product.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, listen.handler)
+
+
+LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resource_templates",
+}
+NAMED: Mapping[str, type[RequestParams]] = {
+    "tools/call": CallToolRequestParams,
+    "prompts/get": GetPromptRequestParams,
+    "resources/read": ReadResourceRequestParams,
+}
+
+
+def add_to_list(product: Server[Any], fixtures: MCPServer[Any], method: str, kind: str) -> None:
+    """Append the fixtures to a list of the product's."""
+    ours, theirs = product.get_request_handler(method), fixtures._lowlevel_server.get_request_handler(method)
+    assert ours
+    assert theirs
+
+    async def both(ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams) -> Any:
+        first, second = await ours.handler(ctx, params), await theirs.handler(ctx, params)
+        return first.model_copy(update={kind: [*getattr(first, kind), *getattr(second, kind)]})  # type: ignore[union-attr]
+
+    product.add_request_handler(method, PaginatedRequestParams, both)
+
+
+def add_named(product: Server[Any], fixtures: MCPServer[Any], method: str, params: type[RequestParams]) -> None:
+    """Leave to the fixtures what begins as the suite's names do."""
+    ours, theirs = product.get_request_handler(method), fixtures._lowlevel_server.get_request_handler(method)
+    assert ours
+    assert theirs
+
+    async def either(ctx: ServerRequestContext[Any, Any], asked: Any) -> Any:
+        name = str(getattr(asked, "name", "") or getattr(asked, "uri", ""))
+        return await (theirs if name.startswith(("test_", "test:")) else ours).handler(ctx, asked)
+
+    product.add_request_handler(method, params, either)
 
 
 def add_content_tools(server: MCPServer[Any]) -> None:
@@ -182,15 +234,11 @@ def add_prompts(server: MCPServer[Any]) -> None:
         ]
 
 
-def add_handshake_era_methods(server: MCPServer[Any]) -> None:
+def add_handshake_era_methods(server: Server[Any]) -> None:
     """The methods of 2025-11-25 that the SDK serves only when someone registers them."""
-    lowlevel = server._lowlevel_server
 
     async def accept(ctx: ServerRequestContext[Any, Any], params: RequestParams) -> EmptyResult:
         return EmptyResult()
-
-    async def complete(ref: object, argument: object, context: object) -> Completion:
-        return Completion(values=[], total=0, has_more=False)
 
     missing: Mapping[str, type[RequestParams]] = {
         "logging/setLevel": SetLevelRequestParams,
@@ -198,7 +246,5 @@ def add_handshake_era_methods(server: MCPServer[Any]) -> None:
         "resources/unsubscribe": UnsubscribeRequestParams,
     }
     for method, params in missing.items():
-        if lowlevel.get_request_handler(method) is None:
-            lowlevel.add_request_handler(method, params, accept)
-    if lowlevel.get_request_handler("completion/complete") is None:
-        server.completion()(complete)  # type: ignore[no-untyped-call]
+        if server.get_request_handler(method) is None:
+            server.add_request_handler(method, params, accept)

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from mcp_server.server import SWITCHED_ON, create_server
+from mcp_server.server import create_server, tools_of
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
@@ -32,7 +32,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return answer.structured_content
 
 
-@pytest.mark.parametrize("tool", sorted(SWITCHED_ON["archive"]))
+@pytest.mark.parametrize("tool", tools_of("archive"))
 async def test_an_archive_tool_that_is_off_says_how_to_switch_it_on(orchestrator: Orchestrator, tool: str) -> None:
     async with Client(create_server(orchestrator.run, ("default", "history"))) as client:
         assert tool not in {one.name for one in (await client.list_tools()).tools}
@@ -52,7 +52,7 @@ async def test_a_model_makes_checks_and_restores_a_backup(orchestrator: Orchestr
         back = (await call(client, "restore_backup", path=made["path"]))["result"]
         assert (back["sessionsRestored"], back["messagesRestored"]) == (1, 1)
         assert "before-restore" in back["safety_copy"]
-        assert (await call(client, "list_sessions", project="all"))["result"]["pagination"]["total"] == 1
+        assert (await call(client, "list_sessions", full=True, project="all"))["result"]["pagination"]["total"] == 1
 
 
 async def test_a_client_that_asks_for_progress_is_told_how_far_a_backup_is(orchestrator: Orchestrator) -> None:

@@ -17,8 +17,9 @@ async def unused(*_: object) -> dict[str, Any]:
     raise AssertionError("the handshake asks nothing of the registry")
 
 
-async def told(mode: Any, name: str) -> str:
-    async with Client(create_server(unused, client=client_called(name)), mode=mode) as client:
+async def told(mode: Any, name: str, *, is_captured: bool = False) -> str:
+    server = create_server(unused, client=client_called(name), is_captured=is_captured)
+    async with Client(server, mode=mode) as client:
         return client.instructions or ""
 
 
@@ -27,11 +28,11 @@ async def told(mode: Any, name: str) -> str:
     ("name", "logs"),
     [
         ("cursor", "After each turn call conversation_log"),
-        ("claude-desktop", "only the new turns are enough"),
-        ("claude-code", "kept without you: do not log it"),
-        ("codex", "kept without you: do not log it"),
-        ("gemini-cli", "kept without you: do not log it"),
-        ("opencode", "kept without you: do not log it"),
+        ("claude-desktop", "with only the new turns and with the channel that its first answer gave, and only where"),
+        ("claude-code", "captured without you: do not log it"),
+        ("codex", "captured without you: do not log it"),
+        ("gemini-cli", "captured without you: do not log it"),
+        ("opencode", "captured without you: do not log it"),
         ("", "Elsewhere, after each turn call conversation_log"),
     ],
 )
@@ -43,3 +44,9 @@ async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat(
     assert ("conversation_log" in said) == ("do not log it" not in said)
     assert "Always add other wordings of the same question as also" in said
     assert '"speed up sign-in"' in said
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_whose_hooks_capture_its_chats_is_not_asked_to_log(mode: str) -> None:
+    assert "captured without you: do not log it" in await told(mode, "cursor", is_captured=True)
+    assert "conversation_log" not in await told(mode, "cursor", is_captured=True)

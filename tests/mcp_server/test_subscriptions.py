@@ -54,7 +54,7 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("registry.storage.exchange.arrivals.POLL_S", 0.01)
+    monkeypatch.setattr("registry.storage.exchange.change_feed.POLL_S", 0.01)
 
 
 def server(orchestrator: Orchestrator, **about: Any) -> Any:

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from mcp_server.server import create_server
-from orchestrator.requests.shapes import ImportRequest
+from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session, parse_time
 from sources.base import FoundSession
@@ -134,7 +134,7 @@ async def test_a_session_of_which_nobody_told_a_time_says_so_until_somebody_does
     for messages, expected in (((guessed,), "inferred"), ((guessed, told), None)):
         found = FoundSession("s", str(len(messages)), Session("5e550000-bbbb", messages))
         assert (await orchestrator.run(ImportRequest(store="here", found=[found], source="codex")))["success"]
-        [listed] = (await result(client, "list_sessions", project="all"))["sessions"]
+        [listed] = (await result(client, "list_sessions", full=True, project="all"))["sessions"]
         fetched = (await result(client, "get_session_detail", session_id="5e550000-bbbb"))["session"]
         [sought] = (await result(client, "search_sessions", query="run the tests", project="all"))["sessions"]
         assert [one.get("time") for one in (listed, fetched, sought)] == [expected] * 3
@@ -153,7 +153,7 @@ async def test_a_list_suggests_nicknames_and_says_what_number_names_a_session(cl
             client, "conversation_log", channel=channel, messages=[{"role": "user", "text": "fix CORS errors"}]
         )
     await result(client, "tag_current_session", session_id="one", nickname="cors")
-    sessions = (await result(client, "list_sessions", project="all"))["sessions"]
+    sessions = (await result(client, "list_sessions", full=True, project="all"))["sessions"]
     assert [(one["channel"], one["index"], one.get("suggested_nickname")) for one in sessions] == [
         ("two", 1, "fix-cors-errors"),
         ("one", 2, None),
@@ -164,7 +164,7 @@ async def test_a_list_of_some_sessions_has_the_numbers_that_they_have_among_all(
     for channel, project in (("one", "/a"), ("two", "/b"), ("three", "/a")):
         said = [{"role": "user", "text": f"about {channel}"}]
         await result(client, "conversation_log", channel=channel, messages=said, meta={"project": project})
-    sessions = (await result(client, "list_sessions", project="/a"))["sessions"]
+    sessions = (await result(client, "list_sessions", full=True, project="/a"))["sessions"]
     assert [(one["channel"], one["index"]) for one in sessions] == [("three", 1), ("one", 3)]
     third = (await result(client, "fetch_session_by_id", session_id="#3"))["session"]
     assert third["channel"] == "one"
@@ -172,10 +172,10 @@ async def test_a_list_of_some_sessions_has_the_numbers_that_they_have_among_all(
 
 async def test_a_session_knows_when_it_was_last_recalled(client: Client) -> None:
     await result(client, "conversation_log", channel=CHANNEL, messages=TURN)
-    [session] = (await result(client, "list_sessions", project="all"))["sessions"]
+    [session] = (await result(client, "list_sessions", full=True, project="all"))["sessions"]
     assert "last_accessed" not in session
     await result(client, "extract", channel=CHANNEL)
-    [session] = (await result(client, "list_sessions", project="all"))["sessions"]
+    [session] = (await result(client, "list_sessions", full=True, project="all"))["sessions"]
     assert session["last_accessed"] > session["updated_at"]
 
 

@@ -28,13 +28,13 @@ async def log(orchestrator: Orchestrator, channel: str, ago: timedelta, *said: t
 
 
 async def found(orchestrator: Orchestrator, text: str = QUESTION) -> list[str]:
-    """The channel of the answer and the others that it offers; of a search, the channels in order."""
+    """The channels of a search, in order; the answer is from the first."""
     asked = {"source": "claude-code"}
     one = await orchestrator.run({"operation": "extract", "query": {"text": text}, **asked}, CLIENT)
     several = await orchestrator.run({"operation": "search_sessions", "query": {"text": text}, **asked}, CLIENT)
-    offered = [one["channel"], *(other["channel"] for other in one.get("candidates", ()))] if one["success"] else []
-    assert [session["channel"] for session in several["sessions"]] == offered
-    return offered
+    channels = [session["channel"] for session in several["sessions"]]
+    assert channels[:1] == ([one["channel"]] if one["success"] else [])
+    return channels
 
 
 @pytest.fixture

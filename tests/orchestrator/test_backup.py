@@ -72,7 +72,7 @@ async def test_what_was_backed_up_comes_back_message_by_message_and_is_found(fil
     assert await stored(filled) == before
     assert await filled.registry.get_conversations("later") == []
     found = await filled.run({"operation": "extract", "query": {"text": "refresh token 1"}})
-    assert CHANNELS[1] in {found["channel"], *(other["channel"] for other in found["candidates"])}
+    assert CHANNELS[1] in {found["channel"], *(other["channel"] for other in found.get("candidates", ()))}
     named = await run(filled, "fetch", session_id="auth")
     assert (named["session"]["channel"], named["session"]["tags"]) == (CHANNELS[0], ["api"])
     await log(filled, CHANNELS[0], "and it goes on", "as before")
@@ -288,7 +288,7 @@ async def test_a_missing_backup_names_those_there_are(filled: Orchestrator) -> N
 
 
 async def test_a_backup_of_a_newer_version_is_refused(filled: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.operations.backup.HEAD", "9999")
+    monkeypatch.setattr("orchestrator.backup_files.HEAD", "9999")
     path = (await run(filled, "create_backup"))["path"]
     monkeypatch.undo()
     error = await refused(filled, "restore_backup", path=path)

@@ -12,10 +12,9 @@ import pytest
 from mcp.server import MCPServer
 
 from orchestrator import graph
-from orchestrator.operations import briefing
+from orchestrator.operations import daily_briefing as briefing
 from orchestrator.outside import tools
 from orchestrator.outside.tools import PART, McpAction, filled
-from orchestrator.requests.operation_names import Operation
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
@@ -140,7 +139,7 @@ async def test_a_run_that_was_killed_is_recorded_as_one_that_never_ended(
     def as_good_as_killed(*_: Any) -> None:
         raise Killed
 
-    killed = replace(graph.steps_of(Operation.DAILY_BRIEFING), query=as_good_as_killed)
+    killed = replace(graph.steps_of("daily_briefing"), query=as_good_as_killed)
     monkeypatch.setattr(graph, "steps_of", lambda _: killed)
     with pytest.raises(Killed):
         await orchestrator.run(RUN)
@@ -185,8 +184,8 @@ async def test_a_page_that_was_made_though_its_answer_never_came_is_not_made_aga
 
 async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
     """A run as it stands before its outside actions."""
+    from orchestrator.operations.daily_briefing import BriefingRequest
     from orchestrator.recording.recorder import Recorder
-    from orchestrator.requests.shapes import BriefingRequest
     from orchestrator.state import Run
 
     run = Run(orchestrator.registry, Recorder("daily_briefing", "test", None, None), actions=[pages])

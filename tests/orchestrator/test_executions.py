@@ -167,7 +167,7 @@ async def test_a_bug_tells_the_caller_nothing_but_where_it_is_recorded(
     def buggy(*_: object, **__: object) -> None:
         raise ZeroDivisionError("secret of the inside")
 
-    monkeypatch.setattr("orchestrator.operations.log.ingest_from_tool", buggy)
+    monkeypatch.setattr("orchestrator.operations.conversation_log.ingest_from_tool", buggy)
     answer = await orchestrator.run(SAVE)
     assert answer["error"]["code"] == "INTERNAL_ERROR"
     assert "secret" not in str(answer)

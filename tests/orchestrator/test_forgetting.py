@@ -209,3 +209,65 @@ async def test_a_kept_question_goes_with_the_message_it_should_find_and_with_its
     await forget(orchestrator, id=stored[0])
     assert [case.message_id for case in await orchestrator.registry.read(list_expectations)] == [stored[2]]
     assert traces(orchestrator, "quokkalike", "northern gate") == []
+
+
+async def briefing_of(orchestrator: Orchestrator, **said: Any) -> str:
+    await orchestrator.run(
+        {**sent(**said), "messages": [{"role": "user", "text": ANSWERED, "timestamp": "2026-01-05T12:00:00Z"}]}
+    )
+    answer = await orchestrator.run({"operation": "daily_briefing", "query": {"date": "2026-01-05"}})
+    assert answer["success"], answer
+    return str(answer["briefing"]["text"])
+
+
+@pytest.mark.parametrize("way", ["message", "channel", "matching"])
+async def test_a_briefing_of_what_was_forgotten_goes_too(orchestrator: Orchestrator, way: str) -> None:
+    assert "quokkalike" in await briefing_of(orchestrator)
+    if way == "message":
+        [message] = await orchestrator.registry.get_conversations("c")
+        receipt = (await forget(orchestrator, id=message["id"]))["receipt"]
+    elif way == "channel":
+        receipt = (await forget(orchestrator, "c"))["receipt"]
+    else:
+        receipt = (await forget(orchestrator, matching="QUOKKALIKE"))["receipt"]
+    assert receipt["results"] == 1
+    assert traces(orchestrator, "quokkalike") == []
+
+
+async def test_words_that_are_only_in_what_was_made_of_messages_can_be_forgotten(orchestrator: Orchestrator) -> None:
+    stored = await orchestrator.run({**sent("hello"), "metadata": {"title": "x"}})
+    await orchestrator.run({"operation": "tag", "channel": "c", "query": {"title": "The quokkalike statue"}})
+    await orchestrator.run({"operation": "tag", "channel": "c", "query": {"title": "Statues"}})
+    question = {"operation": "search", "channel": None, "query": {"text": "quokkalike parcels"}}
+    keep = partial(keep_expectation, request=question, message_id=stored["stored_ids"][0])
+    await orchestrator.registry.write(keep)
+    assert (await forget(orchestrator, matching="quokkalike"))["receipt"]["cases"] == 1
+    assert traces(orchestrator, "quokkalike") == []
+    refused = await orchestrator.run({"operation": "delete", "query": {"soft": False, "matching": "quokkalike"}})
+    assert not refused["success"], "nothing is left to forget"
+
+
+async def test_a_backup_brings_back_no_question_briefing_or_title_that_was_forgotten(shelved: Orchestrator) -> None:
+    await briefing_of(shelved)
+    stored = await shelved.run(sent("hello", channel="d"))
+    await shelved.run({"operation": "tag", "channel": "d", "query": {"title": "The quokkalike statue"}})
+    question = {"operation": "search", "channel": None, "query": {"text": "quokkalike parcels"}}
+    await shelved.registry.write(partial(keep_expectation, request=question, message_id=stored["stored_ids"][0]))
+    await shelved.run({"operation": "search", "query": {"text": "quokkalike"}})
+    backup = await run(shelved, "create_backup", stores=False)
+    await forget(shelved, matching="quokkalike")
+    await run(shelved, "restore_backup", path=backup["path"])
+    assert traces(shelved, "quokkalike") == []
+
+
+async def test_a_file_written_for_another_client_goes_with_its_conversation(
+    orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    drafts = tmp_path / "resume"
+    drafts.mkdir()
+    (drafts / "old.json").write_text(f'{{"text": "{ANSWERED}"}}')
+    (drafts / "other.json").write_text("{}")
+    asked = Orchestrator(orchestrator.registry, shelf=Shelf(tmp_path / "backups", drafts=drafts))
+    await asked.run(sent(ASKED, ANSWERED))
+    assert (await forget(asked, matching="quokkalike"))["receipt"]["files"] == 1
+    assert [file.name for file in drafts.iterdir()] == ["other.json"]

@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.graph import describe_graph, steps_of
-from orchestrator.requests.operation_names import FACTS, Operation
-from orchestrator.requests.shapes import REQUESTS
+from orchestrator.graph import describe_graph
 from orchestrator.service import Orchestrator
-from registry.access import Level
 from registry.registry import Registry
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
@@ -82,7 +79,7 @@ async def test_the_way_depends_on_what_is_asked_and_found(
     [
         ("continue the fibonacci conversation from 3 May 2020", "at any time"),
         ("how do I memoize fibonacci?", None),
-        ("how do I memoize fibonacci for the tidegraph?", "anywhere"),
+        ("how do I memoize fibonacci for the tidegraph?", None),
     ],
 )
 async def test_a_request_that_finds_nothing_sure_is_asked_again_with_less(
@@ -128,12 +125,3 @@ async def test_an_outside_system_that_is_away_for_a_moment_gets_the_briefing_all
         assert (failed["success"], dead.texts) == (True, [])
     finally:
         registry.close()
-
-
-@pytest.mark.parametrize("operation", list(Operation))
-def test_every_operation_has_its_facts_its_request_and_its_work(operation: Operation) -> None:
-    assert FACTS[operation].level in Level
-    assert operation in REQUESTS or operation is Operation.IMPORT, "imports come from inside only"
-    steps = steps_of(operation)
-    assert steps.query or steps.write
-    assert bool(FACTS[operation].syncs_first) <= bool(steps.query), "whatever looks for news first reads"

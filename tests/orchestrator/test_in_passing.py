@@ -78,34 +78,16 @@ async def test_a_chat_that_only_asked_for_another_does_not_come_before_it(orches
     assert await first_found(orchestrator, "continue alimtalk") == "meant"
 
 
-async def test_a_small_conversation_comes_whole(orchestrator: Orchestrator) -> None:
+async def test_of_a_small_conversation_the_relevant_part_comes_marked(orchestrator: Orchestrator) -> None:
     texts = ["The NAS is here. Which layout?", "A mirror.", "And the disks?", "Two of them.", "How loud?", "Not very."]
     texts += ["The pool is called dune.", "Scrub it monthly.", "ok", "Bye."]
     await log(orchestrator, "small", "2026-10-03", *texts)
     request = {"operation": "extract", "channel": "small", "query": {"text": "what is the pool called"}}
     answer = await orchestrator.run(request)
-    assert [message["text"] for message in answer["messages"]] == texts
-    assert "left_out" not in answer["metadata"]
-    assert not any("gap_before" in message for message in answer["messages"])
-
-
-async def test_a_step_back_elsewhere_is_told_and_what_carries_a_decision_out_is_none(
-    orchestrator: Orchestrator,
-) -> None:
-    decided = [
-        "Dramatiq로 바꿀까?",
-        "네, 설정이 단순합니다.",
-        "좋아, Dramatiq로 가자.",
-        "작업을 Dramatiq로 옮겼습니다.",
-    ]
-    await log(orchestrator, "then", "2026-08-19", *decided)
-    later = "작업 11개를 다시 Celery task로 돌렸고 dramatiq는 뺐습니다."
-    await log(orchestrator, "later", "2026-10-06", "Dramatiq에 주기 작업이 없어서 불편하다.", later)
-    answer = await orchestrator.run({"operation": "extract", "query": {"text": "Dramatiq로 가기로 한 결정"}})
-    newer = [message for other in answer["others"] for message in other["messages"]]
-    assert "뺐습니다" in newer[0]["text"]
-    marked = {message["text"]: message.get("superseded_by") for message in answer["messages"]}
-    assert marked["좋아, Dramatiq로 가자."] == newer[0]["id"]
+    marked = {message["text"]: message["why"] for message in answer["messages"]}
+    assert marked["The pool is called dune."] == "match"
+    assert texts[0] not in marked
+    assert answer["metadata"]["left_out"]["messages"] == 10 - len(marked)
 
 
 async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(

@@ -14,7 +14,7 @@ import pytest
 from orchestrator.answer.delivery import tokens_in
 from orchestrator.outside.language_model import LanguageModel
 from orchestrator.outside.sessions_by_model import sum_up_one
-from orchestrator.outside.writing import MOST_PIECES, SYSTEM, ModelWriter, Unavailable
+from orchestrator.outside.writing import MOST_PIECES, SYSTEM, ModelWriter, WriterUnavailable
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from registry.registry import Registry
@@ -211,7 +211,7 @@ async def test_an_endpoint_that_is_away_leaves_the_extractive_summary(
 ) -> None:
     await say(orchestrator, "a", "Shall we use Redis for the sessions?")
     endpoint.answers = [503]
-    with pytest.raises(Unavailable):
+    with pytest.raises(WriterUnavailable):
         await summed_up(orchestrator, now() + LATER)
     outcome = await orchestrator.run({"operation": "list", "query": {}})
     assert [one["summary_by"] for one in outcome["sessions"]] == ["extractive"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.operations.backup import kept
+from orchestrator.operations.create_backup import kept
 from orchestrator.schedule import jobs_of, keeping_schedule, run_due, trigger_of
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf

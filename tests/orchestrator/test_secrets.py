@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from orchestrator.service import Orchestrator
 from orchestrator.sync import spool
@@ -17,9 +17,10 @@ from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.access import Level
 from registry.ingest.intake import Keeping
+from registry.ingest.redact_existing import redact
 from registry.registry import Registry
 from registry.storage.safety.tokens import create_token
-from registry.storage.tables import metadata
+from registry.storage.tables import channel, metadata
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import BEGIN, Dialogue, session_id, write
@@ -194,7 +195,7 @@ async def test_a_secret_is_found_however_it_is_noted(orchestrator: Orchestrator)
 async def test_a_secret_is_found_in_words_that_all_were_said_before_without_one(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr("registry.text.privacy.secrets._MOST_KNOWN", most)
+    monkeypatch.setattr("registry.text.privacy.rules.MOST_PLAIN_WORDS", most)
     await orchestrator.run(
         sent("두 번호 비밀", "번호 wq8Zk!2Lm9 키는 4539", "api 5787 6362", "1486 wq8Zk!2Lm9xR4tB0vN7c")
     )
@@ -304,3 +305,29 @@ async def test_of_a_message_about_a_file_that_is_never_kept_only_a_mark_stays(ch
 async def test_secrets_stay_in_a_project_that_wants_them(choosy: Orchestrator) -> None:
     await choosy.run({**sent("AKIAQ3EGRTY7WZMNPL2X"), "metadata": {"project": "/home/me/lab"}})
     assert await texts_of(choosy) == ["AKIAQ3EGRTY7WZMNPL2X"]
+
+
+@pytest.mark.parametrize("kind", ["openai-key", "aws-access-key", "github-token", "secret"])
+async def test_a_title_that_was_cut_within_a_secret_holds_nothing_of_it(orchestrator: Orchestrator, kind: str) -> None:
+    secret = PLANTED[kind]
+    said = f"Why is SECRET_KEY='{secret}' refused?"
+    begin = said.index(secret)
+    for length in range(6, len(secret)):
+        channel = f"{kind} {length}"
+        title = f"{said[: begin + length]}…"
+        await orchestrator.run({**sent(said, channel=channel), "metadata": {"title": title}})
+    rows = "\n".join(rows_of(orchestrator.registry))
+    assert "Why is SECRET_KEY=" in rows
+    assert secret[:6] not in rows
+
+
+async def test_a_cut_title_that_was_stored_unmasked_is_made_anew(orchestrator: Orchestrator) -> None:
+    secret = PLANTED["github-token"]
+    await orchestrator.run({**sent(f"push with {secret} now"), "metadata": {"title": "x"}})
+    registry = orchestrator.registry
+    await registry.write(lambda tx: tx.execute(update(channel).values(title=f"push with {secret[:20]}")))
+    found = await redact(registry, lambda _done, _total: None)
+    assert found.rows["channel"] == 1
+    assert secret[:8] not in "\n".join(rows_of(registry))
+    listed = await orchestrator.run({"operation": "list"})
+    assert listed["sessions"][0]["title"].startswith("push with [secret:github-token:")

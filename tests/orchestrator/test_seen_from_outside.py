@@ -22,7 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from mcp_server.server import create_server
 from orchestrator.lazy import LazyOrchestrator
-from orchestrator.outside.collector import WithoutTexts
+from orchestrator.outside.collector import TextlessExporter
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.log import FORMATS, RUNS, LogFormat, set_up_logging
@@ -166,7 +166,7 @@ async def test_a_span_says_how_it_failed_and_nothing_that_was_said(
 def test_what_others_spans_quote_does_not_go_out() -> None:
     """The frameworks note addresses, and what exceptions say."""
     collected, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(WithoutTexts(collected)))
+    provider.add_span_processor(SimpleSpanProcessor(TextlessExporter(collected)))
     with provider.get_tracer("fastapi").start_as_current_span("GET /bo/search", record_exception=False) as span:
         span.set_attributes({"url.query": SAID, "url.path": f"/bo/channels/{SAID}", "http.route": "/bo/search"})
         span.record_exception(ValueError(SAID))
@@ -199,7 +199,7 @@ async def test_no_log_holds_what_was_said_whatever_goes_wrong(
     await call(orchestrator, "extract", {"channel": "c", "query": {"text": SAID, "limit": SAID}})
     await call(orchestrator, "extract", {"channel": SAID, "query": {"text": SAID}})
 
-    def quoting(*_: Any) -> None:
+    def quoting(*_: Any, **__: Any) -> None:
         try:
             raise sqlite3.IntegrityError(f"failing row contains ({SAID})")
         except sqlite3.IntegrityError as exc:

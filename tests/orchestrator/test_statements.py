@@ -49,7 +49,7 @@ async def log(orchestrator: Orchestrator, number: int) -> None:
 MOST = {
     "search_sessions": (
         {"text": "memoize fibonacci", "limit": 100},
-        19,
+        20,
     ),  # four of them only until the summaries are kept
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
     "extract": ({"text": "memoize fibonacci"}, 24),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.requests.shapes import ImportRequest
+from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
 from sources.base import FoundSession

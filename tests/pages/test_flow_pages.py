@@ -13,7 +13,7 @@ from sqlalchemy import update
 from backoffice.pages.flow.rendering import bar, duration, share
 from backoffice.pages.flow.run import waterfall
 from orchestrator.graph import describe_graph
-from orchestrator.requests.operation_names import READING
+from orchestrator.operations import reading
 from orchestrator.service import Orchestrator
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import get_execution
@@ -188,7 +188,7 @@ async def test_each_operation_has_a_page_whatever_it_recorded(
         run = await newest(http)
         shown = await text_of(http, f"/flow/{run['id']}")
         assert (run["error"] or {"code": ""})["code"] in shown
-        assert ("Run again" in shown) == (run["operation"] in READING)
+        assert ("Run again" in shown) == (run["operation"] in reading())
 
 
 async def test_a_korean_page_says_in_korean_why(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:

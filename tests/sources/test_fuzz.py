@@ -20,12 +20,14 @@ from tests.sources.cursor_agent.cursor_agent_fuzz import CURSOR_AGENT, CURSOR_TR
 from tests.sources.fuzzing import Format, lines_of
 from tests.sources.gemini.gemini_fuzz import GEMINI_CLI
 from tests.sources.goose.goose_fuzz import GOOSE
+from tests.sources.grok.grok_files import GROK_CLI
+from tests.sources.pi.pi_files import PI
 from tests.sources.qwen.qwen_fuzz import QWEN_CODE
 from tests.sources.zed.zed_fuzz import ZED
 
 FORMATS = (
     *(CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, CURSOR_AGENT, CURSOR_TRANSCRIPTS, GEMINI_CLI),
-    *(ANTIGRAVITY, QWEN_CODE, CLINE_TASK, CLINE_SESSION, CONTINUE, ZED, GOOSE),
+    *(ANTIGRAVITY, QWEN_CODE, CLINE_TASK, CLINE_SESSION, CONTINUE, ZED, GOOSE, GROK_CLI, PI),
 )
 OF_LINES = [each for each in FORMATS if each.read_bytes]
 

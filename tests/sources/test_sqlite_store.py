@@ -10,8 +10,7 @@ import pytest
 
 import sources.kit.sqlite_store
 from registry.errors import StorageError
-from sources.kit.sqlite_files import stamp
-from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
+from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, stamp
 from tests.sources.cursor.cursor_files import crash, everything_in, writing
 
 KEYS = "SELECT key FROM cursorDiskKV ORDER BY key"
@@ -190,7 +189,7 @@ def test_a_store_that_changes_faster_than_it_can_be_copied_is_reported(
 
 
 def test_over_a_windows_drive_in_wsl_a_copy_is_read(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources.kit.sqlite_store, "_on_a_windows_drive_of_wsl", lambda path: True)
+    monkeypatch.setattr(sources.kit.sqlite_store, "_is_on_windows_drive_of_wsl", lambda path: True)
     crash(database, {"b": "2"})
     before = everything_in(database.parent)
     assert keys(database) == ["a", "b"]

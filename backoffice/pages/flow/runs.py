@@ -18,8 +18,8 @@ from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import PERIOD, best_hits, given_query
 from backoffice.queries import ChannelsQuery, ExecutionsQuery, Word
+from orchestrator.operations import operations, reading
 from orchestrator.recording.evaluation import JUDGED
-from orchestrator.requests.operation_names import READING, Operation
 from orchestrator.views import runs as views
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
@@ -55,7 +55,7 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
     return {
         "given": given,
         "limits": {name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
-        "operations": [*Operation, "unknown"],
+        "operations": [*operations(), "unknown"],
         "statuses": STATUSES,
         "codes": [code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
         "slower": (100, 1_000, 10_000),
@@ -120,7 +120,7 @@ async def execution_page(
         spans=waterfall(run),
         states=states(run["steps"]),
         can_be_tried=can_be_tried,
-        can_repeat=run["operation"] in READING,
+        can_repeat=run["operation"] in reading(),
         comparison=compare(view, other) if other else None,
     )
 
@@ -141,8 +141,8 @@ async def run_again(
 ) -> RedirectResponse:
     """Run the request once more, with other words or without some fields, and show both runs."""
     run = await client.view(views.get_execution, execution_id)
-    if run["operation"] not in READING:
-        allowed = ", ".join(sorted(READING))
+    if run["operation"] not in reading():
+        allowed = ", ".join(sorted(reading()))
         raise InvalidRequest("This cannot be run again.", f"operation: given {run['operation']!r}; allowed: {allowed}")
     repeated = new_id("exec")
     # A failure is shown as the new run's page shows it.

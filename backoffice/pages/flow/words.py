@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from backoffice.pages.reader import FOLDER
+from orchestrator.operations import labels
 
 WORDS: Mapping[str, Any] = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
-FIELDS: Mapping[str, str] = WORDS["fields"]
+FIELDS: Mapping[str, str] = {name: english for name, (english, _) in labels().items()}
 ROLES: Mapping[str, str] = WORDS["roles"]
 ERRORS: Mapping[str, str] = WORDS["errors"]
 # By field; a value that is not listed here is data and is shown as it is.

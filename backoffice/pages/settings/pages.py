@@ -18,7 +18,7 @@ from backoffice.queries import PageQuery
 from orchestrator.views import conversations
 from orchestrator.views.tokens import list_tokens
 from registry.errors import ErrorCode, NotFound
-from sources.exports.client import CHATGPT, CLAUDE
+from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.purging import LONG
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -42,7 +42,7 @@ async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> H
         elsewhere=elsewhere,
         most=20,
         long=LONG,
-        imported=(CLAUDE.source, CHATGPT.source),
+        imported=(CLAUDE.source, CHATGPT.source, GEMINI.source),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -16,13 +16,11 @@ from orchestrator.requests.shapes import ListRequest, Request, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import Project, format_time, parse_time, preview_of
 from registry.errors import NotFound
-from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope, nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.facets import known_names, tags_like
-from registry.storage.conversations.messages import SaidMessage, by_numbers
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
-from registry.text.ranking.snippets import snippet
 
 HELD = 0.3
 """So much of the request must a conversation hold to be named as the one of another time."""
@@ -31,12 +29,12 @@ TITLE = 60
 
 
 class About(NamedTuple):
-    """A conversation of another time that holds the words of a request: when it spoke of it, and the line that does,
-    which is empty where only its title does."""
+    """A conversation of another time that holds the words of a request: when it spoke of it, and the message that does,
+    if not only its title does."""
 
     channel: ChannelRow
     at: datetime
-    evidence: str
+    message: MessageRow | None = None
 
     def spoken(self, utc_offset_minutes: int | None) -> str:
         """As a sentence names it."""
@@ -53,18 +51,18 @@ def nearest_about(asked: Lookup[Query]) -> About | None:
         return None
     tx, found = asked.tx, anywhen.find()
     verdicts = [one for one in judge(found) if one.reason is None and one.coverage > 0]
-    scores = best_channels(found, verdicts)
+    scores = best_channels(found)
     close = [number for number, score in scores if score >= CLOSE * scores[0][1] and found.covered(number) >= HELD]
     best = {one.ranked.candidate.channel_id: one.ranked.candidate.number for one in reversed(verdicts)}
     lines = {row.channel_number: row for row in by_numbers(tx, [best[number] for number in close if number in best])}
-    abouts = [_about(row, lines.get(row.number), found) for row in channels_by_number(tx, close).values()]
+    abouts = [_about(row, lines.get(row.number)) for row in channels_by_number(tx, close).values()]
     return min(abouts, key=lambda one: (_apart(one.at, asked.scope), one.channel.number), default=None)
 
 
-def _about(row: ChannelRow, message: SaidMessage | None, found: SearchResult) -> About:
+def _about(row: ChannelRow, message: MessageRow | None) -> About:
     if message is None:
-        return About(row, row.updated_at, "")
-    return About(row, message.timestamp, snippet(message.text, found.query))
+        return About(row, row.updated_at)
+    return About(row, message.timestamp, message)
 
 
 def _apart(at: datetime, scope: Scope) -> timedelta:
@@ -84,10 +82,11 @@ def spoken_span(scope: Scope, utc_offset_minutes: int | None) -> str:
     return " to ".join(f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in (scope.from_, scope.to) if at)
 
 
-def nothing_found(text: str | None) -> NotFound:
-    """Nothing anywhere."""
+def nothing_found(text: str | None, nearest: Sequence[str] = ()) -> NotFound:
+    """Return the error for a request that nothing answers; `nearest`: titles that may be meant."""
     about = f"for query: '{text}'" if text else "in the registry"
-    return NotFound("No matching conversations found", f"No conversations found {about}")
+    titles = f"; nearest: {', '.join(f'“{title}”' for title in nearest)}" if nearest else ""
+    return NotFound("No matching conversations found", f"No conversations found {about}{titles}")
 
 
 def nothing_then(asked: Lookup[Query]) -> NotFound:
@@ -121,7 +120,7 @@ async def elsewhere(run: Run, request: Request, result: Mapping[str, Any], answe
     query = request.query if isinstance(request, ListRequest | SessionsRequest) else None
     if query is None:
         return {}
-    if "guess" in result:
+    if result.get("confidence") == "low":
         return await _in_other_folders(run, request, query, answer, but_guesses=True)
     read = result.get("understood", {})
     nearest = await run.registry.read(lambda tx: {**_nearest(tx, query, read), **_known_tags(tx, query, read)})
@@ -150,14 +149,15 @@ async def _in_other_folders(
     """How many there are in all, in a folder of the same name, and which folders are called nearly so."""
     if query.project is None:
         return {}
-    recorder = Recorder(request.operation.value, request.source, None, None)
+    recorder = Recorder(request.operation, request.source, None, None)
     aside = replace(run, recorder=recorder)
 
     async def sessions(project: str | None) -> tuple[int, str | None]:
-        wider = query.model_copy(update={"project": project, "limit": 1, "offset": 0})
+        as_rows = {"as_lines": False} if isinstance(query, ListQuery) else {}
+        wider = query.model_copy(update={"project": project, "limit": 1, "offset": 0, **as_rows})
         with recorder.step("elsewhere"):
             found = await answer(aside, request.model_copy(update={"query": wider}))
-        total = 0 if but_guesses and "guess" in found else found["pagination"]["total"]
+        total = 0 if but_guesses and found.get("confidence") == "low" else found["pagination"]["total"]
         return total, found["sessions"][0].get("project_path") if found["sessions"] else None
 
     total, _ = await sessions(None)

@@ -1,4 +1,4 @@
-"""The one road from a user's words to messages: read what is asked, look it up, and tell how it was read."""
+"""Turn a user's words into a search: parse the request, run it, and report how it was understood."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.requests.calls import UNKNOWN
 from orchestrator.requests.queries import ExtractQuery, SessionsQuery
@@ -20,18 +21,20 @@ from registry.storage.conversations.facets import known_names, sources
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
-from registry.text.request.syntax import Search
 from registry.text.request.understanding import Known, Understood, project_called, source_called, understand
 from registry.text.times.spans import Span
 from sources.clients import CLIENTS
+
+if TYPE_CHECKING:
+    from orchestrator.semantic.meaning import Meant
 
 Asked = TypeVar("Asked", bound=Request)
 
 
 def with_known_names(tx: ReadTransaction, request: Asked) -> Asked:
-    """The request with its source and its project as they are written here; InvalidRequest names the sources there are.
+    """Return the request with its source and project spelled as in the registry; InvalidRequest for an unknown source.
 
-    A folder's path is a project as it stands.
+    A path is a project as it stands.
     """
     query = request.query if isinstance(request, ListRequest | SearchRequest | SessionsRequest) else None
     if query is None:
@@ -61,7 +64,7 @@ def _known_source(tx: ReadTransaction, given: str) -> str:
 
 
 def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:
-    """A request as its writer means it, whose days may not be ours, and where it looks: its filters hold, too."""
+    """Parse a request in its writer's time zone; return it with its scope, narrowed by the filters in its words."""
     read = understand(text, local_time(utc_offset_minutes), Known(*known_names(tx)))
     scope = narrow(given, read.search)
     if read.sources and not given.sources:
@@ -69,36 +72,37 @@ def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: S
     return read, scope
 
 
-ASKED = timedelta(minutes=10)
-"""A question that has waited longer for its answer is not the one that is being answered."""
-
-
 def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, request: str, scope: Scope) -> Scope:
-    """The scope without the chat in which this is asked: its client may have kept the question already."""
+    """Return the scope without the chat in which this is asked: its client may have stored the question already.
+
+    A question that has waited for more than ten minutes is not the one that is being answered.
+    """
     if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
         return scope
-    asking = asking_channels(tx, source, request, now() - ASKED)
+    asking = asking_channels(tx, source, request, now() - timedelta(minutes=10))
     return replace(scope, exclude_numbers=asking)
 
 
 def local_time(utc_offset_minutes: int | None) -> datetime:
-    """The present in the zone of who asks; this machine's where that is not said."""
+    """Return the present time in the user's zone; in this machine's if that is unknown."""
     zone = None if utc_offset_minutes is None else timezone(timedelta(minutes=utc_offset_minutes))
     return now().astimezone(zone)
 
 
 def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
-    """The messages and channels in scope that have to do with the request, or are similar to it in meaning."""
+    """Find the messages and channels in scope by words and, if a model is configured, by meaning."""
     moment = local_time(None)
     others = [words for text in also if (words := understand(text, moment).search.words)]
-    found = find_messages(tx, read.search, scope, run.search_budget, also=others, dates=read.dates)
-    if run.meant is None:
-        return found
-    if run.meant.model is None:
-        return replace(found, similar=SimilarMessages(note=run.meant.note))
-    from registry.search.meaning import with_meaning  # numpy, which is there only for who asked for meaning
+    compare = partial(_similar, run.meant) if run.meant else None
+    return find_messages(tx, read.search, scope, run.search_budget, also=others, dates=read.dates, compare=compare)
 
-    return with_meaning(tx, found, read.search, scope, run.meant.model, run.meant.vector)
+
+def _similar(meant: Meant, tx: ReadTransaction, scope: Scope) -> SimilarMessages:
+    if meant.model is None:
+        return SimilarMessages(note=meant.note)
+    from registry.search.meaning import similar_messages  # needs numpy, which only the extra `meaning` installs
+
+    return similar_messages(tx, scope, meant.model, meant.vector)
 
 
 Query = TypeVar("Query", ExtractQuery, SessionsQuery)
@@ -106,7 +110,7 @@ Query = TypeVar("Query", ExtractQuery, SessionsQuery)
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Generic[Query]):
-    """What is asked, as it is understood; where it is looked for; and what it is read from."""
+    """A parsed request with its scope and transaction."""
 
     tx: ReadTransaction
     run: Run
@@ -115,34 +119,27 @@ class Lookup(Generic[Query]):
     scope: Scope
 
     def find(self) -> SearchResult:
-        """The messages and channels that have to do with it."""
+        """Run the search."""
         return find(self.tx, self.run, self.said, self.scope, self.query.also)
 
     def at_any_time(self) -> Lookup[Query]:
-        """The same without the time in its words; what was given beside them holds."""
+        """Return the look-up without the time in its words; a time given as a filter holds."""
         said = replace(self.said, search=self.said.search.at_any_time())
         return replace(self, said=said, scope=replace(self.scope, from_=self.query.from_, to=self.query.to))
 
     def a_week_before(self, before: Span) -> Lookup[Query]:
-        """The same where "last Tuesday" is not the latest one but the one before."""
+        """Return the look-up where "last Tuesday" is not the latest one but the one before."""
         said = replace(self.said, search=replace(self.said.search, when=before), week_before=None)
         scope = narrow(replace(self.scope, from_=self.query.from_, to=self.query.to), said.search)
         return replace(self, said=said, scope=scope)
 
-    def there(self, passing: Search) -> Lookup[Query]:
-        """The same where what it names in passing says where it was spoken of."""
-        said = replace(self.said, search=replace(passing, project=None, source=None))
-        return replace(self, said=said, scope=narrow(self.scope, passing))
-
 
 def understood(read: Understood, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:
-    """How a request was read, for a reader who wonders; what is empty is left out."""
+    """Return how a request was understood, without empty fields."""
     search = read.search
     said = {
         "words": [word.text for word in (result.query if result else parse_query(search.words)).words],
         "also": [wording.text for wording in result.wordings[1:]] if result else [],
-        "phrases": list(search.phrases),
-        "prefixes": list(search.prefixes),
         "excluded": list(search.excluded),
         "tags": list(search.tags),
         "when": search.when_words,
@@ -159,9 +156,8 @@ def understood(read: Understood, result: SearchResult | None, *, relaxed: str = 
 
 
 def subject_of(text: str) -> str:
-    """The words of a request alone, without what it says of time and place."""
-    search = understand(text, local_time(None)).search
-    return " ".join([search.words, *search.phrases])
+    """Return the words of a request without what it says of time and place."""
+    return understand(text, local_time(None)).search.words
 
 
 def _time(given: datetime | None) -> str | None:

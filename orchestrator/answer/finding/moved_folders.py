@@ -8,9 +8,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from orchestrator.state import Run
-from registry.storage.conversations.channels import channels_of_project
 from registry.storage.conversations.facets import known_names
 from registry.storage.conversations.messages import messages_of
+from registry.storage.conversations.project_moves import channels_of_project
 from registry.storage.database import ReadTransaction
 
 SESSIONS, MESSAGES = 5, 300

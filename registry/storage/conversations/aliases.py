@@ -23,13 +23,13 @@ def drop_alias(tx: WriteTransaction, name: str) -> None:
 
 
 def aliases_of(tx: ReadTransaction, channel_number: int) -> list[str]:
-    """The other names of a channel."""
+    """Return the other names of a channel."""
     query = select(channel_alias.c.name).where(channel_alias.c.channel_number == channel_number)
     return list(tx.execute(query.order_by(channel_alias.c.name)).scalars())
 
 
 def aliases_by_channel(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, list[str]]:
-    """The other names of each of these channels that has any."""
+    """Return the other names of each of these channels that has any."""
     query = select(channel_alias.c.channel_number, channel_alias.c.name)
     found: dict[int, list[str]] = {}
     for number, name in tx.execute(
@@ -40,13 +40,13 @@ def aliases_by_channel(tx: ReadTransaction, numbers: Collection[int]) -> dict[in
 
 
 def canonical_name(tx: ReadTransaction, name: str | None) -> str | None:
-    """The name under which a channel's rows stand; one that names no channel stays as it is."""
+    """Return the name under which a channel's rows stand; one that names no channel stays as it is."""
     row = find_channel(tx, name) if name is not None else None
     return row.name if row else name
 
 
 def find_settled_channel(tx: ReadTransaction, name: str) -> ChannelRow | None:
-    """The channel of that name, locked, unless it may turn out to be a session of another channel."""
+    """Return the channel of that name, locked, unless it may turn out to be a session of another channel."""
     links = select(channel_link).where(channel_link.c.named == channel.c.number)
     return find_channel(tx, name, or_(channel.c.session_id.is_not(None), ~links.exists()), lock=True)
 
@@ -65,12 +65,12 @@ def drop_link(tx: WriteTransaction, named: int, session: int) -> None:
 
 
 def linked_sessions(tx: ReadTransaction, named: int) -> list[int]:
-    """The numbers of the sessions that a channel which only a tool has named may be."""
+    """Return the numbers of the sessions that a channel which only a tool has named may be."""
     return list(tx.execute(select(channel_link.c.session).where(channel_link.c.named == named)).scalars())
 
 
 def links_of(tx: ReadTransaction, number: int) -> list[str]:
-    """The channels that may be the same conversation as this one."""
+    """Return the channels that may be the same conversation as this one."""
     query = select(channel.c.name).join(
         channel_link, or_(channel_link.c.named == channel.c.number, channel_link.c.session == channel.c.number)
     )

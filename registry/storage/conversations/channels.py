@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from operator import eq, ge, le
 from types import MappingProxyType
 from typing import Any
@@ -32,16 +31,6 @@ _DESCRIBING = {"title": "title", "session_id": "session_id", "summary": "summary
 """What `meta` may say about a channel, and the column that keeps it; all of `meta` is kept beside."""
 
 
-_ALIASED = select(channel_alias.c.channel_number).where(channel_alias.c.name == bindparam("called"))
-_IS_CALLED = channel.c.name == bindparam("called")
-_CALLED = (
-    select(channel)
-    .where(or_(_IS_CALLED, channel.c.number.in_(_ALIASED)))
-    .order_by(_IS_CALLED.desc(), channel.c.number)
-    .limit(1)
-)
-
-
 @dataclass(frozen=True, slots=True)
 class ChannelFilter:
     """Which channels to list; None means any. `numbers` limits to channels found by content."""
@@ -49,8 +38,7 @@ class ChannelFilter:
     source: str | None = None
     project: str | None = None
     tag: str | None = None
-    is_named: bool | None = None
-    """Only those with a nickname or a tag."""
+    is_named: bool | None = None  # only channels with a nickname or a tag
     q: str | None = None
     numbers: Sequence[int] = ()
     from_: datetime | None = None
@@ -61,18 +49,28 @@ class ChannelFilter:
 def find_channel(
     tx: ReadTransaction, name: str, *conditions: ColumnElement[bool], lock: bool = False
 ) -> ChannelRow | None:
-    """The channel of that name or alias, deleted or not; `lock` keeps other writers of this channel waiting."""
+    """Return the channel of that name or alias, deleted or not; `lock` keeps other writers of this channel waiting."""
     query = _CALLED.where(*conditions) if conditions else _CALLED
     return tx.execute(query.with_for_update(of=channel) if lock else query, {"called": name}).first()
 
 
+_ALIASED = select(channel_alias.c.channel_number).where(channel_alias.c.name == bindparam("called"))
+_IS_CALLED = channel.c.name == bindparam("called")
+_CALLED = (
+    select(channel)
+    .where(or_(_IS_CALLED, channel.c.number.in_(_ALIASED)))
+    .order_by(_IS_CALLED.desc(), channel.c.number)
+    .limit(1)
+)
+
+
 def lock_channel(tx: WriteTransaction, number: int) -> ChannelRow:
-    """The channel of that number; other writers of it wait until the transaction ends."""
+    """Return the channel of that number; other writers of it wait until the transaction ends."""
     return tx.execute(select(channel).where(channel.c.number == number).with_for_update()).one()
 
 
 def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
-    """The channel of that name; NotFound if there is none, or it was deleted."""
+    """Return the channel of that name; NotFound if there is none, or it was deleted."""
     row = find_channel(tx, name)
     if row is None or row.deleted:
         raise NotFound("No such channel", f"No channel {name!r} in the registry")
@@ -80,19 +78,15 @@ def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
 
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
-    """These channels, without deleted ones."""
-    return {row.number: row for row in tx.execute(_numbered(tx.dialect.name), given(tx, numbers))} if numbers else {}
-
-
-@cache
-def _numbered(dialect: str) -> Select[Any]:
-    return select(channel).where(is_one_of(dialect, channel.c.number), channel.c.deleted.is_(False))
+    """Return these channels, without deleted ones."""
+    there = is_one_of(tx.dialect.name, channel.c.number), channel.c.deleted.is_(False)
+    return {row.number: row for row in tx.execute(select(channel).where(*there), given(tx, numbers))} if numbers else {}
 
 
 def some_channels(
     tx: ReadTransaction, wanted: ChannelFilter, *, limit: int, offset: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """The channels from an offset on, latest activity first, and how many there are in all."""
+    """Return the channels from an offset on, latest activity first, and how many there are in all."""
     conditions = _conditions(wanted)
     total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
     ordering = channel.c.updated_at.desc(), channel.c.number.desc()
@@ -102,18 +96,18 @@ def some_channels(
 
 
 def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
-    """The numbers of the channels with these names."""
+    """Return the numbers of the channels with these names."""
     rows = tx.execute(select(channel.c.name, channel.c.number).where(channel.c.name.in_(names)))
     return {row.name: row.number for row in rows}
 
 
 def recent_channels(tx: ReadTransaction, limit: int) -> list[ChannelRow]:
-    """The channels with the latest activity, newest first."""
+    """Return the channels with the latest activity, newest first."""
     return list(tx.execute(_latest_first(select(channel)).limit(limit)))
 
 
 def places_among_recent(tx: ReadTransaction, most: int) -> dict[str, int]:
-    """The place of each of the latest channels, by name: `#3` is the third one."""
+    """Return the place of each of the latest channels, by name: `#3` is the third one."""
     names = tx.execute(_latest_first(select(channel.c.name)).limit(most)).scalars()
     return {name: place for place, name in enumerate(names, 1)}
 
@@ -124,7 +118,7 @@ def _latest_first(query: Select[Any]) -> Select[Any]:
 
 
 def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
-    """The channel, made if new, locked until the transaction ends."""
+    """Return the channel, made if new, locked until the transaction ends."""
     row = find_channel(tx, name, lock=True) or _insert_channel(tx, name, source, at)
     # Another writer may have made it meanwhile.
     row = row or find_channel(tx, name, lock=True)
@@ -185,7 +179,6 @@ def _new_values(name: str, source: str, at: datetime) -> dict[str, Any]:
     }
 
 
-@cache
 def _insert_or_nothing(dialect: str) -> Executable:
     return insert_into(dialect, channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
 
@@ -193,7 +186,7 @@ def _insert_or_nothing(dialect: str) -> Executable:
 def _described_by(
     meta: Mapping[str, Any], before: Mapping[str, Any] = MappingProxyType({}), project_path: str | None = None
 ) -> dict[str, Any]:
-    """The columns that `meta` changes, where it was so `before`; a project once known is not forgotten."""
+    """Return the columns that `meta` changes; a project once known is not forgotten."""
     known = {**before, **storable(meta)}
     changes: dict[str, Any] = {} if known == before else {"meta": known}
     for key, column in _DESCRIBING.items():
@@ -214,37 +207,11 @@ MOVED = "project_moved"
 """In a channel's `meta`: the folders it was said to be in, and where the user has moved it since."""
 
 
-def channels_of_project(tx: ReadTransaction, path: str) -> list[ChannelRow]:
-    """The channels of a folder and of the folders in it, deleted ones too: they may come back."""
-    inside = [channel.c.project_path.startswith(path + end, autoescape=True) for end in ("/", "\\")]
-    query = select(channel).where(or_(channel.c.project_path == path, *inside))
-    return list(tx.execute(query.order_by(channel.c.number)))
-
-
-def project_paths(tx: ReadTransaction) -> list[str]:
-    """The folders that channels belong to, those used last first."""
-    query = select(channel.c.project_path).where(channel.c.project_path.is_not(None)).group_by(channel.c.project_path)
-    return list(tx.execute(query.order_by(func.max(channel.c.updated_at).desc())).scalars())
-
-
-def move_channel(tx: WriteTransaction, row: ChannelRow, path: str) -> None:
-    """Let a channel belong to another folder, also when its client names the old one again."""
-    project = Project.from_path(path)
-    before = {**row.meta.get(MOVED, {}), **({row.project_path: project.path} if row.project_path else {})}
-    said = row.meta.get("project")
-    if isinstance(said, str):
-        before[said] = project.path
-    moved = {old: project.path for old in before if old != project.path}
-    changes = {"project_path": project.path, "project_name": project.name, "meta": {**row.meta, MOVED: moved}}
-    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
-    reindex_title(tx, row, changes)
-
-
 def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
     """Return the index entry of a channel's title, nickname and project."""
     known = {**row._mapping, **changes}
     text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
-    return Entry(-row.number, [TITLE, *analyze(text)], row.number)
+    return Entry(-row.number, [TITLE, *analyze(text)])
 
 
 def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
@@ -281,7 +248,7 @@ def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], ta
 
 
 def tags_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, list[str]]:
-    """The tags of some channels, in alphabetical order."""
+    """Return the tags of some channels, in alphabetical order."""
     found: dict[int, list[str]] = {number: [] for number in numbers}
     query = select(tag).where(tag.c.channel_number.in_(found)).order_by(tag.c.name)
     for row in tx.execute(query):
@@ -290,7 +257,7 @@ def tags_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, list[str]]
 
 
 def list_channels(tx: ReadTransaction, wanted: ChannelFilter, page: Page) -> dict[str, Any]:
-    """A page of channels by last activity."""
+    """Return a page of channels by last activity."""
     paged = read_page(tx, channel, channel.c.updated_at, _conditions(wanted), page)
     tags = tags_of(tx, [row.number for row in paged.rows])
     return paged.answer([channel_item(row, tags[row.number]) for row in paged.rows])
@@ -351,22 +318,11 @@ def model_facts(row: ChannelRow) -> dict[str, str]:
 
 def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:
     """Count tokens of a channel that were delivered to a caller."""
-    tx.execute(_RECALLED, {"called": name, "at": at, "tokens": tokens})
+    counted = {"access_count": channel.c.access_count + 1, "tokens_delivered": channel.c.tokens_delivered + tokens}
+    tx.execute(update(channel).where(channel.c.name == name).values(last_accessed=at, **counted))
 
 
-_RECALLED = (
-    update(channel)
-    .where(channel.c.name == bindparam("called"))
-    .values(
-        last_accessed=bindparam("at"),
-        access_count=channel.c.access_count + 1,
-        tokens_delivered=channel.c.tokens_delivered + bindparam("tokens"),
-    )
-)
-
-
-CLIENT = "client"
-"""Who made a summary that a client's own store had."""
+CLIENT = "client"  # author of a summary from a client's store
 
 
 def content_state(row: ChannelRow) -> str:
@@ -375,7 +331,7 @@ def content_state(row: ChannelRow) -> str:
 
 
 def made_summary(row: ChannelRow) -> str | None:
-    """The summary that was made of the channel as it is now, if one was."""
+    """Return the summary that was made of the channel as it is now, if one was."""
     return row.made_summary if row.made_summary_of == content_state(row) else None
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Engine, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation, tag
 
 
 def sources(tx: ReadTransaction) -> list[str]:
-    """The sources of all channels, in alphabetical order."""
+    """Return the sources of all channels, in alphabetical order."""
     query = select(channel.c.source).where(channel.c.deleted.is_(False)).distinct()
     return sorted(tx.execute(query).scalars())
 
@@ -28,50 +26,30 @@ class Names(NamedTuple):
     projects: frozenset[tuple[str, str]]
 
 
-_NAMES = (
-    select(channel.c.source, channel.c.project_name, channel.c.project_path)
-    .where(channel.c.deleted.is_(False))
-    .distinct()
-)
-
-
 def known_names(tx: ReadTransaction) -> Names:
-    """The sources and projects of all channels; in a large registry as they were a moment ago."""
-    known_until, known = _named.get(tx.engine, (0.0, Names(frozenset(), frozenset())))
-    started = time.monotonic()
-    if started < known_until:
-        return known
-    rows = tx.execute(_NAMES).all()
+    """Return the sources and projects of all channels."""
+    columns = channel.c.source, channel.c.project_name, channel.c.project_path
+    rows = tx.execute(select(*columns).where(channel.c.deleted.is_(False)).distinct()).all()
     projects = frozenset((row.project_name, row.project_path) for row in rows if row.project_path)
-    known = Names(frozenset(row.source for row in rows), projects)
-    spent = time.monotonic() - started
-    if spent > SLOW_S:
-        _named[tx.engine] = started + _WORTH * spent, known
-    return known
-
-
-SLOW_S = 0.005
-_WORTH = 100
-"""What took so long to read is believed for so many times as long."""
-_named: WeakKeyDictionary[Engine, tuple[float, Names]] = WeakKeyDictionary()
+    return Names(frozenset(row.source for row in rows), projects)
 
 
 def projects_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:
-    """Names of projects that contain the words, those with most channels first."""
+    """Return names of projects that contain the words, those with most channels first."""
     name = channel.c.project_name
     query = select(name).where(name.icontains(words, autoescape=True), channel.c.deleted.is_(False)).group_by(name)
     return _most_used(tx, query, limit)
 
 
 def tags_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:
-    """Tags that contain the words, those of most channels first."""
+    """Return tags that contain the words, those of most channels first."""
     return _most_used(
         tx, select(tag.c.name).where(tag.c.name.icontains(words, autoescape=True)).group_by(tag.c.name), limit
     )
 
 
 def latest_projects(tx: ReadTransaction, source: str, limit: int) -> list[str]:
-    """Folders of a source's channels, those with the latest activity first."""
+    """Return folders of a source's channels, those with the latest activity first."""
     path = channel.c.project_path
     query = select(path).where(channel.c.source == source, path.is_not(None), channel.c.deleted.is_(False))
     query = query.group_by(path).order_by(func.max(channel.c.updated_at).desc()).limit(limit)
@@ -92,7 +70,7 @@ def _most_used(tx: ReadTransaction, grouped: Select[str], limit: int) -> list[st
 
 
 def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:
-    """Counts of what is not deleted. `days`: the beginnings of the days to count, and the end of the last."""
+    """Return counts of what is not deleted. `days`: the beginnings of the days to count, and the end of the last."""
     sources = _grouped(tx, channel.c.source, "source")
     return {
         "channels": sum(row["channels"] for row in sources),
@@ -128,7 +106,7 @@ _COLUMNS: dict[str, tuple[ColumnElement[str], ...]] = {
 
 
 def names_like(tx: ReadTransaction, kind: str, text: str, limit: int) -> list[str]:
-    """Names of that kind that begin so, in capitals or not, those of the latest sessions first."""
+    """Return names of that kind that begin so, in capitals or not, those of the latest sessions first."""
     found: dict[str, None] = {}
     for column in _COLUMNS[kind]:
         query = select(column).where(column.istartswith(text, autoescape=True), channel.c.deleted.is_(False))

@@ -10,7 +10,7 @@ from sqlalchemy import Row, func, select
 from registry.domain import Role
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Page, cursor_of, read_rows, seal_of
+from registry.storage.paging import Page, cursor_of, read_rows
 from registry.storage.tables import channel, conversation
 
 
@@ -37,7 +37,7 @@ def window_around(
     tx: ReadTransaction, row: MessageRow, before: int, limit: int, *, deleted: bool | None = False
 ) -> Window:
     """Return the stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
-    at, just_before = (cursor_of(row.timestamp, number, seal_of(tx)) for number in (row.number, row.number - 1))
+    at, just_before = (cursor_of(row.timestamp, number) for number in (row.number, row.number - 1))
     ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=deleted)
     rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=deleted)
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
@@ -62,6 +62,7 @@ def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[st
 
 def questions_of(tx: ReadTransaction, channel_number: int, *, deleted: bool = False) -> Sequence[Any]:
     """Return the user's messages in order, without those a client put in: id, beginning, timestamp."""
+    # enough of a question to tell which one it is
     columns = conversation.c.id, func.substr(conversation.c.text, 1, 500).label("text"), conversation.c.timestamp
     conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(deleted)
     query = select(*columns).where(conversation.c.channel_number == channel_number, *conditions)
@@ -70,7 +71,7 @@ def questions_of(tx: ReadTransaction, channel_number: int, *, deleted: bool = Fa
 
 
 def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:
-    """The messages of a channel that contain these very characters, in order of arrival."""
+    """Return the messages of a channel that contain these very characters, in order of arrival."""
     query = select(conversation.c.number).where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),

@@ -32,7 +32,7 @@ def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
 
 
 def all_nicknames(tx: ReadTransaction) -> set[str]:
-    """Every nickname there is."""
+    """Return every nickname there is."""
     return {row.nickname for row in tx.execute(_NICKNAMED)}
 
 

@@ -28,7 +28,7 @@ def has_pin(tx: ReadTransaction, channel_number: int) -> bool:
 
 
 def pinned_channels(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
-    """The pinned channels as lists show them, those pinned last first; deleted ones are left out."""
+    """Return the pinned channels as lists show them, those pinned last first; deleted ones are left out."""
     query = select(channel).join_from(pin, channel, channel.c.number == pin.c.channel_number)
     query = query.where(channel.c.deleted.is_(False)).order_by(pin.c.pinned_at.desc(), channel.c.number).limit(limit)
     rows = tx.execute(query).all()
@@ -52,7 +52,7 @@ def save_view(tx: WriteTransaction, name: str, address: str) -> None:
 
 
 def list_views(tx: ReadTransaction) -> Sequence[SavedView]:
-    """All views in the order in which they were first saved."""
+    """Return all views in the order in which they were first saved."""
     query = select(saved_view.c.id, saved_view.c.name, saved_view.c.address).order_by(saved_view.c.number)
     return [SavedView(*row) for row in tx.execute(query)]
 

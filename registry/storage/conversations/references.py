@@ -14,13 +14,9 @@ from registry.storage.conversations.nicknames import numbers_called
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, channel_alias
 
-SHORTEST_PREFIX = 6
 _ORDINAL = re.compile(r"#(\d{1,6})")
 _BARE_ORDINAL = re.compile(r"\d{1,5}")
 _SHOWN = 5
-_COMPARED = 300
-"""So many of the latest channels may be meant by a name with a typo."""
-_ALIKE = 0.7
 
 
 def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
@@ -53,23 +49,12 @@ def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
 
 
 def _nearest(tx: ReadTransaction, reference: str) -> str:
-    latest = recent_channels(tx, _COMPARED)
+    latest = recent_channels(tx, 300)  # a name with a typo is compared with the latest channels
     nicknames = tx.execute(select(channel.c.nickname).where(channel.c.nickname.is_not(None), ~channel.c.deleted))
     names = {name.casefold(): name for name in [*(row.name for row in latest), *nicknames.scalars()]}
     wanted = reference.casefold()
-    near = get_close_matches(wanted, names, 3, _ALIKE) or [name for name in names if wanted in name][:3]
+    near = get_close_matches(wanted, names, 3, 0.7) or [name for name in names if wanted in name][:3]
     return f"; nearest: {', '.join(repr(names[name]) for name in near)}" if near else ""
-
-
-def latest_channel(tx: ReadTransaction, source: str) -> ChannelRow:
-    """The channel that a source logged to last: most likely the chat that is going on; NotFound if there is none."""
-    query = select(channel).where(channel.c.deleted.is_(False), channel.c.source == source)
-    row = tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(1)).first()
-    if row is None:
-        raise NotFound(
-            "No current session is known", f"Nothing from {source!r} yet: log the chat, or name a session_id"
-        )
-    return row
 
 
 def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[bool]]:
@@ -78,7 +63,7 @@ def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[boo
     yield channel.c.nickname == reference
     yield channel.c.number.in_(select(channel_alias.c.channel_number).where(channel_alias.c.name == reference))
     yield channel.c.number.in_(numbers_called(tx, reference))
-    if len(reference) >= SHORTEST_PREFIX:
+    if len(reference) >= 6:
         prefixes = (column.startswith(reference, autoescape=True) for column in (channel.c.session_id, channel.c.name))
         yield or_(*prefixes)
 

@@ -7,28 +7,27 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Column, Row, Table, func, or_, select
+from sqlalchemy import Column, Row, Table, cast, func, or_, select, text
+from sqlalchemy.dialects.postgresql import REGCLASS
 
 from registry.domain import now
 from registry.storage.conversations.messages import message_item
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.portions import SIZED, portion
-from registry.storage.numbering import last_number, step_of
-from registry.storage.paging import Seal, seal_of, seal_of_state
+from registry.storage.paging import feed_place, number_of_place
 from registry.storage.records.executions import execution_item
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
 
-MOST = 500
-"""Events of one kind read at a time."""
-MISSED_S = 30.0
-"""How long a number that is missing is looked for: longer than any write may take."""
+POLL_S = 0.4
+"""Seconds between two looks for news: it works across processes, and nobody sees the difference to being told."""
+MOST = 500  # events of one kind read at a time
+MISSED_S = 30.0  # seconds a missing number may still appear: longer than any write
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +37,14 @@ class Place:
     message: int = 0
     execution: int = 0
 
-    def shown(self, seal: Seal) -> str:
-        """The place as one word."""
-        return f"{seal.close(self.message)}.{seal.close(self.execution)}"
+    def __str__(self) -> str:
+        return f"{self.message}.{self.execution}"
 
     @classmethod
-    def parse(cls, shown: str, seal: Seal) -> Place:
-        """The place that is shown so; ValueError for what is no place."""
-        message, execution = shown.split(".")
-        return cls(seal.open(int(message)), seal.open(int(execution)))
+    def parse(cls, given: str) -> Place:
+        """Parse `MESSAGE.EXECUTION`. Raises ValueError."""
+        message, execution = map(int, given.split("."))
+        return cls(message, execution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +57,9 @@ class Event:
 
 
 def newest_place(tx: ReadTransaction) -> Place:
-    """The place where nothing has happened since."""
+    """Return the place where nothing has happened since."""
     last = (tx.execute(select(func.max(table.c.number))).scalar() or 0 for table in (conversation, execution))
     return Place(*last)
-
-
-def shown_place(tx: ReadTransaction) -> str:
-    """Return the newest place as one word: a page read after it misses nothing from there on."""
-    return newest_place(tx).shown(seal_of(tx))
 
 
 class Listener:
@@ -116,30 +109,36 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes:
 
     On PostgreSQL a missing number may still be written: what lies behind it waits until it cannot any more.
     """
-    seal = seal_of_state(tx)
-    number = seal.open(place)
-    starts_over = number > last_number(tx, conversation)
-    if starts_over:
-        number = 0
+    number = number_of_place(tx, place)
+    starts_over = number is None or number > last_number(tx, conversation)
+    number = 0 if starts_over or number is None else number
     rows, are_all = portion(tx, SIZED.where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST))
     kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
-    goes_on = seal.close(kept[-1].number if kept else number)
+    goes_on = feed_place(tx, kept[-1].number if kept else number)
     is_all = len(kept) < len(rows) or (are_all and len(kept) < MOST)  # what waits is no more for now
     return Changes(items, goes_on, is_all, starts_over)
 
 
+def last_number(tx: ReadTransaction, table: Table) -> int:
+    """Return the last number that a table gave, also to a row that is gone by now."""
+    if tx.dialect.name == "sqlite":
+        sequence = text("SELECT seq FROM sqlite_sequence WHERE name = :name")
+        return int(ask_all(tx, sequence, {"name": table.name}).scalar() or 0)
+    held = select(func.coalesce(func.max(table.c.number), 0)).scalar_subquery()
+    given = func.pg_sequence_last_value(cast(func.pg_get_serial_sequence(table.name, "number"), REGCLASS))
+    return int(ask_all(tx, select(func.greatest(held, given))).scalar() or 0)
+
+
 def _without_gap(tx: ReadTransaction, last: int, rows: Sequence[Row[Any]]) -> Iterator[Row[Any]]:
-    """The rows up to the first behind which a number may still come; one that is only not seen by all is there."""
+    """Return the rows up to the first gap in which a number may still appear, whether the asker may see it or not."""
     settled = now() - timedelta(seconds=MISSED_S)
     young = [row for row in rows if row.received_at > settled]
     between = conversation.c.number > last, conversation.c.number <= (rows[-1].number if young else last)
-    there, step = defaultdict[int, list[int]](list), step_of(tx, conversation)
-    for number in sorted(ask_all(tx, select(conversation.c.number).where(*between)).scalars()) if young else ():
-        there[number % step].append(number)
+    there = ask_all(tx, select(conversation.c.number).where(*between)) if young else None
+    numbers = sorted(there.scalars()) if there else []
     for row in rows:
-        before = bisect_left(there[row.number % step], row.number)
-        if row.received_at > settled and before < (row.number - last - 1) // step:
+        if row.received_at > settled and bisect_left(numbers, row.number) < row.number - last - 1:
             return
         yield row
 
@@ -151,11 +150,6 @@ class UpdatedChannels:
         before = select(conversation.c.number).where(conversation.c.received_at < since)
         last = tx.execute(before.order_by(conversation.c.number.desc()).limit(1)).scalar() or 0
         self._messages = _Numbers(conversation, last, (conversation.c.number, conversation.c.channel_number))
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether no message is missing that may still come."""
-        return self._messages.is_whole
 
     def names(self, tx: ReadTransaction) -> set[str]:
         """Return all names of the channels that gained messages since the last call."""
@@ -186,10 +180,9 @@ class _Numbers:
         self._missing = {gap: until for gap, until in self._missing.items() if until > time.monotonic()}
         query = select(*self._columns).where(or_(number > self.last, number.in_(self._missing)))
         rows = tx.execute(query.order_by(number).limit(MOST)).all()
-        step = step_of(tx, self._table) if rows else 1
         for row in rows:
             self._missing.pop(row.number, None)
-            for gap in range(row.number - step, max(self.last, row.number - MOST * step), -step):
+            for gap in range(max(self.last + 1, row.number - MOST), row.number):
                 self._missing[gap] = time.monotonic() + MISSED_S
             self.last = max(self.last, row.number)
             yield row

@@ -51,7 +51,7 @@ def _is_it(tx: ReadTransaction, row: MessageRow, message: Message, digest: bytes
 
 
 def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | None:
-    """The message with that id if these are its words, or more: its client was still writing when it was sent.
+    """Return the message with that id if these are its words, or more: its client was still writing when it was sent.
 
     Only what came from another machine, never what a client of this one has told itself.
     """
@@ -63,7 +63,7 @@ def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | No
 
 
 def _without_last_mark(text: str) -> str:
-    """The text up to a mark at its end: of a secret that was not written to its end it is another one."""
+    """Cut a mark at the end: a secret that was not written to its end has another one."""
     last = next((mark for mark in MARK.finditer(text) if mark.end() == len(text)), None)
     return text[: last.start()] if last else text
 
@@ -97,8 +97,7 @@ def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]
     return [here(message, digest) for message, digest, _ in sent]
 
 
-_Named = tuple[bytes, int | str | None]
-"""What was said but for its secrets, and the client's id for it or when it was."""
+_Named = tuple[bytes, int | str | None]  # what was said but for its secrets, and the client's id for it or when it was
 
 
 def digest_without_marks(role: str, text: str) -> bytes:

@@ -20,8 +20,8 @@ from registry.storage.conversations.aliases import aliases_by_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, in_parts, insert_into
-from registry.storage.numbering import last_number
-from registry.storage.paging import seal_of_state
+from registry.storage.exchange.change_feed import last_number
+from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
@@ -31,12 +31,9 @@ GROWN = "text"
 
 Sent, its value is the id and the digest of the text: a registry that has this text already need not ask for it.
 """
-MOST = 200
-"""Edits told at a time."""
-MOST_IDS = 1000
-"""By so many of its messages, spread over all, a forgotten channel is known elsewhere."""
-_TURN = 0x65646974
-"""Any number of ours, for PostgreSQL's advisory lock."""
+MOST = 200  # edits per answer
+MOST_IDS = 1000  # message ids, spread over all, that identify a forgotten channel elsewhere
+_TURN = 0x65646974  # key of PostgreSQL's advisory lock
 _MOMENT = timedelta(milliseconds=1)
 
 
@@ -190,32 +187,28 @@ class Edits:
 
 def edits_after(tx: ReadTransaction, place: int) -> Edits:
     """Return the edits made here after a place, for polling; 0 is the beginning."""
-    seal = seal_of_state(tx)
-    number = seal.open(place)
-    if number > last_number(tx, edit):  # no place of this registry: whoever asks is told by the messages
+    number = number_of_place(tx, place)
+    if number is None or number > last_number(tx, edit):  # no place of this registry: start again
         number = 0
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
     messages = _messages(tx, [row.message_number for row in rows if row.message_number is not None])
     named = _named(tx, rows)
     items = [_told(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
-    return Edits(items, seal.close(rows[-1].number if rows else number), len(rows) < MOST)
+    return Edits(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MOST)
 
 
-_Message = tuple[str | None, str]
-"""Its id, and the digest of its words in hexadecimal digits."""
+_Message = tuple[str | None, str]  # its id, and the digest of its words in hexadecimal digits
 _NONE: _Message = None, ""
 
 
 def _messages(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, _Message]:
-    """Messages by their numbers; of what was deleted no digest."""
     query = select(conversation.c.number, conversation.c.id, conversation.c.digest, conversation.c.deleted)
     rows = tx.execute(query.where(conversation.c.number.in_(numbers))).all()
     return {row.number: (row.id, "" if row.deleted else bytes(row.digest).hex()) for row in rows}
 
 
-_Named = Mapping[int, tuple[ChannelRow, list[str]]]
-"""Channels with all their names, by number."""
+_Named = Mapping[int, tuple[ChannelRow, list[str]]]  # channels with all their names, by number
 
 
 def _named(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
@@ -236,7 +229,7 @@ def _told(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = 
 
 
 def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
-    """The next ones that are not told there, by number; None for one of messages that are not there."""
+    """Return the next ones that are not told there, by number; None for one of messages that are not there."""
     noted = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
     rows = tx.execute(select(edit).where(~noted.exists()).order_by(edit.c.number).limit(MOST)).all()
     numbers = [row.message_number for row in rows if row.message_number is not None]

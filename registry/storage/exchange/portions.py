@@ -11,9 +11,6 @@ from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 
-MOST_CHARACTERS = 500_000
-"""Or one message. Packed, it is less than the 1 MB that proxies take."""
-
 SIZED: Select[Any] = select(
     conversation.c.number,
     (func.length(conversation.c.text) + func.length(cast(conversation.c.payload, Text))).label("size"),
@@ -22,7 +19,7 @@ SIZED: Select[Any] = select(
 
 
 def portion(tx: ReadTransaction, sized: Select[Any]) -> tuple[list[MessageRow], bool]:
-    """The first of these messages, in the order of their numbers, and whether they are all."""
+    """Return the first of these messages, in the order of their numbers, and whether they are all."""
     rows = tx.execute(sized).all()
     numbers = list(_fitting(rows))
     query = select(conversation).where(conversation.c.number.in_(numbers)).order_by(conversation.c.number)
@@ -30,7 +27,7 @@ def portion(tx: ReadTransaction, sized: Select[Any]) -> tuple[list[MessageRow], 
 
 
 def _fitting(rows: Sequence[Row[Any]]) -> Iterable[int]:
-    left = MOST_CHARACTERS
+    left = 500_000  # characters, or one message; compressed less than the 1 MB that proxies take
     for at, row in enumerate(rows):
         left -= row.size
         if at and left < 0:

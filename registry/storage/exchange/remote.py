@@ -21,14 +21,10 @@ from registry.storage.tables import channel, conversation, edit, remote, remote_
 from registry.text.privacy.masking import mask_value
 from registry.text.privacy.secrets import is_masked
 
-SETTLED = timedelta(minutes=1)
-"""Longer than any write may take."""
-NOTED_EVERY = timedelta(seconds=20)
-"""That it still answers need not be written down more often."""
-_TURN = 0x72656D6F
-"""Any number of ours, for PostgreSQL's advisory lock."""
-CONTEXT = 30
-"""So many messages before the first new one go along: by them it is seen where the new ones belong."""
+SETTLED = timedelta(minutes=1)  # longer than any write may take
+NOTED_EVERY = timedelta(seconds=20)  # that it still answers need not be written down more often
+_TURN = 0x72656D6F  # key of PostgreSQL's advisory lock
+CONTEXT = 30  # messages sent before the first new one, to show where it belongs
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +63,7 @@ class Waiting:
     edit_refused: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures for machines."""
+        """Return the figures for machines."""
         answered = format_time(self.answered_at) if self.answered_at else None
         figures = {"sent": self.sent, "refused": self.refused, "waiting": self.waiting}
         return {**figures, "answered_at": answered, "edits": self.edits, "edit_refused": self.edit_refused}
@@ -81,7 +77,7 @@ def _is_unsent(url: str) -> ColumnElement[bool]:
 
 
 def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Unsent | None:
-    """The oldest messages that are not there, of one channel, in the order of the conversation; None: all are.
+    """Return the oldest messages that are not there, of one channel, in the order of the conversation; None: all are.
 
     `after`: where to begin, a message's number.
     """
@@ -101,7 +97,7 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
 
 
 def grown_message(tx: ReadTransaction, edit_number: int, there: str) -> Unsent | None:
-    """The message that an edit says has more words by now, as it is sent again; None if it is gone."""
+    """Return the message that an edit says has more words by now, as it is sent again; None if it is gone."""
     of_edit = select(edit.c.message_number).where(edit.c.number == edit_number).scalar_subquery()
     alive = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
     row = tx.execute(select(conversation).where(conversation.c.number == of_edit, *alive)).first()
@@ -112,14 +108,14 @@ def grown_message(tx: ReadTransaction, edit_number: int, there: str) -> Unsent |
 
 
 def last_messages(tx: ReadTransaction, channel_number: int) -> list[MessageRow]:
-    """The end of a conversation, in its order."""
+    """Return the end of a conversation, in its order."""
     return _before(tx, channel_number)
 
 
 def _before(
     tx: ReadTransaction, channel_number: int, place: float | None = None, url: str | None = None
 ) -> list[MessageRow]:
-    """The last messages of a channel, or those before a place; without those that are not wanted at an address."""
+    """Return the last messages of a channel, or those before a place, without those refused at an address."""
     unwanted = select(remote_message.c.number).where(
         remote_message.c.url == url, remote_message.c.number == conversation.c.number, remote_message.c.id.is_(None)
     )
@@ -140,14 +136,10 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
         tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
     noted = set(tx.execute(known).scalars())
-    within = select(conversation.c.number, conversation.c.channel_number).where(conversation.c.number.in_(ids))
-    # One that is on its way to another channel is read when it is there, and none goes before this ends.
-    within = within.order_by(conversation.c.number).with_for_update(read=True, key_share=True)
-    new = [
-        {"url": url, "number": number, "id": ids[number], "channel_number": channel_number}
-        for number, channel_number in (tx.execute(within) if ids.keys() > noted else ())
-        if number not in noted
-    ]
+    there = select(conversation.c.number).where(conversation.c.number.in_(ids)).order_by(conversation.c.number)
+    # none is deleted before this ends
+    numbers = tx.execute(there.with_for_update(read=True, key_share=True)).scalars()
+    new = [{"url": url, "number": number, "id": ids[number]} for number in numbers if number not in noted]
     if new:
         tx.execute(insert(remote_message), new)
 
@@ -253,7 +245,7 @@ def _unmasked_twins(
 
 
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
-    """The numbers of messages with these ids here."""
+    """Return the numbers of messages with these ids here."""
     rows = tx.execute(select(conversation.c.id, conversation.c.number).where(conversation.c.id.in_(list(ids))))
     return {row.id: row.number for row in rows}
 

@@ -12,38 +12,24 @@ from typing import Any, NamedTuple
 
 from registry.text.analysis.analyzer import analyze
 
-COMPLETE = "zzscoped"
-"""Held by the entry `MARK` of an index in which every message has the tokens of its scope."""
-MARK = 0
-"""No message and no channel has this number."""
-
 UNINDEXED, RECALL = "unindexed", "a recall"
 """In the payload of a message that is kept and shown, but that nothing finds: why."""
 
-SCOPED_SINCE = 2
-"""The first version of the analyzer whose entries hold more of their scope than the channel."""
-MOST_MONTHS = 36
-
 
 class Entry(NamedTuple):
-    """A message (or, under a negative number, a channel's title) as the index holds it.
-
-    `tokens`: one of them may be several, parted by spaces. `channel_number` where a database keeps it.
-    """
+    """A message (or, under a negative number, a channel's title); one of the `tokens` may be several, parted by
+    spaces."""
 
     number: int
     tokens: Sequence[str]
-    channel_number: int | None = None
 
 
 def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
-    """The entry of a row of `conversation` with its `searched_tokens`, by the analyzer version named in it."""
+    """Return the entry of a row of `conversation` with its `searched_tokens`, by the analyzer version named in it."""
     if UNINDEXED in row["payload"]:
-        return Entry(row["number"], [], row["channel_number"])
-    scope = [channel_token(row["channel_number"])]
-    if row["analyzer_version"] >= SCOPED_SINCE:
-        scope += scope_tokens(row["source"], row["role"], row["timestamp"])
-    return Entry(row["number"], [*scope, *tokens], row["channel_number"])
+        return Entry(row["number"], [])
+    scope = [channel_token(row["channel_number"]), *scope_tokens(row["source"], row["role"], row["timestamp"])]
+    return Entry(row["number"], [*scope, *tokens])
 
 
 def scope_tokens(source: str, role: str, moment: datetime) -> list[str]:
@@ -82,6 +68,6 @@ def month_tokens(first: datetime, last: datetime) -> list[str]:
     """Return the tokens of all months (UTC) between two moments; none if there are too many."""
     first, last = first.astimezone(UTC), last.astimezone(UTC)
     months = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
-    if not 0 < len(months) <= MOST_MONTHS:
+    if not 0 < len(months) <= 36:
         return []
     return [f"zzm{month // 12:04}{month % 12 + 1:02}" for month in months]

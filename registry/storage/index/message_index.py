@@ -1,41 +1,33 @@
-"""The message index: which messages contain a token. One interface; each database fills in a few statements.
+"""The message index: which messages contain a token. Each database fills in a few statements.
 
-It lives in the database and changes in the same transaction as the messages, so what is acknowledged is
-findable and what is deleted is not. It holds tokens of the one analyzer, without positions or frequencies, and
-only stores and looks up: what to do with what it finds is `registry.search`'s.
+It lives in the database and changes in the same transaction as the messages, so what is acknowledged can be found and
+what is deleted cannot. It holds the tokens of our own analyzer, without positions or frequencies, and only stores and
+looks up; ranking is done in `registry.search`.
+
+A restricted transaction reads the whole index and drops the entries that it may not see (`seen`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import ColumnElement, Engine, Select, select
 
 from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index.index_entries import COMPLETE, Entry
+from registry.storage.index.index_entries import Entry
 from registry.storage.safety.visibility import access_of
-from registry.storage.tables import conversation
+from registry.storage.tables import channel, conversation
 
 TABLE = "message_index"
 
-TITLE = "zztitle"
-"""Carried by every title, which stands in the index under its channel's number, negated."""
+TITLE = "zztitle"  # token of every title; a title is the entry with its channel's number, negated
 
-HOT = 500
-"""How often such a token occurs is remembered: counting it takes up to milliseconds."""
-_DRIFT = 0.02
-
-LARGE, COMMON = 100_000, 1_000
-"""In an index of so many entries those of the tokens that so many hold are estimated, where the database has sampled
-them: to count them it would have to read them all."""
-
-Groups = Sequence[Sequence[str]]
-"""A condition on tokens: of each group an entry carries at least one."""
+Groups = Sequence[Sequence[str]]  # a condition on tokens: an entry carries at least one of each group
 
 COLUMNS = (
     conversation.c.number,
@@ -45,65 +37,80 @@ COLUMNS = (
     conversation.c.length,
     conversation.c.turn,
 )
-"""What a search reads of a message before it is ranked."""
+"""The columns of a message that a search reads before ranking."""
 
-
-SEEN = " AND EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})"
-SEEN_TITLE = " AND EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0})"
-SEEN_ENTRY = """ AND (message_index.{0} = 0
-    OR EXISTS (SELECT 1 FROM conversation AS seen WHERE seen.number = message_index.{0})
-    OR EXISTS (SELECT 1 FROM channel AS seen WHERE seen.number = -message_index.{0}))"""
-"""What a restricted transaction asks of a posting; the tables are those it sees (`storage.safety.visibility`)."""
-
-
-def seen(tx: ReadTransaction, statement: str, condition: str, number: str, side: str = "") -> str:
-    """A statement as this transaction may ask it."""
-    return statement.format(seen=condition.format(number) if access_of(tx) else "", side=side)
-
-
-_hot: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
-_sampled: WeakKeyDictionary[Engine, int] = WeakKeyDictionary()
-_scoped: WeakSet[Engine] = WeakSet()
-"""What is remembered of each registry: how often hot tokens occur, when they were sampled, that it has scopes."""
+_counted: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
+"""By registry and frequent token: its count, and the size of the index when it was counted."""
 
 
 class MessageIndex(ABC):
     """The interface of a database's message index."""
 
-    name: str
-    """Named in execution records: which index gave the candidates."""
-
-    def for_search(self, _tx: ReadTransaction, _total: int) -> MessageIndex:
-        """Return an index for one search of all channels, which remembers what it reads."""
-        return self
-
-    def prepare(self, _tx: ReadTransaction, _tokens: Sequence[str]) -> None:
-        """Be told which words will be asked for: they may be read in one go."""
-        return
+    name: str  # shown in execution records as the origin of the candidates
 
     @abstractmethod
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        """Make entries findable; `into` another table than the one searched while that is built anew."""
+        """Add entries; `into` is another table while the index is rebuilt."""
 
     @abstractmethod
     def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        """Make entries unfindable; the tokens must be those they were added with."""
+        """Remove entries; the tokens must be those they were added with."""
 
     @abstractmethod
+    def _count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        """Return the number of entries of each token, visible or not."""
+
+    @abstractmethod
+    def _holders(
+        self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]
+    ) -> dict[str, list[int]]:
+        """Return the numbers of the entries that match each query (groups, excluded tokens), visible or not."""
+
+    @abstractmethod
+    def _newest(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
+        """Return the largest numbers of messages that match, visible or not."""
+
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
-        """In how many entries each token occurs; tokens that occur nowhere are left out."""
+        """Return the number of entries that hold each token, without tokens that occur nowhere."""
+        if access_of(tx) is None:
+            return self._count(tx, tokens)
+        found = self._holders(tx, {token: ([[token]], ()) for token in tokens})
+        return {token: count for token, numbers in found.items() if (count := len(seen(tx, numbers)))}
 
     def count_many(self, tx: ReadTransaction, tokens: Collection[str], _beginning: str) -> dict[str, int]:
-        """As `count`, of many tokens that occur nowhere but for a few, and begin alike but for some."""
+        """Count many tokens that mostly occur nowhere; most of them begin with `beginning`."""
         return self.count(tx, tokens)
 
-    def sample(self, _tx: ReadTransaction, _least: int) -> dict[str, int]:
-        """Return the commonest tokens, those in about `least` entries or more, with their counts."""
-        return {}
+    def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
+        """Count tokens; a frequent one is counted again only after the index has changed by 2 %."""
+        if access_of(tx):
+            return self.count(tx, tokens)
+        counted = _counted.setdefault(tx.engine, {})
+        known = {
+            token: counted[token][0]
+            for token in tokens
+            if token in counted and abs(counted[token][1] - total) <= 0.02 * total
+        }
+        new = self.count(tx, [token for token in tokens if token not in known])
+        counted.update({token: (count, total) for token, count in new.items() if count >= 500})
+        return {**known, **new}
 
-    @abstractmethod
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
-        """The numbers of the messages that carry a token of each group, and none of the others."""
+        """Return the messages that carry a token of each group and none of `without`."""
+        return seen(tx, [one for one in self._holders(tx, {"": (groups, without)})[""] if one > 0])
+
+    def holders_of_each(
+        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
+    ) -> dict[str, list[int]]:
+        """Return by token what `holders` finds with it as a further group."""
+        found = self._holders(tx, {token: ([*groups, [token]], without) for token in tokens})
+        return {token: seen(tx, [one for one in numbers if one > 0]) for token, numbers in found.items()}
+
+    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
+        """Return the `limit` newest of the messages that `holders` finds."""
+        if access_of(tx) is None:
+            return self._newest(tx, groups, without, limit)
+        return sorted(self.holders(tx, groups, without), reverse=True)[:limit]
 
     def held_among(
         self,
@@ -113,59 +120,34 @@ class MessageIndex(ABC):
         _groups: Groups,
         _without: Sequence[str],
     ) -> dict[str, list[int]]:
-        """By token, what `holders` would say of these messages; nothing where it is quicker to ask for all of them."""
+        """Return by token which of these messages `holders` would find; {} where asking for all is faster."""
         return {}
 
-    @abstractmethod
-    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        """As `holders`, so many of the newest."""
-
-    @abstractmethod
-    def holders_of_each(
-        self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
-    ) -> dict[str, list[int]]:
-        """By token, what `holders` says with it as a further group."""
-
-    @abstractmethod
     def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
-        """By token, the (negated) numbers of the channels whose title carries it."""
+        """Return by token the (negated) numbers of the channels whose title carries it."""
+        found = self._holders(tx, {token: ([[TITLE], [token]], ()) for token in tokens})
+        return {token: seen(tx, numbers) for token, numbers in found.items()}
 
     def messages(
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
-        """Return those of the messages that are not deleted and meet the conditions: `COLUMNS`, in any order.
-
-        They are asked for in the order they are stored in: SQLite takes a fifth less for them.
-        """
+        """Return the `COLUMNS` of those messages that are not deleted and meet the conditions, in any order."""
+        # sorted as they are stored, SQLite takes a fifth less time
         return list(tx.execute(_numbered(tx.dialect.name, tuple(conditions)), given(tx, sorted(numbers))).all())
 
-    def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
-        """As `count`; of hot tokens what it was when the index held about as many entries as `total`."""
-        hot = _hot.setdefault(tx.engine, {})
-        if total >= LARGE and not _is_fresh(_sampled.get(tx.engine, 0), total):
-            _sampled[tx.engine] = total
-            hot.update({token: (found, total) for token, found in self.sample(tx, COMMON).items()})
-        fresh = {token: hot[token][0] for token in tokens if token in hot and _is_fresh(hot[token][1], total)}
-        missing = [token for token in tokens if token not in fresh]
-        counted = self.count(tx, missing) if missing else {}
-        hot.update({token: (found, total) for token, found in counted.items() if found >= HOT})
-        return {**fresh, **counted}
 
-    def is_scoped(self, tx: ReadTransaction) -> bool:
-        """Return whether every message has the tokens of its scope, none being of the first version of the analyzer."""
-        if tx.engine not in _scoped and self._is_marked_complete(tx):
-            _scoped.add(tx.engine)
-        return tx.engine in _scoped
-
-    def _is_marked_complete(self, tx: ReadTransaction) -> bool:
-        return bool(self.count(tx, [COMPLETE]))
+def seen(tx: ReadTransaction, numbers: list[int]) -> list[int]:
+    """Drop the entries (messages, or titles under a negative number) that a restricted transaction may not see."""
+    if access_of(tx) is None or not numbers:
+        return numbers
+    visible = set[int]()
+    for column, sign in ((conversation.c.number, 1), (channel.c.number, -1)):
+        query = select(column).where(is_one_of(tx.dialect.name, column))
+        visible.update(sign * one for one in tx.execute(query, given(tx, [sign * one for one in numbers])).scalars())
+    return [one for one in numbers if one in visible]
 
 
 @lru_cache(maxsize=64)
 def _numbered(dialect: str, conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
     there = is_one_of(dialect, conversation.c.number), conversation.c.deleted.is_(False)
     return select(*COLUMNS).where(*there, *conditions)
-
-
-def _is_fresh(counted_at: int, total: int) -> bool:
-    return abs(counted_at - total) <= _DRIFT * total

@@ -14,19 +14,16 @@ from sqlalchemy import Row, bindparam, func, inspect, select, text, update
 
 from registry.storage.conversations.channels import title_entry
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts
-from registry.storage.index.channel_keys import complete_channels
 from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import COMPLETE, MARK, Entry, message_entry, searched_tokens
-from registry.storage.index.packing import pack_lists, unpack, watch
+from registry.storage.index.index_entries import Entry, message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 BATCH = 500
-BUILD = f"message_index_v{ANALYZER_VERSION}_by_channel_build"
+BUILD = f"message_index_v{ANALYZER_VERSION}_build"
 """A build belongs to one version of the analyzer and of the table: those of others are thrown away."""
 
-Progress = Callable[[int, int], None]
-"""Told how many messages are done, of how many."""
+Progress = Callable[[int, int], None]  # told how many messages are done, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +52,11 @@ _STATEMENTS = {
         ),
     ),
     "postgresql": _Statements(
-        create=f"CREATE TABLE {BUILD} (number bigint CONSTRAINT {BUILD}_pkey PRIMARY KEY, tokens tsvector NOT NULL,"
-        " channel_number bigint) WITH (toast_tuple_target = 128)",
+        create=f"CREATE TABLE {BUILD} (number bigint CONSTRAINT {BUILD}_pkey PRIMARY KEY, tokens tsvector NOT NULL)"
+        " WITH (toast_tuple_target = 128)",
         entries=f"SELECT number AS id FROM {BUILD}",  # noqa: S608, a name of ours
         complete=(
             f"CREATE INDEX IF NOT EXISTS ix_{BUILD} ON {BUILD} USING gin (tokens)",
-            f"ALTER TABLE {BUILD} ALTER COLUMN tokens SET STATISTICS 500",
             f"ANALYZE {BUILD}",
         ),
         lock=("LOCK TABLE message_index IN ACCESS EXCLUSIVE MODE",),
@@ -79,10 +75,8 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
 
     Returns how many messages were analysed in this run; StorageError if the registry cannot be written.
     """
-    await complete_channels(database)
     total = await database.write(lambda tx: _begin(tx, everything))
     if total is None:
-        await pack_lists(database)
         return 0
     done = analysed = await database.read(_built)
     while batch := await database.write(_next_batch):
@@ -90,12 +84,11 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
         on_progress(min(done, total), total)
     await database.write(lambda tx: _run(tx, _STATEMENTS[tx.dialect.name].complete))
     await database.write(_exchange)
-    await pack_lists(database)
     return done - analysed
 
 
 def reindex_at_once(tx: WriteTransaction) -> None:
-    """The whole index anew in one transaction, for who has replaced all messages in it."""
+    """Return the whole index anew in one transaction, for who has replaced all messages in it."""
     _run(tx, [f"DROP TABLE {name}" for name in _builds(tx)])
     _begin(tx, everything=True)
     while _next_batch(tx):
@@ -110,7 +103,7 @@ def _builds(tx: WriteTransaction) -> list[str]:
 
 
 def _begin(tx: WriteTransaction, everything: bool) -> int | None:
-    """Make a build, or take up the one that was begun; the number of messages, or None if there is nothing to do."""
+    """Make a build, or continue one; returns the number of messages, None if there is nothing to do."""
     builds = _builds(tx)
     _run(tx, [f"DROP TABLE {name}" for name in builds if name != BUILD])
     if BUILD not in builds:
@@ -130,7 +123,6 @@ def _built(tx: ReadTransaction) -> int:
 
 
 def _next_batch(tx: WriteTransaction) -> int:
-    """Add the next messages in order of arrival; how many they were."""
     entries = _STATEMENTS[tx.dialect.name].entries
     last = tx.execute(text(f"SELECT coalesce(max(id), 0) FROM ({entries}) AS built")).scalar_one()  # noqa: S608
     rows = _rows(tx, select(conversation.c.number).where(conversation.c.number > last).limit(BATCH))
@@ -165,7 +157,7 @@ def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
 
 
 def _exchange(tx: WriteTransaction) -> None:
-    """Make up for what happened meanwhile, add the titles, and put the new index in the place of the old one."""
+    """Add what changed meanwhile and the titles, then put the new index in the place of the old one."""
     statements = _STATEMENTS[tx.dialect.name]
     _run(tx, statements.lock)
     built = set(tx.execute(text(statements.entries)).scalars())
@@ -181,14 +173,9 @@ def _exchange(tx: WriteTransaction) -> None:
     # Softly deleted channels keep their titles: they may come back.
     titles = [title_entry(row, {}) for row in tx.execute(select(channel))]
     entries = [entry for entry in titles if len(entry.tokens) > 1 and entry.number not in built]
-    if MARK not in built:
-        entries.append(Entry(MARK, [COMPLETE]))
     if entries:
         index_of(tx).add(tx, entries, BUILD)
     _run(tx, statements.exchange)
-    if tx.dialect.name == "postgresql":  # the packed lists, and the notes of changes, were the old table's
-        unpack(tx)
-        watch(tx)
 
 
 def _entry(row: Row[Any], tokens: Sequence[str]) -> Entry:

@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Executable, Row, select
 
-from registry.domain import format_time, is_storable, preview_of, storable
+from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.conditions import given_conditions
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import note_recalled
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.paging import Page, read_page
+from registry.storage.records.brief_runs import full_steps, shorten_older
 from registry.storage.safety.masking import masked
 from registry.storage.tables import execution
 
@@ -43,10 +44,8 @@ class Execution:
     request: dict[str, Any]
     result: dict[str, Any] | None
     steps: Sequence[dict[str, Any]]
-    token: str | None = None
-    """The name of the token that was shown; None where none is needed."""
-    door: Door = "inside"
-    """For the figures and logs of the process that ran it; not stored."""
+    token: str | None = None  # the name of the token that was shown; None where none is needed
+    door: Door = "inside"  # for the figures and logs of the process that ran it; not stored
 
     @property
     def outcome(self) -> str:
@@ -65,10 +64,8 @@ class ExecutionFilter:
     from_: datetime | None = None
     to: datetime | None = None
     error_code: str | None = None
-    words: str | None = None
-    """In what was asked."""
-    client: str | None = None
-    """A part of its name."""
+    words: str | None = None  # in what was asked
+    client: str | None = None  # a part of its name
     slower_ms: float | None = None
     without_source: str | None = None
 
@@ -93,11 +90,9 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         "steps": list(run.steps),
         "token": run.token,
     }
-    if not is_storable(values):  # one record that cannot be stored would hold up all that come after it
-        values = storable(values)
-    values = masked(tx, values)
+    values = masked(tx, storable(values))  # one that cannot be stored would hold up all that come after it
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
-    tx.execute(_record(tx.dialect.name), values)
+    shorten_older(tx, tx.execute(_record(tx.dialect.name), values).scalar_one())
     if run.operation in RECALLING and run.channel and run.status in ANSWERED:
         note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
 
@@ -106,7 +101,8 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
 def _record(dialect: str) -> Executable:
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded", "result", "steps")
     record = insert_into(dialect, execution)
-    return record.on_conflict_do_update(index_elements=["id"], set_={name: record.excluded[name] for name in outcome})
+    news = {name: record.excluded[name] for name in outcome}
+    return record.on_conflict_do_update(index_elements=["id"], set_=news).returning(execution.c.number)
 
 
 def _tokens_of(run: Execution) -> int:
@@ -115,17 +111,16 @@ def _tokens_of(run: Execution) -> int:
 
 
 ANSWERED = ("succeeded", GUESSED)
-RECALLING = frozenset({"extract", "fetch", "resume"})
-"""The operations that give one conversation to who asks for it."""
+RECALLING = frozenset({"extract", "fetch", "resume"})  # the operations that give one conversation to who asks for it
 
 
 def _rounded(duration_ms: float) -> float:
-    """To two significant digits: so few values that a million runs can be counted by them."""
+    """Round to two significant digits, so that a million runs have few distinct values."""
     return float(f"{duration_ms:.1e}")
 
 
 def list_executions(tx: ReadTransaction, wanted: ExecutionFilter, page: Page) -> dict[str, Any]:
-    """A page of runs by start."""
+    """Return a page of runs by start."""
     wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
     paged = read_page(tx, execution, execution.c.started_at, execution_conditions(wanted), page)
     return paged.answer([execution_item(row) for row in paged.rows])
@@ -137,7 +132,8 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
     if row is None:
         kept = "old ones are kept as figures only (CTXR_KEEP_EXECUTIONS_DAYS)"
         raise NotFound("No such execution", f"No execution {execution_id!r} in the registry; {kept}")
-    return {**execution_item(row), "request": row.request, "result": row.result, "steps": row.steps}
+    steps = full_steps(row.steps, row.started_at)
+    return {**execution_item(row), "request": row.request, "result": row.result, "steps": steps}
 
 
 def execution_item(row: Row[Any]) -> dict[str, Any]:
@@ -175,8 +171,7 @@ def beginning_of(request: Mapping[str, Any]) -> str:
     return (_said_in(request) or "")[:KEPT]
 
 
-KEPT = 200
-"""Characters of what was asked that a filter looks through, and of a client's name."""
+KEPT = 200  # characters of a question that a filter searches, and of a client's name
 
 
 _SAYING = ("text", "session_id", "nickname", "title", "id", "date")
@@ -185,14 +180,14 @@ _SAYING = ("text", "session_id", "nickname", "title", "id", "date")
 def _delivered(result: Mapping[str, Any]) -> int | None:
     """Return how many messages or sessions were given, or messages stored; None where that is not what it does."""
     counts = (result.get("metadata") or {}).get("filtered_count"), result.get("new_count"), result.get("sessions")
-    messages = result.get("messages")
-    known = (*counts, len(messages) if isinstance(messages, list) else None)
+    messages = result.get("messages")  # ids, or how many where the run is kept in brief
+    known = (*counts, len(messages) if isinstance(messages, list) else messages)
     found = next((count for count in known if isinstance(count, int)), None)
     return 0 if found is None and "pagination" in result else found
 
 
 def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    """The filter as conditions of a query."""
+    """Return the filter as conditions of a query."""
     return given_conditions(
         (eq, execution.c.operation, wanted.operation),
         (eq, execution.c.channel, wanted.channel),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, exists, func, insert, select, type_coerce, update
+from sqlalchemy import ColumnElement, Row, bindparam, exists, func, insert, select, type_coerce, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from registry.domain import format_time
@@ -15,7 +15,7 @@ from registry.storage.conversations.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
-from registry.storage.tables import extract_result
+from registry.storage.tables import extract_result, store_session
 
 
 def save_result(
@@ -42,14 +42,11 @@ def save_result(
         "token": token,
         "deleted": False,
     }
-    tx.execute(_KEEP, values)
-
-
-_KEEP = insert(extract_result)
+    tx.execute(insert(extract_result).values(values))
 
 
 def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> dict[str, Any] | None:
-    """The briefing of a channel that was made of just these messages, as {id, metadata}."""
+    """Return the briefing of a channel that was made of just these messages, as {id, metadata}."""
     query = select(extract_result).where(
         extract_result.c.channel == channel,
         extract_result.c.record_type == "briefing",
@@ -62,7 +59,7 @@ def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> di
 
 
 def latest_briefings(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
-    """The last briefings, the latest days first: of each its id, when it was made, and what is kept of it."""
+    """Return the last briefings, the latest days first: of each its id, when it was made, and what is kept of it."""
     query = select(extract_result).where(
         extract_result.c.record_type == "briefing", extract_result.c.deleted.is_(False)
     )
@@ -77,7 +74,7 @@ def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any])
 
 
 def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
-    """The result with that id; NotFound if there is none."""
+    """Return the result with that id; NotFound if there is none."""
     row = tx.execute(select(extract_result).where(extract_result.c.id == result_id)).first()
     if row is None or row.deleted:
         raise NotFound("No such result", f"No result {result_id!r} in the registry")
@@ -85,7 +82,7 @@ def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
 
 
 def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[str, Any]:
-    """A page of results by time, of one channel or of all."""
+    """Return a page of results by time, of one channel or of all."""
     conditions: list[ColumnElement[bool]] = [extract_result.c.deleted.is_(False)]
     if channel is not None:
         conditions.append(extract_result.c.channel == canonical_name(tx, channel))
@@ -94,7 +91,7 @@ def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[s
 
 
 def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: str) -> dict[str, Any] | None:
-    """The last result of a kind that was made of a channel for a client: its metadata and its id."""
+    """Return the last result of a kind that was made of a channel for a client: its metadata and its id."""
     query = select(extract_result).where(
         extract_result.c.channel == channel,
         extract_result.c.record_type == record_type,
@@ -105,8 +102,20 @@ def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: s
     return {**row.metadata, "id": row.id} if row else None
 
 
-RESUMED = "resume"
-"""The kind of result that says which session of another client a channel was written into."""
+def imported_files(tx: ReadTransaction) -> list[str]:
+    """Return the files written for clients that have their sessions in their own stores by now."""
+    rows = tx.execute(select(extract_result.c.metadata).where(extract_result.c.record_type == RESUMED)).scalars()
+    written = [metadata for metadata in rows if metadata and metadata.get("is_imported")]
+    stored = exists().where(store_session.c.key == bindparam("key"))
+    return [
+        path
+        for one in written
+        if tx.execute(select(stored), {"key": one["session_id"]}).scalar()
+        for path in one["files"]
+    ]
+
+
+RESUMED = "resume"  # the kind of result that says which session of another client a channel was written into
 
 
 def resumed_session(tx: ReadTransaction, session_id: str) -> Row[Any] | None:
@@ -125,7 +134,7 @@ def drop_result(tx: WriteTransaction, result_id: str) -> None:
 
 
 def deliveries_of(tx: ReadTransaction, channel: str, message_id: str, limit: int) -> list[dict[str, Any]]:
-    """The results of a channel that delivered this message, newest first."""
+    """Return the results of a channel that delivered this message, newest first."""
     query = select(extract_result).where(
         extract_result.c.channel == channel, extract_result.c.deleted.is_(False), _holds(tx, message_id)
     )

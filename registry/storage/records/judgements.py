@@ -91,7 +91,7 @@ def keep_expectation(tx: WriteTransaction, request: Mapping[str, Any], message_i
 
 
 def list_expectations(tx: ReadTransaction) -> list[Expectation]:
-    """All cases in the order in which they were kept; those of deleted messages rest."""
+    """Return all cases in the order in which they were kept; those of deleted messages rest."""
     columns = expectation.c.id, expectation.c.request, conversation.c.id, conversation.c.channel, conversation.c.text
     query = select(*columns, expectation.c.created_at).join_from(
         expectation, conversation, conversation.c.number == expectation.c.message_number

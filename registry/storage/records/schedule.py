@@ -12,7 +12,7 @@ from registry.storage.tables import schedule
 
 
 def last_claimed(tx: ReadTransaction, job: str) -> datetime | None:
-    """The last time that was taken."""
+    """Return the last time that was taken."""
     due: datetime | None = tx.execute(select(schedule.c.due).where(schedule.c.job == job)).scalar()
     return due
 

@@ -6,7 +6,7 @@ channel nothing stays but digests, made with the registry's own key, of its name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -24,28 +24,30 @@ from registry.storage.conversations.channels import (
     find_channel,
     lock_channel,
     recount_channel,
-    reindex_title,
 )
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts, insert_into
 from registry.storage.exchange.edits import note_forgetting, take_turns
-from registry.storage.index.packing import clear_deleted
+from registry.storage.safety.derived import (
+    Derived,
+    Sources,
+    all_derived,
+    describe,
+    find_derived,
+    forget_derived,
+    forget_words,
+)
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import (
     channel,
     conversation,
-    execution,
-    expectation,
-    extract_result,
     forgotten,
     message_vector,
 )
 
-CHANNEL, SESSION, SAID = "channel", "session", "said"
-"""What a digest is of: a name, a client's id of a session, or a role and its words."""
-_MANY = 200
-"""So many ids are looked for in records that may name them; of more, only the records of their channels go."""
+CHANNEL, SESSION, SAID, DERIVED = "channel", "session", "said", "derived"
+"""Kinds of digests: of a name, of a client's id of a session, of a role and its words, and of what was made of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class Receipt:
     executions: int = 0
     results: int = 0
     cases: int = 0
+    views: int = 0
+    texts: int = 0
     is_dry_run: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -98,9 +102,14 @@ def affected_by(tx: ReadTransaction, wanted: Wanted) -> Affected:
         numbers = {row.number for row in whole}
         rest = [row.number for row in channels if row.number not in numbers]
         found = Affected(whole, _messages_meant(tx, wanted, rest) if wanted.before or wanted.matching else [])
-    if not found.channels and not found.messages:
+    is_anywhere = wanted == Wanted(matching=wanted.matching) and _is_in_derived(tx, wanted.matching)
+    if not found.channels and not found.messages and not is_anywhere:
         raise NotFound("Nothing to forget.", "Nothing in the registry is what was named")
     return found
+
+
+def _is_in_derived(tx: ReadTransaction, matching: str | None) -> bool:
+    return matching is not None and bool(find_derived(tx, Sources((), (), (), (), matching)).keys)
 
 
 def _message(tx: ReadTransaction, message_id: str) -> MessageRow:
@@ -147,15 +156,53 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
     receipt = new_id("fgt")
     at = now()
     vectors = _vectors(tx, found)
-    records = _records(tx, found, matching)
-    cases = _forget_cases(tx, found, matching)
+    derived = find_derived(tx, sources_of(tx, found, matching))
+    note_forgotten(tx, _derived_digests(key_of(tx), derived), receipt, at)
+    forget_derived(tx, derived)
     for number, some in _by_channel(found.messages):
         note_forgetting(tx, lock_channel(tx, number), some, is_channel=False)
     messages = len(found.messages) + sum(_forget_channel(tx, row, receipt, at) for row in found.channels)
     forget_messages(tx, found.messages)
     if matching:
-        _forget_descriptions(tx, matching)
-    return Receipt(receipt, format_time(at), len(found.channels), messages, vectors, *records, cases)
+        forget_words(tx, matching)
+    return Receipt(
+        receipt,
+        format_time(at),
+        len(found.channels),
+        messages,
+        vectors,
+        executions=len(derived.executions),
+        results=len(derived.results),
+        cases=len(derived.cases),
+        views=len(derived.views),
+        texts=len(derived.texts),
+    )
+
+
+def sources_of(tx: ReadTransaction, found: Affected, matching: str | None = None) -> Sources:
+    """Return the names and ids by which something may have been made of what is forgotten."""
+    names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
+    numbers, ids = [row.number for row in found.messages], [row.id for row in found.messages]
+    for some in in_parts([row.number for row in found.channels]):
+        within = select(conversation.c.number, conversation.c.id).where(conversation.c.channel_number.in_(some))
+        for number, id_ in tx.execute(within):
+            numbers.append(number)
+            ids.append(id_)
+    return Sources(names, {row.channel for row in found.messages}, ids, numbers, matching)
+
+
+def _derived_digests(key: bytes, derived: Derived) -> list[tuple[bytes, str]]:
+    return [(keyed(key, DERIVED, one.encode()), DERIVED) for one in derived.keys]
+
+
+def forget_derived_again(tx: WriteTransaction, key: bytes, known: Collection[bytes]) -> None:
+    """Forget what came back of the things that were made of forgotten messages."""
+    every = all_derived(tx)
+    back = {
+        name: [one for one in getattr(every, name) if keyed(key, DERIVED, one.encode()) in known]
+        for name in ("executions", "results", "cases", "views", "texts")
+    }
+    forget_derived(tx, Derived(**back))
 
 
 def _by_channel(rows: Sequence[MessageRow]) -> Iterable[tuple[int, Sequence[MessageRow]]]:
@@ -182,27 +229,10 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def _drop_title_out_of(tx: WriteTransaction, number: int, texts: Iterable[str]) -> None:
-    """A title that was made of a message's words goes with it."""
     row = tx.execute(select(channel).where(channel.c.number == number)).one()
     told = (row.title or "").strip(" .…").lower()
     if told and any(told in " ".join(said.split()).lower() for said in texts):
-        _describe(tx, row, {"title": None, "meta": {name: row.meta[name] for name in row.meta if name != "title"}})
-
-
-def _describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) -> None:
-    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
-    reindex_title(tx, row, changes)
-
-
-def _forget_descriptions(tx: WriteTransaction, matching: str) -> None:
-    """Titles, summaries and what else is said of channels, where the words stand in it."""
-    held = (channel.c.title, channel.c.summary, channel.c.nickname, cast(channel.c.meta, Text))
-    meant = or_(*(column.icontains(matching, autoescape=True) for column in held))
-    for row in tx.execute(select(channel).where(meant)).all():
-        kept = {name: value for name, value in row.meta.items() if matching.lower() not in str(value).lower()}
-        named = {name: getattr(row, name) for name in ("title", "summary", "nickname")}
-        gone = {name: None for name, value in named.items() if value and matching.lower() in value.lower()}
-        _describe(tx, row, {**gone, "meta": kept})
+        describe(tx, row, {"title": None, "meta": {name: row.meta[name] for name in row.meta if name != "title"}})
 
 
 def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: datetime) -> int:
@@ -237,10 +267,7 @@ def keyed(key: bytes, what: str, of: bytes) -> bytes:
 
 def is_anything_forgotten(tx: ReadTransaction) -> bool:
     """Return whether any digest is noted; mostly there is none, and nothing need be compared."""
-    return tx.execute(_ANY).first() is not None
-
-
-_ANY = select(forgotten.c.receipt).limit(1)
+    return tx.execute(select(forgotten.c.receipt).limit(1)).first() is not None
 
 
 def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes, tuple[str, str]]:
@@ -260,94 +287,27 @@ def _vectors(tx: ReadTransaction, found: Affected) -> int:
     return tx.execute(of_channels).scalar_one() + some if found.channels else some
 
 
-def _records(tx: WriteTransaction, found: Affected, matching: str | None) -> tuple[int, int]:
-    """Executions lose what they say of it, results that name it go; how many of each."""
-    names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
-    ids = [row.id for row in found.messages]
-    if found.channels:
-        within = conversation.c.channel_number.in_([row.number for row in found.channels])
-        ids += tx.execute(select(conversation.c.id).where(within).limit(_MANY + 1)).scalars()
-    beside = list({row.channel for row in found.messages})
-    words = [*names, *(ids if len(ids) <= _MANY else ()), *([matching] if matching else [])]
-    executions = _forget_executions(tx, names if len(ids) <= _MANY else [*names, *beside], words)
-    return executions, _forget_results(tx, names, beside, set(ids))
-
-
-def _forget_executions(tx: WriteTransaction, channels: Sequence[str], words: Sequence[str]) -> int:
-    """They stay as runs that took so long and ended so; what was asked, found and answered goes."""
-    told = func.lower(
-        cast(execution.c.request, Text)
-        + func.coalesce(cast(execution.c.result, Text), "")
-        + cast(execution.c.steps, Text)
-        + func.coalesce(cast(execution.c.error, Text), "")
-    )
-    numbers: set[int] = set()
-    for some in in_parts(words, 20):
-        mentions = or_(*(told.contains(word.lower(), autoescape=True) for word in some))
-        numbers |= set(tx.execute(select(execution.c.number).where(mentions)).scalars())
-    numbers |= set(tx.execute(select(execution.c.number).where(execution.c.channel.in_(channels))).scalars())
-    for part in in_parts(sorted(numbers)):
-        for row in tx.execute(select(execution).where(execution.c.number.in_(part))).all():
-            tx.execute(update(execution).where(execution.c.number == row.number).values(**_without_words(row)))
-    return len(numbers)
-
-
-def _without_words(row: Any) -> dict[str, Any]:
-    shape = ("node", "started_at", "duration_ms", "status")
-    steps = [{**{name: step[name] for name in shape}, "error": None, "detail": {}} for step in row.steps]
-    error = {"code": row.error["code"], "message": "", "details": ""} if row.error else None
-    request = {"forgotten": True}
-    return {"channel": None, "request": request, "asked": "", "result": None, "steps": steps, "error": error}
-
-
-def _forget_cases(tx: WriteTransaction, found: Affected, matching: str | None) -> int:
-    """Kept questions that should find one of the messages, or that speak of what is forgotten themselves."""
-    within = conversation.c.channel_number.in_([row.number for row in found.channels])
-    meant: list[ColumnElement[bool]] = [expectation.c.message_number.in_(select(conversation.c.number).where(within))]
-    meant += [expectation.c.message_number.in_(some) for some in in_parts([row.number for row in found.messages])]
-    words = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
-    asked = func.lower(cast(expectation.c.request, Text))
-    for some in in_parts([*words, *([matching] if matching else [])], 20):
-        meant += [asked.contains(word.lower(), autoescape=True) for word in some]
-    numbers = {number for one in meant for number in tx.execute(select(expectation.c.number).where(one)).scalars()}
-    for part in in_parts(sorted(numbers)):
-        tx.execute(delete(expectation).where(expectation.c.number.in_(part)))
-    return len(numbers)
-
-
-def _forget_results(tx: WriteTransaction, names: Sequence[str], beside: Sequence[str], ids: set[str]) -> int:
-    gone = list(tx.execute(select(extract_result.c.number).where(extract_result.c.channel.in_(names))).scalars())
-    others = select(extract_result.c.number, extract_result.c["items"]).where(extract_result.c.channel.in_(beside))
-    gone += [number for number, items in tx.execute(others) if ids.intersection(items)]
-    for part in in_parts(gone):
-        tx.execute(delete(extract_result).where(extract_result.c.number.in_(part)))
-    return len(gone)
-
-
 async def wipe(database: Database) -> None:
     """Overwrite what is left of deleted rows in the files: the index's old pieces, and the log of writes."""
     if database.dialect == "postgresql":
-        await clear_deleted(database)
         await database.maintain(_VACUUM)
         return
     await database.write(_begin_merge)
     while await database.write(_merge_on):
         pass
-    for _ in range(_TRIES):
+    for _ in range(5):
         [(busy, *_rest)] = await database.maintain(("PRAGMA wal_checkpoint(TRUNCATE)",))
         if not busy:
             return
 
 
 _TABLES = (
-    *("conversation", "message_index", "message_index_block", "message_vector", "channel"),
+    *("conversation", "message_index", "message_vector", "channel"),
     *("execution", "extract_result", "expectation"),
 )
 _VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
-_PAGES = 500
-"""Of the index in one transaction, so that others come in between."""
-_TRIES = 5
+_PAGES = 500  # index pages per transaction, so that others can write in between
 
 
 def _begin_merge(tx: WriteTransaction) -> None:
@@ -355,7 +315,6 @@ def _begin_merge(tx: WriteTransaction) -> None:
 
 
 def _merge_on(tx: WriteTransaction) -> bool:
-    """A piece of the way to an index without old pieces; whether there is more to do."""
     before = tx.execute(text("SELECT total_changes()")).scalar_one()
     tx.exec_driver_sql(_MERGE, (_PAGES,))
     changed: int = tx.execute(text("SELECT total_changes()")).scalar_one() - before

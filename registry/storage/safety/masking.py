@@ -36,12 +36,11 @@ def forget_key(tx: WriteTransaction) -> None:
 
 
 def _make_key(tx: WriteTransaction) -> bytes:
-    """Not remembered: this transaction may yet be undone."""
     made = insert_into(tx.dialect.name, registry_key).values(number=1, key=token_bytes(32)).on_conflict_do_nothing()
     tx.execute(made)
     return bytes(tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar_one())
 
 
 def masked(tx: WriteTransaction, value: Any) -> Any:
-    """The value with a mark in the place of each secret, in all texts that it holds."""
+    """Return the value with a mark in the place of each secret, in all texts that it holds."""
     return mask_value(value, key_of(tx))

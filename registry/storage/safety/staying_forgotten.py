@@ -12,12 +12,20 @@ from registry.storage.conversations.aliases import aliases_of
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.safety.forgetting import CHANNEL, SESSION, Affected, forget, keyed, note_forgotten
+from registry.storage.safety.forgetting import (
+    CHANNEL,
+    DERIVED,
+    SESSION,
+    Affected,
+    forget,
+    forget_derived_again,
+    keyed,
+    note_forgotten,
+)
 from registry.storage.safety.masking import forget_key, key_of
 from registry.storage.tables import channel, conversation, forgotten
 
-_MANY = 500
-"""So many ids go into one statement."""
+_MANY = 500  # ids per statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,7 @@ def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
     forget_key(tx)  # the registry that was put back has its own
     back = Affected(list(_channels_back(tx, tombstones)), list(_messages_back(tx, tombstones.messages)))
     count = forget(tx, back).messages if back.channels or back.messages else 0
+    forget_derived_again(tx, tombstones.key, {digest for digest, what, _, _ in tombstones.digests if what == DERIVED})
     if key_of(tx) == tombstones.key:
         for digest, what, receipt, at in tombstones.digests:
             note_forgotten(tx, [(digest, what)], receipt, at)

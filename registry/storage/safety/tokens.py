@@ -19,10 +19,8 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import token
 
-PREFIX = "ctxr_"
-"""Whoever finds a token knows what it opens."""
-USE_NOTED = timedelta(minutes=1)
-"""The last use is known to the minute."""
+PREFIX = "ctxr_"  # whoever finds a token knows what it opens
+USE_NOTED = timedelta(minutes=1)  # the last use is known to the minute
 _NAME = re.compile(r"[\w.@ -]{1,64}")
 
 
@@ -71,7 +69,7 @@ def _check(tx: ReadTransaction, name: str, patterns: Sequence[str]) -> None:
 
 
 def list_tokens(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """All tokens that were made, revoked ones too, newest first."""
+    """Return all tokens that were made, revoked ones too, newest first."""
     return [token_item(row) for row in tx.execute(select(token).order_by(token.c.number.desc()))]
 
 
@@ -98,7 +96,7 @@ class Shown(NamedTuple):
 
 
 def find_token(tx: ReadTransaction, secret: str) -> Shown | None:
-    """The token with that secret; None if there is none, or it has expired or was revoked."""
+    """Return the token with that secret; None if there is none, or it has expired or was revoked."""
     return _shown(tx.execute(select(token).where(token.c.digest == _digest(secret))).first())
 
 
@@ -108,7 +106,7 @@ def get_token(tx: ReadTransaction, number: int) -> Shown | None:
 
 
 def tokens_seeing(tx: ReadTransaction, channel: ChannelRow) -> list[str]:
-    """The names of the restricted tokens that let see a channel."""
+    """Return the names of the restricted tokens that let see a channel."""
     good = (shown.access for row in ask_all(tx, select(token)) if (shown := _shown(row)))
     return [access.name for access in good if access.is_restricted and _lets_see(access, channel)]
 
@@ -142,7 +140,7 @@ def _state(row: Row[Any]) -> str:
 
 
 def _digest(secret: str) -> bytes:
-    """It has as many bits as a key, so it needs no salt and no slow hash."""
+    """Digest a secret: it has as many bits as a key, so it needs no salt and no slow hash."""
     return sha256(secret.encode()).digest()
 
 

@@ -1,148 +1,144 @@
-"""What a token lets see, in the queries themselves: the one place that says it.
+"""Row visibility of tokens, applied to every query in one place.
 
-In a transaction of a restricted token every SELECT is given the tables without the rows that it may not see: common
-table expressions of the tables' own names stand before it, and hide them. So a query cannot forget the restriction,
-whoever wrote it, and what it counts is what is seen. Both databases read through them into their indexes.
+In a transaction of a restricted token each SELECT gets common table expressions that are named like the tables it reads
+and leave out the rows that the token may not see. So no query can forget the restriction, and counts count what is
+visible. Statements that SQLAlchemy did not build are refused; the message index filters what it finds
+(`index.message_index.seen`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Executable, Result, event, select
+from sqlalchemy import (
+    CTE,
+    Column,
+    ColumnElement,
+    Connection,
+    Delete,
+    Engine,
+    Executable,
+    Insert,
+    MetaData,
+    Result,
+    Table,
+    Update,
+    and_,
+    event,
+    false,
+    or_,
+    select,
+)
+from sqlalchemy.sql.selectable import ForUpdateArg, SelectBase
+from sqlalchemy.sql.visitors import iterate
 
 from registry.access import Access
 from registry.domain import Project
 from registry.errors import InternalError
-from registry.storage.tables import channel, channel_alias
+from registry.storage.tables import channel, channel_alias, conversation, edit_token, metadata
 
-OPTION = "access"
-"""The execution option of a restricted engine."""
-
-_OF_CHANNEL = "channel_number IN (SELECT number FROM channel)"
-_TOLD = "number IN (SELECT number FROM edit_token)"
-_NOTHING = "1 = 0"
-_OWN = "token = {name}"
-
-ROWS = {
-    "channel": "{channels}",
-    "channel_alias": _OF_CHANNEL,
-    "channel_link": "told IN (SELECT number FROM channel) AND session IN (SELECT number FROM channel)",
-    "tag": _OF_CHANNEL,
-    "conversation": _OF_CHANNEL,
-    "message_alias": "number IN (SELECT number FROM conversation)",
-    "remote_message": "number IN (SELECT number FROM conversation)",
-    "remote": _NOTHING,
-    "edit": f"{_OF_CHANNEL} OR {_TOLD}",
-    "edit_token": _OWN,
-    "remote_edit": _NOTHING,
-    "extract_result": _OWN,
-    "execution": _OWN,
-    "execution_rollup": _NOTHING,
-    "store": _NOTHING,
-    "store_session": _NOTHING,
-    "token": _NOTHING,
-    "expectation": _NOTHING,
-    "pin": _OF_CHANNEL,
-    "saved_view": _NOTHING,
-    "rating": _OWN,
-}
-"""Of each table, the rows that are seen; a condition may name other tables, as they are seen."""
+OPTION = "access"  # execution option of a restricted engine
 
 FREE = frozenset({"embedding_model", "message_vector", "registry_key", "forgotten", "schedule"})
-"""These tell nothing of a conversation: a vector is of use only with its message, a digest only with its words."""
-
-_INDEX = re.compile(r"\bmessage_(index\w*|term)\b")
-_INDEX_SEEN = "AS seen "
-"""The message index restricts itself (`storage.engines`), by the tables above under this name."""
-
-_TABLES = re.compile(r"\b(" + "|".join(sorted(ROWS, key=len, reverse=True)) + r")\b")
-_SELECT = re.compile(r"\s*SELECT\b", re.IGNORECASE)
-_OTHER = re.compile(r"\s*(INSERT|UPDATE|DELETE|BEGIN|SET|PRAGMA)\b", re.IGNORECASE)
-_LOCKING = re.compile(r"\bFOR (UPDATE|SHARE|KEY SHARE|NO KEY UPDATE)\b")
+"""Tables that reveal no conversation: a vector is of use only with its message, a digest only with its words."""
+OF_CHANNEL = frozenset({"channel_alias", "tag", "conversation", "pin"})
+OF_MESSAGE = frozenset({"message_alias", "remote_message"})
+OF_TOKEN = frozenset({"edit_token", "extract_result", "execution", "rating"})
+NOTHING = frozenset(
+    {"remote", "remote_edit", "execution_rollup", "store", "store_session", "token", "expectation", "saved_view"}
+)
+"""Tables by what a restricted token sees of them: rows of its channels, of its messages, its own, none. `channel`,
+`channel_link` and `edit` have a condition of their own."""
 
 
 def restrict_statements(engine: Engine) -> None:
-    """From now on, transactions of this engine that have an `access` see what that allows."""
+    """Make transactions of this engine that have an `access` see only what that allows."""
 
-    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    @event.listens_for(engine, "before_execute", retval=True)
     def hide(
-        connection: Connection, _cursor: Any, statement: str, parameters: Any, context: Any, _many: bool
-    ) -> tuple[str, Any]:
-        access: Access | None = context.execution_options.get(OPTION)
-        return (restricted(connection.dialect.name, statement, access) if access else statement), parameters
+        connection: Connection, statement: Executable, many: Any, one: Any, options: Mapping[str, Any]
+    ) -> tuple[Executable, Any, Any]:
+        access: Access | None = options.get(OPTION)
+        return (_restricted(statement, access, connection.dialect.name) if access else statement), many, one
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def refuse(_connection: Connection, _cursor: Any, statement: str, _given: Any, context: Any, _many: bool) -> None:
+        is_raw = context.compiled is None and not statement.startswith(("BEGIN", "INSERT", "DELETE"))
+        if is_raw and context.execution_options.get(OPTION):
+            raise InternalError("A statement cannot be restricted to what a token may see.", statement[:60])
 
 
-def restricted(dialect: str, statement: str, access: Access) -> str:
-    """The statement over what is seen. What changes rows has found them by one that was, and stays as it is."""
-    if _INDEX.search(statement) and _SELECT.match(statement) and _INDEX_SEEN not in statement:
-        raise InternalError("A statement reads more of the index than a token may see.", statement[:60])
-    if _SELECT.match(statement):
-        # A lock cannot be had on what is read through an expression. Whose channel it is was asked before (`admit`).
-        if _LOCKING.search(statement):
-            return statement
-        hiding = ", ".join(_expressions(dialect, statement, access))
-        return f"WITH {hiding} {statement}" if hiding else statement
-    if _OTHER.match(statement):
+def _restricted(statement: Executable, access: Access, dialect: str) -> Executable:
+    """Restrict a query. A statement that changes rows stays as it is: its rows were found by a restricted query."""
+    if isinstance(statement, Insert | Update | Delete):
         return statement
-    raise InternalError("A statement cannot be restricted to what a token may see.", statement[:60])
+    if not isinstance(statement, SelectBase):
+        raise InternalError("A statement cannot be restricted to what a token may see.", str(statement)[:60])
+    parts = list(iterate(statement))
+    if any(isinstance(part, ForUpdateArg) for part in parts):
+        return statement  # rows of a CTE cannot be locked; whose channel it is was checked before (`admit`)
+    read = {part for part in parts if isinstance(part, Table)}
+    read |= {part.table for part in parts if isinstance(part, Column)}
+    names = {table.name for table in read if table.name in metadata.tables}
+    names |= {name for name, readers in _READERS.items() if names & readers}
+    return statement.add_cte(*(part for name, part in _visible(access, dialect).items() if name in names))
 
 
-def _expressions(dialect: str, statement: str, access: Access) -> list[str]:
-    conditions = _conditions(dialect, access)
-    wanted: dict[str, None] = {}
-
-    def want(text: str) -> None:
-        for name in dict.fromkeys(_TABLES.findall(text)):
-            if name not in wanted:
-                want(ROWS[name])
-                wanted[name] = None
-
-    want(statement)
-    own = "main." if dialect == "sqlite" else ""  # SQLite would take the table for the expression itself
-    return [
-        f"{name} AS NOT MATERIALIZED (SELECT * FROM {own}{name} WHERE {conditions[name]})"  # noqa: S608, all quoted
-        for name in wanted
-    ]
+_READERS: dict[str, frozenset[str]] = {
+    "channel": OF_CHANNEL | OF_MESSAGE | {"channel_link", "edit"},
+    "conversation": OF_MESSAGE,
+    "edit_token": frozenset({"edit"}),
+}
+"""By table, those whose condition reads it, directly or through another."""
 
 
-def _conditions(dialect: str, access: Access) -> dict[str, str]:
-    quote = _QUOTES[dialect]
-    matches = [f"name {_LIKE[dialect](pattern)}" for pattern in access.channels]
-    projects = [f"project_path = {quote(_path(name))} OR project_name = {quote(name)}" for name in access.projects]
-    channels = " AND ".join(f"({' OR '.join(group)})" for group in (matches, projects) if group)
+@lru_cache(256)
+def _visible(access: Access, dialect: str) -> dict[str, CTE]:
+    """Return the visible part of each table, those first that others read."""
+    # to SQLite the table's bare name would mean the expression itself
+    own = MetaData(schema="main" if dialect == "sqlite" else None)
+    tables = {name: table.to_metadata(own) for name, table in metadata.tables.items() if name not in FREE}
+    conditions = {name: _condition(table, access, dialect) for name, table in tables.items()}
+    first = ("channel", "conversation", "edit_token")
     return {
-        table: condition.replace("{channels}", channels).replace("{name}", quote(access.name))
-        for table, condition in ROWS.items()
+        name: select(tables[name]).where(conditions[name]).cte(name).prefix_with("NOT MATERIALIZED")
+        for name in (*first, *(name for name in tables if name not in first))
     }
 
 
-def _path(project: str) -> str:
-    return Project.from_path(project).path
+def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:
+    columns = table.c
+    if table.name == "channel":
+        return _of_access(table, access, dialect)
+    if table.name == "channel_link":
+        numbers = select(channel.c.number)
+        return and_(columns.named.in_(numbers), columns.session.in_(numbers))
+    if table.name == "edit":
+        told = columns.number.in_(select(edit_token.c.number))
+        return or_(columns.channel_number.in_(select(channel.c.number)), told)
+    if table.name in OF_CHANNEL:
+        return columns.channel_number.in_(select(channel.c.number))
+    if table.name in OF_MESSAGE:
+        return columns.number.in_(select(conversation.c.number))
+    return columns.token == access.name if table.name in OF_TOKEN else false()
 
 
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _of_access(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:
+    names = [_matches(table.c.name, pattern, dialect) for pattern in access.channels]
+    projects = [
+        or_(table.c.project_path == Project.from_path(name).path, table.c.project_name == name)
+        for name in access.projects
+    ]
+    return and_(*(or_(*group) for group in (names, projects) if group))
 
 
-def _quoted_for_psycopg(text: str) -> str:
-    """A string that says itself what a backslash means in it; a percent sign is the driver's."""
-    return "E" + _quoted(text.replace("\\", "\\\\")).replace("%", "%%")
-
-
-def _glob(pattern: str) -> str:
-    return f"GLOB {_quoted(pattern.replace('[', '[[]'))}"
-
-
-def _like(pattern: str) -> str:
-    escaped = re.sub(r"([\\%_])", r"\\\1", pattern)
-    return f"LIKE {_quoted_for_psycopg(escaped.replace('*', '%').replace('?', '_'))}"
-
-
-_QUOTES: dict[str, Callable[[str], str]] = {"sqlite": _quoted, "postgresql": _quoted_for_psycopg}
-_LIKE: dict[str, Callable[[str], str]] = {"sqlite": _glob, "postgresql": _like}
+def _matches(name: ColumnElement[str], pattern: str, dialect: str) -> ColumnElement[bool]:
+    if dialect == "sqlite":
+        return name.op("GLOB", is_comparison=True)(pattern.replace("[", "[[]"))
+    escaped = pattern.translate({ord(letter): f"\\{letter}" for letter in "\\%_"})
+    return name.like(escaped.replace("*", "%").replace("?", "_"), escape="\\")
 
 
 def access_of(tx: Connection) -> Access | None:
@@ -151,9 +147,9 @@ def access_of(tx: Connection) -> Access | None:
     return access
 
 
-def ask_all(tx: Connection, statement: Executable) -> Result[Any]:
-    """Execute a statement that sees everything: for what must be known of all, such as whether a name is taken."""
-    return tx.execute(statement, execution_options={OPTION: None})
+def ask_all(tx: Connection, statement: Executable, values: Mapping[str, Any] | None = None) -> Result[*tuple[Any, ...]]:
+    """Execute a statement without the restriction, for facts about all rows such as whether a name is taken."""
+    return tx.execute(statement, values, execution_options={OPTION: None})
 
 
 def admit(tx: Connection, name: str) -> None:

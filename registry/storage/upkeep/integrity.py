@@ -12,15 +12,12 @@ from registry.domain import Role, digest_of
 from registry.errors import StorageError
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import title_entry
-from registry.storage.database import Database, ReadTransaction, storage_errors
-from registry.storage.index.channel_keys import wrong_channels
-from registry.storage.index.index_entries import COMPLETE, Entry, message_entry, searched_tokens
-from registry.storage.index.packing import wrong_blocks
+from registry.storage.database import Database, storage_errors
+from registry.storage.index.index_entries import Entry, message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
-SHOWN = 5
-"""Of each kind of damage so many are named."""
+SHOWN = 5  # examples of each kind of damage
 Words = defaultdict[str, set[int]]
 _REBUILD = "ctxr db reindex --all makes it anew"
 _INSTANCES = "CREATE VIRTUAL TABLE temp.standing USING fts5vocab(main, message_index, instance)"
@@ -55,7 +52,7 @@ def was_left_open(file: Path) -> bool:
 
 
 def _damage(connection: Connection) -> Iterator[str]:
-    checks = (_structure, _messages, _counts, _channels, _index)
+    checks = (_structure, _messages, _counts, _index)
     for check in checks if connection.dialect.name == "sqlite" else checks[1:]:
         try:
             with storage_errors("read"):
@@ -101,13 +98,8 @@ def _counts(connection: Connection) -> Iterator[str]:
         yield f"counts: {len(wrong)} channels do not know how many messages they have: {', '.join(wrong[:SHOWN])}"
 
 
-def _channels(connection: Connection) -> Iterator[str]:
-    for table, count in wrong_channels(ReadTransaction(connection)):
-        yield f"channels: {count} rows of {table} name another than their message's; ctxr db reindex puts it right"
-
-
 def _index(connection: Connection) -> Iterator[str]:
-    """Each entry belongs to a message, each message has its entry; on SQLite each word as often as it should."""
+    """Check that each entry belongs to a message and each message has its entry; on SQLite also each word's count."""
     held = set(connection.execute(text(_ENTRIES[connection.dialect.name])).scalars())
     words: Words = defaultdict(set)
     numbers = set()
@@ -121,15 +113,13 @@ def _index(connection: Connection) -> Iterator[str]:
     missing, stray = numbers - held, {number for number in held if number > 0} - numbers
     if missing or stray:
         yield f"index: {len(missing)} messages are not in it, {len(stray)} entries are of none; {_REBUILD}"
-    if connection.dialect.name == "postgresql" and (wrong_lists := wrong_blocks(ReadTransaction(connection))):
-        yield f"index: {wrong_lists} blocks of the packed lists are not as it is itself; {_REBUILD}"
     if connection.dialect.name != "sqlite" or not is_current:
         return
     for row in connection.execute(select(channel)):
         if -row.number in held:
             _add(words, title_entry(row, {}))
     connection.execute(text(_INSTANCES))
-    counted = {row[0]: (row[1], row[2]) for row in connection.execute(text(_WHERE_WORDS_STAND)) if row[0] != COMPLETE}
+    counted = {row[0]: (row[1], row[2]) for row in connection.execute(text(_WHERE_WORDS_STAND))}
     expected = {word: (len(numbers), sum(numbers)) for word, numbers in words.items()}
     wrong = {word for word in counted.keys() | expected.keys() if counted.get(word) != expected.get(word)}
     if wrong:

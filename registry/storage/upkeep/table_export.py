@@ -8,44 +8,45 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import DateTime, LargeBinary, MetaData, Table, delete, func, insert, select
+from sqlalchemy.exc import StatementError
 from sqlalchemy.types import TypeEngine
 
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import recount_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_many, storage_errors
+from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.index.rebuild_index import reindex_at_once
 from registry.storage.migrate import migrate
-from registry.storage.numbering import set_next_number
 from registry.storage.tables import channel, conversation, metadata
 
-TABLES = tuple(table.name for table in metadata.sorted_tables)
-"""Every table of ours, the ones others point to first."""
+TABLES = tuple(table.name for table in metadata.sorted_tables)  # every table of ours, the ones others point to first
 BATCH = 1000
-LOST_SEQS = 1_000_000
 """Where a channel is made anew its next message's seq is not known: more than any of its messages has."""
 
-Lines = Callable[[str], Iterable[bytes]]
-"""The lines of a table, by its name."""
+Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
 
 
 def table_lines(tx: ReadTransaction, name: str) -> Iterator[bytes]:
-    """Each row of a table as one line of JSON, in the order of its key: the same rows give the same bytes."""
-    table = metadata.tables[name]
+    """Yield each row of a table as one line of JSON, the same on both databases, in the order of its key."""
+    return rows_of(tx, metadata.tables[name])
+
+
+def rows_of(tx: ReadTransaction, table: Table) -> Iterator[bytes]:
+    """Yield each row of a table as one line of JSON."""
     query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
     for row in tx.execute(query).mappings():
-        yield row_line(table, row)
+        yield row_line({column.name: row[column.key] for column in table.columns})
 
 
-def row_line(table: Table, row: Mapping[Any, Any]) -> bytes:
-    """Format a row as a line, the same on both databases."""
-    plain = {column.name: _plain(row[column.key]) for column in table.columns}
+def row_line(row: Mapping[str, Any]) -> bytes:
+    """Format a row as a line."""
+    plain = {name: _plain(value) for name, value in row.items()}
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
 
 
@@ -63,18 +64,18 @@ def count_kept(tx: ReadTransaction) -> dict[str, int]:
     }
 
 
-def rehearse(file: Path, revision: str, lines: Lines) -> dict[str, int]:
+def rehearse(file: Path, revision: str, lines: Lines, *, is_damaged: bool = False) -> dict[str, int]:
     """Put exported tables into a new SQLite file, as they were at `revision`, and bring that up to date.
 
     Rows that point to a lost one are left out; a message whose channel is lost gets it back with what it knows of it.
-    Returns what `count_kept` says of the result.
+    `is_damaged`: some rows may be missing, so that counts are taken anew. Returns the `count_kept` of the result.
     """
     migrate(f"sqlite:///{file}", revision)
     with _opened(file) as tx:
         remade = _fill(tx, lines)
     migrate(f"sqlite:///{file}")
     with _opened(file) as tx:
-        for number in remade:
+        for number in tx.execute(select(channel.c.number)).scalars().all() if is_damaged else remade:
             recount_channel(tx, number)
         return count_kept(tx)
 
@@ -90,7 +91,7 @@ def _opened(file: Path) -> Iterator[WriteTransaction]:
 
 
 def _fill(tx: WriteTransaction, lines: Lines) -> set[int]:
-    """Returns the numbers of the channels that were made anew."""
+    """Insert the lines; returns the numbers of the channels that were made anew."""
     held = MetaData()
     held.reflect(tx)
     known: dict[str, set[Any]] = {}
@@ -127,14 +128,14 @@ def _with_channels(
 
 
 def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A channel of which only the messages are left; its counts are set when all of them are there."""
+    """Return a channel of which only the messages are left; its counts are set when all of them are there."""
     return {
         "number": row["channel_number"],
         "name": row["channel"],
         "source": row["source"],
         "meta": {"restored": "from its messages alone"},
         "message_count": 1,
-        "seq_count": LOST_SEQS,
+        "seq_count": 1_000_000,
         "token_count": 0,
         "created_at": row["timestamp"],
         "updated_at": row["timestamp"],
@@ -143,7 +144,7 @@ def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rooted(table: Table, known: Mapping[str, set[Any]], rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows, without those whose parent is lost; a pointer that may be empty is emptied instead."""
+    """Drop rows whose parent is lost; a pointer that may be empty is emptied instead."""
     pointers = [(key.parent, key.column.table.name) for key in table.foreign_keys]
     for row in rows:
         lost = [
@@ -157,8 +158,14 @@ def _rooted(table: Table, known: Mapping[str, set[Any]], rows: Iterable[dict[str
 
 def _insert(tx: WriteTransaction, table: Table, rows: Iterator[dict[str, Any]], known: dict[str, set[Any]]) -> None:
     numbers = known.setdefault(table.name, set())
+    into = insert(table).prefix_with("OR IGNORE")
     while batch := list(islice(rows, BATCH)):
-        tx.execute(insert(table), batch)
+        try:
+            tx.execute(into, batch)
+        except StatementError:  # of a damaged registry: without the rows that are none any more
+            for row in batch:
+                with suppress(StatementError):
+                    tx.execute(into, row)
         if "number" in table.columns:
             numbers.update(row["number"] for row in batch)
 
@@ -169,12 +176,19 @@ def replace_everything(tx: WriteTransaction, file: Path) -> None:
         tx.execute(delete(table))
     with _opened(file) as source:
         for table in metadata.sorted_tables:
-            _copy(source, tx, table)
+            copy_table(source, tx, table)
     reindex_at_once(tx)
 
 
-def _copy(source: ReadTransaction, tx: WriteTransaction, table: Table) -> None:
+def copy_table(
+    source: ReadTransaction, tx: WriteTransaction, table: Table, progress: Callable[[str, int], None] | None = None
+) -> None:
+    """Copy the rows of a table into another database's, which is empty."""
     query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
     for rows in source.execute(query).mappings().partitions(BATCH):
-        insert_many(tx, table, rows)  # type: ignore[arg-type]
-    set_next_number(tx, table)
+        tx.execute(insert(table), [dict(row) for row in rows])
+        if progress:
+            progress(table.name, len(rows))
+    if tx.dialect.name == "postgresql" and "number" in table.columns and table.columns["number"].primary_key:
+        sequence = func.pg_get_serial_sequence(table.name, "number")
+        tx.execute(select(func.setval(sequence, func.max(table.c.number))).where(table.c.number.is_not(None)))

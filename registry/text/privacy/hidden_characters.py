@@ -12,20 +12,6 @@ def visible(text: str) -> str:
     return text if _PERHAPS.search(text) is None else _HIDDEN.sub(_named, text)
 
 
-def visible_in(value: Any) -> Any:
-    """Make hidden characters visible in every text of a value."""
-    match value:
-        case str():
-            return visible(value)
-        case None | int() | float():  # to ask whether they are mappings takes longest
-            return value
-        case Mapping():
-            return {name: visible_in(item) for name, item in value.items()}
-        case list() | tuple():
-            return [visible_in(item) for item in value]
-    return value
-
-
 _HIDDEN = re.compile(
     r"""(?P<flag>\U0001F3F4[\U000E0030-\U000E0039\U000E0061-\U000E007A]{2,6}\U000E007F)  # of England, Texas, …
       | [\U000E0000-\U000E007F]+  # letters of no shape
@@ -40,35 +26,26 @@ _PERHAPS = re.compile(
     "\U0001f3f4\U000e0000-\U000e01ef]"
 )
 """A text without one of these has nothing to be named, which is found in an eighth of the time."""
-_NAMED = 4
-"""So many invisible characters in a row are named; of more, how many there were."""
 
 
 def _named(found: re.Match[str]) -> str:
     if found["flag"]:
         return found[0]
-    letters = [f"U+{ord(letter):04X}" for letter in found[0][:_NAMED]]
-    more = [f"and {len(found[0]) - _NAMED} more"] if len(found[0]) > _NAMED else []
+    letters = [f"U+{ord(letter):04X}" for letter in found[0][:4]]
+    more = [f"and {len(found[0]) - 4} more"] if len(found[0]) > 4 else []
     return f"⟦{' '.join([*letters, *more])}⟧"
 
 
-def shown(value: Any) -> Any:
-    """No field that is null, and nothing in its texts that a reader would not see."""
-    if type(value) is list and _shows_all(value):
-        return value
+def shown(value: Any, *, keeps_nulls: bool = False) -> Any:
+    """Make hidden characters visible in every text of a value, and drop the fields that are null."""
     match value:
         case str():
             return visible(value)
         case None | int() | float():  # to ask whether they are mappings takes longest
             return value
         case Mapping():
-            return {name: shown(item) for name, item in value.items() if item is not None}
+            kept = {name: item for name, item in value.items() if keeps_nulls or item is not None}
+            return {name: shown(item, keeps_nulls=keeps_nulls) for name, item in kept.items()}
         case list() | tuple():
-            return [shown(item) for item in value]
+            return [shown(item, keeps_nulls=keeps_nulls) for item in value]
     return value
-
-
-def _shows_all(values: list[Any]) -> bool:
-    """Return whether it is a list of numbers or of plain texts, such as ids, of which there may be thousands."""
-    kinds = {*map(type, values)}
-    return kinds == {int} or (kinds == {str} and _PERHAPS.search("".join(values)) is None)

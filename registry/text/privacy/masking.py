@@ -1,55 +1,75 @@
-"""Secrets masked in any value, with a key at hand. Pure."""
+"""Mask the secrets in any value: texts, and what stands under names such as `password`. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 _CLEAN: set[int] = set()
-"""The hashes of texts in which nothing was found: a chat that is sent again is not looked through again."""
-_MOST_CLEAN = 200_000
-_HOLDS_NONE = frozenset((bool, int, float, type(None)))
-"""Most of what a record says: thousands of places in a ranking."""
+"""The hashes of texts without secrets: a chat that is sent again is not searched again."""
+_PLAIN_NAMES: set[str] = set()
+"""Names of fields that neither hold a secret nor announce one."""
+_NUMBERS = frozenset((bool, int, float, type(None)))
 
 
 def mask_value(value: Any, key: bytes) -> Any:
-    """The value with a mark in the place of each secret, in all texts that it holds.
-
-    What stands under a name such as `password` is one if it looks like one. A value without any is returned itself:
-    most are, and to make a record anew takes several times as long as to look through it.
-    """
+    """Put a mark in the place of each secret in the texts of a value. A value without any is returned itself."""
     return value if _is_clean(value) else _masked(value, key)
 
 
+def holds_secret(value: Any) -> bool:
+    """Return whether some text in it holds a secret."""
+    return bool(value) and mask_value(value, b"any") != value
+
+
+def marks_of(value: Any, masked: Any, key: bytes) -> dict[str, str]:
+    """Return the secrets that were masked in a value, and their marks."""
+    from registry.domain import texts_in
+    from registry.text.privacy.secrets import find_secrets, mask
+
+    marks: dict[str, str] = {}
+    for was, now in zip(texts_in(value), texts_in(masked), strict=True):
+        if was != now:
+            spans = [(was[one.start : one.end], one.kind) for one in find_secrets(was)] or [(was, "secret")]
+            marks |= {" ".join(secret.split()): mask(secret, kind, key) for secret, kind in spans}
+    return marks
+
+
+def mask_cut(text: str, marks: Mapping[str, str]) -> str:
+    """Mask known secrets in a text that was derived before masking: also one that is cut off at its end."""
+    line = text.rstrip("… ")
+    for secret, mark in marks.items():
+        text = text.replace(secret, mark)
+        cut = next(
+            (length for length in range(min(len(secret), len(line)), 4, -1) if line.endswith(secret[:length])), 0
+        )
+        line = text = line[:-cut] + mark if cut else text
+    return text
+
+
 def _is_clean(value: Any) -> bool:
-    """Return whether there is none in it; what is told by its type is passed over many at a time."""
-    left, unseen = [value], list[str]()
+    """Return whether nothing in it is masked; without making it anew, for records hold thousands of numbers."""
+    left = [value]
     while left:
         held = left.pop()
         kind = type(held)
-        if kind in _HOLDS_NONE:
+        if kind in _NUMBERS:
             continue
         if isinstance(held, str):
-            if len(held) >= _SHORTEST and hash(held) not in _CLEAN:
-                unseen.append(held)
-        elif kind is dict:
-            if not (held.keys() <= _PLAIN or all([_is_plain(name, of) for name, of in held.items()])):
+            if _mask_text(held, b"any") != held:
                 return False
-            left += [one for one in held.values() if type(one) not in _HOLDS_NONE]
+        elif kind is dict:
+            if not (held.keys() <= _PLAIN_NAMES or all([_is_plain(name, of) for name, of in held.items()])):
+                return False
+            left += [one for one in held.values() if type(one) not in _NUMBERS]
         elif kind is list or kind is tuple:
-            left += held if {*map(type, held)} - _HOLDS_NONE else ()
+            left += held if {*map(type, held)} - _NUMBERS else ()
         elif isinstance(held, Mapping | list | tuple):
             return False  # of no kind that a record is made of
-    if len(unseen) > 1:
-        from registry.text.privacy.secrets import look_at
-
-        look_at(unseen)
-    return all([_mask_text(text, b"any") == text for text in unseen])
+    return True
 
 
 def _is_plain(name: Any, held: Any) -> bool:
-    """Return whether neither a field's name nor its value is a secret; cached for names that hint at none.
-    nothing so."""
     if not isinstance(name, str):
         return _is_clean(name)
     from registry.text.privacy.secrets import is_secret_value, may_hold_secret
@@ -58,13 +78,9 @@ def _is_plain(name: Any, held: Any) -> bool:
         return False
     if may_hold_secret(name):
         return not (isinstance(held, str) and is_secret_value(name, held))
-    if len(_PLAIN) < _MOST_PLAIN:
-        _PLAIN.add(name)
+    if len(_PLAIN_NAMES) < 10_000:
+        _PLAIN_NAMES.add(name)
     return True
-
-
-_PLAIN: set[str] = set()
-_MOST_PLAIN = 10_000
 
 
 def _masked(value: Any, key: bytes) -> Any:
@@ -78,11 +94,6 @@ def _masked(value: Any, key: bytes) -> Any:
     return value
 
 
-def holds_secret(value: Any) -> bool:
-    """Return whether some text in it holds one."""
-    return bool(value) and mask_value(value, b"any") != value
-
-
 def _mask_item(name: object, value: Any, key: bytes) -> Any:
     if isinstance(name, str) and isinstance(value, str):
         from registry.text.privacy.secrets import is_secret_value, mask
@@ -93,26 +104,13 @@ def _mask_item(name: object, value: Any, key: bytes) -> Any:
 
 
 def _mask_text(text: str, key: bytes) -> str:
-    if len(text) < _SHORTEST:
+    if len(text) < 8 or hash(text) in _CLEAN:  # nothing shorter is taken for a secret with its name
         return text
-    if hash(text) in _CLEAN:
-        return text
-    from registry.text.privacy.secrets import (
-        mask_secrets,  # its patterns are needed where something is stored, and only there
-    )
+    from registry.text.privacy.secrets import mask_secrets  # the rules are loaded where something is stored
 
     found = mask_secrets(text, key)
     if found == text:
-        note_clean([text])
+        if len(_CLEAN) >= 200_000:
+            _CLEAN.clear()
+        _CLEAN.add(hash(text))
     return found
-
-
-def note_clean(texts: Iterable[str]) -> None:
-    """In these no secret was found."""
-    if len(_CLEAN) >= _MOST_CLEAN:
-        _CLEAN.clear()
-    _CLEAN.update(map(hash, texts))
-
-
-_SHORTEST = 8
-"""Characters; nothing shorter is taken for a secret with its name."""

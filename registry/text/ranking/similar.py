@@ -1,71 +1,67 @@
-"""The messages that are similar to a request in meaning, and how similar. Pure."""
+"""The messages most similar to a request in the embedding model. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cached_property
 
-WEIGHT = 0.6
-"""What the most similar message or conversation gains, as a share of the best score by words: never so much that it
-outvotes exact words."""
-MARGIN = 0.5
-"""So many deviations beyond the largest that is to be expected by chance, a message is found by its meaning alone."""
+from registry.text.ranking import weights
+from registry.text.ranking.scores import Candidate
 
-NEAR = 2.0
-"""So many deviations above the mean, a message is named where words found something."""
-PLAUSIBLE = 1.25
-"""So many deviations above the mean, a message may be given as a guess where nothing else is found."""
-NAMED = 10
-"""So many messages are named at most."""
+_NEAR = 0.5  # standard deviations beyond chance from which on a message is a hit by its meaning alone
 
 
-def deviations_by_chance(messages: int) -> float:
-    """How many standard deviations above their mean the largest of so many similarities lies if none means anything.
-
-    It grows with their number; a fixed line would find something in every large registry.
-    """
-    return math.sqrt(2 * math.log(max(messages, 2)))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SimilarMessages:
-    """The messages most similar to a request in meaning: `similarities` by number, largest first.
+    """The most similar messages in scope: `similarities` and `candidates` by number, largest first.
 
-    One of at least `least` counts as found by its meaning alone, one of at least `near` where words found something;
-    the others only change the order.
-    `background` and `deviation` are those of all `vectors` that were compared (not yet embedded messages were not).
-    `note` says what kept meaning out.
+    `background` and `deviation`: mean and standard deviation of all `vectors` compared. `by_chance`: how many
+    deviations above the mean the best of so many unrelated messages lies. `note`: why the model was not used.
     """
 
     model: str = ""
     similarities: Mapping[int, float] = field(default_factory=dict)
-    least: float = 0.0
-    near: float = 0.0
+    candidates: Mapping[int, Candidate] = field(default_factory=dict)
     background: float = 0.0
     deviation: float = 0.0
+    by_chance: float = 0.0
     vectors: int = 0
     note: str = ""
 
-    @property
-    def standing_out(self) -> frozenset[int]:
-        """The messages that are found by their meaning alone."""
-        return frozenset(number for number, similarity in self.similarities.items() if similarity >= self.least)
-
-    @property
-    def named(self) -> frozenset[int]:
-        """The messages that may be meant where words have found something."""
-        best = islice(self.similarities.items(), NAMED)
-        return self.standing_out | {number for number, similarity in best if similarity >= self.near}
-
-    @property
-    def plausible(self) -> frozenset[int]:
-        """The messages that may be given as a guess."""
-        least = self.background + PLAUSIBLE * self.deviation
-        return frozenset(number for number, similarity in self.similarities.items() if similarity >= least)
+    def deviations(self, number: int) -> float:
+        """Return how many standard deviations above the mean a message lies; 0 if it was not compared."""
+        if number not in self.similarities or not self.deviation:
+            return 0.0
+        return (self.similarities[number] - self.background) / self.deviation
 
     def share(self, number: int) -> float:
-        """How similar a message is, above the background, 1 being the most similar; 0 for one that is not."""
-        largest = max(self.similarities.values(), default=0.0) - self.background
-        return (self.similarities.get(number, self.background) - self.background) / largest if largest > 0 else 0.0
+        """Return the similarity as a share (0 to 1) of what the model may add to a score."""
+        return min(1.0, max(0.0, self.deviations(number)) / weights.FAR)
+
+    @property
+    def least(self) -> float:
+        """Return the similarity from which on a message is similar beyond chance."""
+        return self.background + (self.by_chance + _NEAR) * self.deviation
+
+    @cached_property
+    def standing_out(self) -> frozenset[int]:
+        """Return the messages that are similar beyond chance."""
+        return frozenset(number for number, value in self.similarities.items() if value >= self.least)
+
+    @cached_property
+    def best_of_channels(self) -> Mapping[int, int]:
+        """Return the most similar message of each channel, by channel number."""
+        best: dict[int, int] = {}
+        for number in self.similarities:
+            best.setdefault(self.candidates[number].channel_id, number)
+        return best
+
+
+def deviations_by_chance(messages: int) -> float:
+    """Return how many standard deviations the largest of so many unrelated similarities lies above their mean.
+
+    It grows with their number, so a fixed threshold would find something in every large registry.
+    """
+    return math.sqrt(2 * math.log(max(messages, 2)))

@@ -1,4 +1,4 @@
-"""The part of a message that shows why it was found, on one line, with the hits marked. Pure."""
+"""Cut a message to the part that shows why it was found, on one line, with the hits marked. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from registry.text.ranking.matching import matching_tokens
 from registry.text.request.query import ParsedQuery
 from registry.text.request.request_words import as_typed
 
-MARK = "**"
-"""Stands before and after each hit; the message's own are taken out, so that they cannot be taken for ours."""
+MARK = "**"  # before and after each hit; those of the message itself are removed
 WIDTH = 240
 _LEAD = 60
 _LONGEST = 20_000
@@ -27,41 +26,28 @@ _PIECE = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
 _JOINER = "\u200d"
 
 
-def snippet(text: str, query: ParsedQuery, phrases: Sequence[str] = (), width: int = WIDTH) -> str:
-    """At most `width` characters of a text, and the marks, around what the query's words and phrases hit in it.
+def snippet(text: str, query: ParsedQuery, width: int = WIDTH) -> str:
+    """Return at most `width` characters of a text around what the query's words hit in it, the hits marked.
 
     Without a hit the text's beginning. Cut at spaces where there are some, never inside one visible character.
     """
     line = one_line(text)
-    hits = _hits(line, query, phrases)
+    hits = _merged(_word_hits(line, query))
     start, end = _window(line, hits, width)
     shown = _marked(line, [hit for hit in hits if start <= hit[0] and hit[1] <= end], start, end)
     return ("…" if start else "") + shown + ("…" if end < len(line) else "")
 
 
-def passage(text: str, query: ParsedQuery, phrases: Sequence[str] = (), width: int = WIDTH) -> str:
-    """The same without marks. A text that is shown whole is not looked through for hits."""
+def passage(text: str, query: ParsedQuery, width: int = WIDTH) -> str:
+    """Return the same without marks; a text that fits is returned whole."""
     line = one_line(text)
-    start, end = (0, len(line)) if len(line) <= width else _window(line, _hits(line, query, phrases), width)
+    start, end = (0, len(line)) if len(line) <= width else _window(line, _merged(_word_hits(line, query)), width)
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
 def one_line(text: str) -> str:
-    """The text composed, on one line, without marks of its own; a very long one without its end."""
+    """Return the text composed, on one line, without our marks; of a very long one the beginning."""
     return " ".join(unicodedata.normalize("NFC", text[:_LONGEST]).replace(MARK, "").split())
-
-
-# -- hits
-
-
-def _hits(line: str, query: ParsedQuery, phrases: Sequence[str]) -> list[Range]:
-    return _merged([*_word_hits(line, query), *_phrase_hits(line, phrases)])
-
-
-def _phrase_hits(line: str, phrases: Iterable[str]) -> Iterator[Range]:
-    for phrase in phrases:
-        pattern = r"\s+".join(map(re.escape, one_line(phrase).split()))
-        yield from (match.span() for match in re.finditer(pattern, line, re.IGNORECASE))
 
 
 def _word_hits(line: str, query: ParsedQuery) -> Iterator[Range]:
@@ -77,7 +63,7 @@ def _word_hits(line: str, query: ParsedQuery) -> Iterator[Range]:
 
 @lru_cache(10_000)
 def _tokens_in_part(part: str) -> frozenset[str]:
-    """Those of its chunks. Most of what stands between spaces stands there in several messages."""
+    """Cached: most of what stands between spaces occurs in several messages."""
     pieces = chain.from_iterable(map(_PIECE.findall, _CHUNK.findall(part)))
     return frozenset[str]().union(*map(_tokens_of, pieces))
 
@@ -89,7 +75,7 @@ def _chunk_hits(chunk: str, tokens: frozenset[str]) -> Iterator[Range]:
 
 
 def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
-    """A Korean word is hit where its bigrams are, an identifier in its parts or as a whole."""
+    """Yield the hits: of a Korean word its bigrams, of an identifier its parts or the whole."""
     found = tokens & _tokens_of(piece)
     if not found:
         return
@@ -108,7 +94,6 @@ def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
 
 @lru_cache(5_000)
 def _tokens_of(piece: str) -> frozenset[str]:
-    """Of some thousand pieces that one search looks at most stand in several messages."""
     return frozenset(analyze(piece))
 
 
@@ -117,7 +102,7 @@ def _is_whole(token: str) -> bool:
 
 
 def _merged(hits: Iterable[Range]) -> list[Range]:
-    """Overlapping and touching hits as one."""
+    """Join overlapping and touching hits."""
     merged: list[Range] = []
     for start, end in sorted(hits):
         if merged and start <= merged[-1][1]:
@@ -131,7 +116,7 @@ def _merged(hits: Iterable[Range]) -> list[Range]:
 
 
 def _window(line: str, hits: Sequence[Range], width: int) -> Range:
-    """Where most different hits stand close together, the earliest of such places."""
+    """Return the earliest span that contains most different hits."""
     if len(line) <= width:
         return 0, len(line)
     best, most = 0, 0
@@ -145,13 +130,13 @@ def _window(line: str, hits: Sequence[Range], width: int) -> Range:
 
 
 def _cut_before(line: str, at: int, limit: int) -> int:
-    """The first place from `at` on where a word begins, `limit` at the latest."""
+    """Return the first position from `at` on where a word begins, `limit` at the latest."""
     space = line.find(" ", at, limit)
     return space + 1 if space >= 0 else _whole_character(line, at)
 
 
 def _cut_after(line: str, at: int, limit: int) -> int:
-    """The last place until `at` where a word ends, if that does not cost half of it."""
+    """Return the last position until `at` where a word ends, if that does not cost half of the span."""
     if at == len(line):
         return at
     space = line.rfind(" ", limit, at + 1)
@@ -159,14 +144,14 @@ def _cut_after(line: str, at: int, limit: int) -> int:
 
 
 def _whole_character(line: str, at: int) -> int:
-    """The place itself, or the one before the visible character that it would cut in two."""
+    """Return the position itself, or the one before the visible character that it would cut in two."""
     while 0 < at < len(line) and (_continues(line[at]) or line[at - 1] == _JOINER):
         at -= 1
     return at
 
 
 def _continues(letter: str) -> bool:
-    """Combining marks, joiners, variation selectors, skin tones, conjoining vowels and finals."""
+    """Return True for combining marks, joiners, variation selectors, skin tones, conjoining vowels and finals."""
     return (
         unicodedata.category(letter) in ("Mn", "Mc", "Me", "Cf")
         or "\U0001f3fb" <= letter <= "\U0001f3ff"

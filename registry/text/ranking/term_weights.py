@@ -1,9 +1,7 @@
-"""What a term weighs: by how rare it is, and by how it stands for a word of the query; and the k messages that weigh
-most, without walking lists that cannot matter (MaxScore). Pure.
+"""Weigh terms by their rarity and by how they stand for a word, and find the k messages with the largest sums. Pure.
 
-A message's weight is the sum of the weights of the terms it holds; its share of the weight of a perfect answer is
-its coverage. While messages are chosen a sum carries two things in one number, so that a posting costs one addition:
-the weights in its upper part, and in its lower `len(terms)` bits which of the terms they come from.
+Posting lists that cannot matter are not walked (MaxScore). A sum carries two things in one integer, so that a posting
+costs one addition: the weights in its upper part, in its lower `len(terms)` bits which of the terms they come from.
 """
 
 from __future__ import annotations
@@ -15,20 +13,16 @@ from itertools import accumulate, combinations
 from math import log, sqrt
 
 from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, SHORTEST_KEY
+from registry.text.ranking import weights
 from registry.text.request.query import ParsedQuery, QueryWord
 
-_KEY_WEIGHT = 0.4
-_ONLY_KEY_WEIGHT = 1.0
-_SHORT_KEY = len(HANGUL_KEY_PREFIX) + SHORTEST_KEY
-"""Three consonants sound like too much to stand for a word: `cousin` is 계산, 가산 and 개선."""
-_SYNONYM_WEIGHT = 0.8
-COMMON_TERMS = 4
-"""So many of the commonest terms are looked up in sets, whose number doubles with each; this costs next to nothing."""
+_SHORT_KEY = len(HANGUL_KEY_PREFIX) + SHORTEST_KEY  # three consonants are too few: `cousin` is 계산, 가산 and 개선
+COMMON_TERMS = 4  # of the commonest terms are looked up in sets, whose number doubles with each
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A token to look up: `weight` is what a message gains by holding it, `frequency` how many do."""
+    """A token to look up: its weight, and how many messages hold it."""
 
     token: str
     weight: float
@@ -38,9 +32,10 @@ class Term:
 def weighted_terms(
     query: ParsedQuery, frequencies: Mapping[str, int], total: int, budget: int
 ) -> tuple[list[Term], list[Term]]:
-    """The terms to look up, rarest first: what fits into `budget` postings and the next `COMMON_TERMS`; the others.
+    """Return the terms to look up, rarest first, and those beyond the budget.
 
-    `frequencies` says how many of the `total` messages hold a token; one that is missing occurs nowhere.
+    `budget`: postings; the next `COMMON_TERMS` are looked up in any case. `frequencies`: how many of the `total`
+    messages hold a token; one that is missing occurs nowhere.
     """
     shares: dict[str, float] = {}
     for word in query.words:
@@ -53,10 +48,10 @@ def weighted_terms(
 def full_weight(
     query: ParsedQuery, frequencies: Mapping[str, int], total: int, not_looked_up: Collection[str] = ()
 ) -> float:
-    """The weight of a message that contains every word of the query exactly as asked, as far as it was looked up.
+    """Return the weight of a message that contains every word of the query as asked, as far as it was looked up.
 
-    What occurs nowhere of a word counts as at most one token of frequency 0, however many bigrams it has; so does
-    a word known only by another name or by sound. See `coverage`.
+    The unknown part of a word counts as at most one token of frequency 0, however many bigrams it has; so does a word
+    known only by a synonym or by sound.
     """
     shares: dict[str, float] = {}
     unknown = 0.0
@@ -74,18 +69,13 @@ def full_weight(
     return counted + unknown * idf(0, total)
 
 
-def coverage(weight: float, full: float) -> float:
-    """How much of a request a message answers, 0 to 1: `Candidate.weight` against `full_weight`."""
-    return min(1.0, weight / full) if full > 0 else 0.0
-
-
 def idf(frequency: int, total: int) -> float:
-    """How much a token distinguishes that `frequency` of `total` messages hold; positive in tiny registries too."""
+    """Return the inverse document frequency of a token; positive in tiny registries too."""
     return log(1 + (max(total - frequency, 0) + 0.5) / (frequency + 0.5))
 
 
 def occurs_at_all(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
-    """Whether a word occurs, in part at least, or by another name; by sound is not enough."""
+    """Return True if a word occurs, at least in part, or a synonym of it; by sound is not enough."""
     return any(frequencies.get(token) for token in word.exact) or any(
         all(frequencies.get(token) for token in synonym) for synonym in word.synonyms
     )
@@ -99,14 +89,14 @@ def _word_shares(word: QueryWord, frequencies: Mapping[str, int]) -> dict[str, f
     is_known = _occurs(word, frequencies)
     for key in _keys_in_use(word, frequencies):
         stands_for_it = len(key) > _SHORT_KEY and not is_known
-        _keep_largest(shares, {key: word.share * (_ONLY_KEY_WEIGHT if stands_for_it else _KEY_WEIGHT)})
+        _keep_largest(shares, {key: word.share * (1.0 if stands_for_it else weights.SOUND)})
     for synonym in word.synonyms:
-        _keep_largest(shares, dict.fromkeys(synonym, word.share * _SYNONYM_WEIGHT / sqrt(len(synonym))))
+        _keep_largest(shares, dict.fromkeys(synonym, word.share * weights.SYNONYM / sqrt(len(synonym))))
     return shares
 
 
 def _keys_in_use(word: QueryWord, frequencies: Mapping[str, int]) -> list[str]:
-    """Of a sound and its plural only one counts, or `token` and `tokens` were two words."""
+    """Return the keys that occur; of a sound and its plural only one."""
     used: list[str] = []
     for key in word.keys:
         if frequencies.get(key) and not any(key in (f"{other}s", other.removesuffix("s")) for other in used):
@@ -115,7 +105,7 @@ def _keys_in_use(word: QueryWord, frequencies: Mapping[str, int]) -> list[str]:
 
 
 def _exact_shares(word: QueryWord) -> dict[str, float]:
-    """A word counts its share; cut into n, 1/sqrt(n) of it each; the whole of an identifier all beside its parts."""
+    """Return the share of each token: n parts have 1/sqrt(n) of the word's, the whole of an identifier all of it."""
     wholes = [token for token in word.exact if token.startswith(IDENTIFIER_PREFIX)]
     parts = [token for token in word.exact if token not in wholes]
     return dict.fromkeys(wholes, word.share) | dict.fromkeys(parts, word.share / sqrt(max(len(parts), 1)))
@@ -147,11 +137,10 @@ def _within_budget(terms: Sequence[Term], budget: int) -> tuple[list[Term], list
 
 # -- the k messages with the largest sums
 
+# by token, the messages that hold it; if other tokens are given, only those that hold one of these as well
 LookUp = Callable[[Sequence[str], Sequence[str]], Mapping[str, Collection[int]]]
-"""By token, the messages that hold it; where others are given too, only those that hold one of these as well."""
-
+# the newest messages that hold all of the first tokens and none of the second
 Newest = Callable[[Sequence[str], Sequence[str], int], Collection[int]]
-"""Of the messages that hold all of the first tokens and none of the second, so many of the newest."""
 
 
 def sum_weights(
@@ -161,11 +150,11 @@ def sum_weights(
     common: int = 0,
     newest: Newest | None = None,
 ) -> dict[int, int]:
-    """By number of message, its sum over the terms (token, weight) it holds; rarest terms first.
+    """Return, by message, the sum over the terms (token, weight; rarest first) it holds.
 
-    The `k` largest are complete and exact, None means all. As soon as a message that holds only terms to
-    come cannot be among them, those terms are looked up only where another one was found (MaxScore). With `newest`
-    the last `common` terms always are; the messages that hold nothing else are asked of it.
+    The `k` largest are complete and exact, None means all. As soon as a message that holds only terms to come cannot
+    be among them, those terms are looked up only in messages already found (MaxScore). With `newest` the last `common`
+    terms always are; it gives the messages that hold nothing else.
     """
     bits = len(terms)
     first_common = bits - common if newest and k else bits
@@ -198,7 +187,7 @@ def _add(sums: dict[int, int], holders: Collection[int], gain: int) -> None:
 
 
 def _add_common(sums: dict[int, int], terms: Sequence[tuple[str, int]], first: int, k: int, newest: Newest) -> None:
-    """The messages that hold only terms from `first` on, one set of terms after the other while they can matter.
+    """Add the messages that hold only terms from `first` on, set by set, while they can matter.
 
     All messages of a set weigh the same, so its newest are its best.
     """
@@ -213,7 +202,7 @@ def _add_common(sums: dict[int, int], terms: Sequence[tuple[str, int]], first: i
 
 
 def _sets(terms: Sequence[tuple[str, int]], first: int) -> Iterator[tuple[int, list[str]]]:
-    """Every set of the terms from `first` on, with what a message gains by holding just these, largest first."""
+    """Yield every set of the terms from `first` on with its sum of weights, largest first."""
     bits = len(terms)
     places = range(first, bits)
     chosen = [some for size in range(1, len(places) + 1) for some in combinations(places, size)]
@@ -223,9 +212,9 @@ def _sets(terms: Sequence[tuple[str, int]], first: int) -> Iterator[tuple[int, l
 
 
 def best_first(sums: Mapping[int, int], bits: int) -> Iterator[int]:
-    """The numbers of the messages, those with the largest sums first, of equal ones the newest.
+    """Yield the messages with the largest sums first, of equal ones the newest.
 
-    Messages are many and their weights few: only those that are asked for are put in order.
+    Messages are many and their weights few: only those that are consumed get sorted.
     """
     alike: dict[int, list[int]] = defaultdict(list)
     for number, total in sums.items():
@@ -235,10 +224,7 @@ def best_first(sums: Mapping[int, int], bits: int) -> Iterator[int]:
 
 
 def _kth_largest(sums: Mapping[int, int], k: int, bits: int) -> int:
-    """The weight of the last of the `k` messages with the largest; of the very last if there are fewer.
-
-    Messages are many and their sums few, one for each set of terms.
-    """
+    """Return the k-th largest weight; the smallest if there are fewer."""
     room = k
     counted = Counter(sums.values())
     for total in sorted(counted, reverse=True):

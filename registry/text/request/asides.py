@@ -1,9 +1,10 @@
-"""What a request says beside its subject: courtesy, what to do with what is found, in which project not. Pure."""
+"""Patterns of what a request says beside its subject: courtesy, what to do with it, another project. Pure."""
 
 from __future__ import annotations
 
 import re
 
+# courtesy and asides: neither the subject nor a time
 ASIDES = re.compile(
     r"""\b(?:be|are)\ so\ kind(?:\ as)?(?:\ to)?\b | \bif\ (?:it['’]s\ |it\ is\ )?possible\b
       | \b(?:when|whenever|if|once)\ you\ (?:have|get|find|find\ yourself\ with)
@@ -27,27 +28,28 @@ ASIDES = re.compile(
       | (?<![가-힣])(?:지금|여태|이제)까지(?![가-힣])""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Said in passing or out of politeness: neither what is asked for nor when it was said."""
+# asks for what holds now
 IN_THE_END = re.compile(
     r"\b(?:in the end|eventually|end(?:ed)? up|currently|at the moment|nowadays|these days|most recently"
     r"|final(?:ly)?|the latest|last word|settled? on)\b|\bnow\W*$"
     r"|결국|최종|현재|지금|요즘|(?:제일|가장) ?최근|마지막에|이제는",
     re.IGNORECASE,
 )
-"""Asks for what holds now: of what was said at several times the last."""
+# asks for what held before a change
 IN_THE_PAST = re.compile(
     r"\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?|at first|initially|as of"
-    r"|back then|previous(?:ly)?|earlier|did .{1,40}\bfirst|(?:in|at) the (?:beginning|start))\b"
-    r"|(?:바꾸|옮기)기 ?전|원래|전에는|이전에|예전|처음에|기존|당시|초에",
+    r"|(?:was|were|did|had) .*\bbefore|back (?:then|in)|previous(?:ly)?|earlier|did .{1,40}\bfirst"
+    r"|(?:in|at) the (?:beginning|start))\b"
+    r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음에|맨 ?처음|기존|당시|초에",
     re.IGNORECASE,
 )
-"""Asks for what held before a change."""
 OTHER_PROJECT = re.compile(
     r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
     r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
     re.IGNORECASE,
 )
 _TALK = r"(?:sessions?|conversations?|chats?|discussions?)"
+# what to make of the conversation that is named behind it
 BASED_ON = re.compile(
     r"^(?:please |can you |could you )?(?:generate|write|create|draft|prepare|make|produce|update) (?:[\w'’-]+ ){1,6}?"
     r"(?:based on|from|out of|using) "
@@ -55,11 +57,10 @@ BASED_ON = re.compile(
     rf"|(?:our|the|my|that) (?:[\w'’-]+ ){{0,6}}{_TALK} (?:about|on|where|when|with|from|we|i)\b)",
     re.IGNORECASE,
 )
-"""Tells what to make of a conversation that is named behind it."""
+# what to do with the conversation, and nothing of its subject
 LEADS_IN = re.compile(
     r"(?:^|(?<=[.!?] ))(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
     r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
     r"(?: (?:from when|from|of|about|where|on|with))?(?!\w)",
     re.IGNORECASE,
 )
-"""Tells what to do with what is found, and nothing of what to find."""

@@ -1,4 +1,4 @@
-"""How people say that they want to go on with a conversation, in English, Korean and Japanese. Pure."""
+"""Patterns of requests to continue a conversation, in English, Korean and Japanese. Pure."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ GOES_ON = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""Somebody wants to go on."""
+# the same to the end of its word
 GOING_ON = re.compile(rf"(?:{GOES_ON.pattern})[가-힣]*", re.VERBOSE | re.IGNORECASE)
-"""The same to the end of its word: what to do, and nothing of what to do it with."""
+# names the conversation between its words
 LOADS = re.compile(
     r"\b(?:load|open|fetch|get|pull|bring|find|restore)\b.*"
     r"\b(?:and(?: then)?|so (?:that )?(?:i|we) can) (?:continue|resume|carry on|go on)\b",
     re.IGNORECASE,
 )
-"""Names between its words what to go on with."""

@@ -1,4 +1,4 @@
-"""What a request is about: its words, each with every token that can answer for it. Pure."""
+"""Parse the subject of a request: its words, each with every token that it can be found by. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -31,19 +31,15 @@ from registry.text.request.request_words import (
 )
 
 Tokens = tuple[str, ...]
-_LONGEST_SYNONYM = 3
-_GENERIC_SHARE = 0.5
-_SHORTEST_PART = 2
-"""Syllables of a part of a compound."""
-_LONGEST_JOINED = 2
-"""Parts of an identifier that are said as one word."""
+_LONGEST_SYNONYM = 3  # words
+_GENERIC = 0.5  # weight of a word that occurs in talk about anything
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """One word of a request: `exact` tokens as analysed, `keys` by sound, `synonyms` one tuple each.
+    """A word of a request: `exact` tokens as analysed, `keys` by sound, `synonyms` one tuple each.
 
-    `share` is what the word counts beside others.
+    `share` is its weight relative to other words.
     """
 
     text: str
@@ -54,25 +50,25 @@ class QueryWord:
 
     @property
     def tokens(self) -> Tokens:
-        """Every token the word can be found by."""
+        """Return every token the word can be found by."""
         return (*self.exact, *self.keys, *(token for synonym in self.synonyms for token in synonym))
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """The words of a request in order, without repetitions. No words: nothing was asked for by name."""
+    """The words of a request in order, without repetitions; none if it has no subject."""
 
     words: tuple[QueryWord, ...]
 
     @property
     def tokens(self) -> Tokens:
-        """Every token whose frequency `ranking` needs, without repetitions."""
+        """Return the tokens of all words, without repetitions."""
         return tuple(dict.fromkeys(token for word in self.words for token in word.tokens))
 
 
 @lru_cache(128)
 def parse_query(text: str) -> ParsedQuery:
-    """Read a request in Korean or English: request words dropped, particles stripped, synonyms added."""
+    """Parse a request: drop request words, strip particles, add synonyms."""
     subject = _subject(text)
     synonyms = _synonyms(subject)
     found: dict[str, QueryWord] = {}
@@ -83,12 +79,12 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether somebody asks in a sentence ("how do people get in?"), and not by key words alone."""
+    """Return True for a natural-language question, False for a list of keywords."""
     return any(_is_request(word) for word in words(text))
 
 
 def is_only_asking(text: str) -> bool:
-    """Whether a request has words, and none of a subject: "my work", "a summary", "what happened", 뭐 고쳤어."""
+    """Return True for a request without a subject: "my work", "a summary", "what happened", 뭐 고쳤어."""
     said = [word.text.lower() for word in parse_query(text).words]
     return bool(said) and all(is_asking_alone(word) or is_past(word) or word in _EVENTS for word in said)
 
@@ -135,14 +131,14 @@ def _query_word(word: Word, synonyms: tuple[Tokens, ...]) -> QueryWord:
     plain = _exact_word(word)
     spellings = tuple((token,) for token in _other_spellings(word) if token not in plain.exact)
     others = tuple(dict.fromkeys((*spellings, *_loan_compounds(word), *synonyms)))
-    return replace(plain, synonyms=others, share=_GENERIC_SHARE if is_generic_word(word.text.lower()) else 1.0)
+    return replace(plain, synonyms=others, share=_GENERIC if is_generic_word(word.text.lower()) else 1.0)
 
 
 def _loan_compounds(word: Word) -> list[Tokens]:
-    """커넥션타임아웃 is written as one word, connection timeout as two: the sounds of both parts."""
+    """Return the sounds of both parts of a compound: 커넥션타임아웃 is one word, connection timeout two."""
     if word.kind is not Kind.HANGUL:
         return []
-    splits = range(_SHORTEST_PART, len(word.text) - _SHORTEST_PART + 1)
+    splits = range(2, len(word.text) - 1)  # a part has two syllables
     keys = ((loan_key(word.text[:at]), loan_key(word.text[at:])) for at in splits)
     return [(LATIN_KEY_PREFIX + first, LATIN_KEY_PREFIX + second) for first, second in keys if first and second]
 
@@ -151,19 +147,13 @@ def _exact_word(word: Word) -> QueryWord:
     tokens = tuple(dict.fromkeys(word_tokens(word.text)))
     keys = tuple(token for token in tokens if token.startswith(KEY_PREFIX))
     exact = tuple(token for token in tokens if token not in keys)
-    keys = tuple(dict.fromkeys((*keys, *_joined_key(word))))
+    if any(token.startswith(IDENTIFIER_PREFIX) for token in exact):  # of k8s neither k nor 8 is evidence
+        exact = tuple(token for token in exact if len(token) > 1)
     return QueryWord(as_typed(word.text), exact, tuple(other for key in keys for other in _in_other_script(key)))
 
 
-def _joined_key(word: Word) -> Tokens:
-    """WebSocket sounds as one word, like 웹소켓; neither web nor socket does."""
-    parts = identifier_parts(word.text) if word.kind is Kind.IDENTIFIER else []
-    key = loan_key("".join(parts)) if 1 < len(parts) <= _LONGEST_JOINED else ""
-    return (LATIN_KEY_PREFIX + key,) if key else ()
-
-
 def _in_other_script(key: str) -> Tokens:
-    """Within one script equal keys are mostly chance (places, process); loan words cross scripts.
+    """Return the keys of a loan word in the other script: within one script equal keys are mostly chance.
 
     Korean borrows checkpoint, English says checkpoints.
     """
@@ -175,7 +165,7 @@ def _in_other_script(key: str) -> Tokens:
 
 
 def _other_spellings(word: Word) -> Tokens:
-    """FastAPI for fastapi and the reverse; 키를 for 키."""
+    """Return FastAPI for fastapi and the reverse, and the particle forms of a one-syllable word (키를 for 키)."""
     if word.kind is Kind.HANGUL:
         return with_particles(word.text) if len(word.text) == 1 else ()
     if word.kind is not Kind.IDENTIFIER:
@@ -191,7 +181,7 @@ def _other_spellings(word: Word) -> Tokens:
 
 
 def _synonyms(subject: Sequence[Word]) -> list[tuple[Tokens, ...]]:
-    """For each word, the other names of every phrase of one to three words it takes part in."""
+    """Return, for each word, the synonyms of every phrase of one to three words that it is a part of."""
     found: list[list[Tokens]] = [[] for _ in subject]
     for start in range(len(subject)):
         for end in range(start + 1, min(start + _LONGEST_SYNONYM, len(subject)) + 1):
@@ -202,7 +192,7 @@ def _synonyms(subject: Sequence[Word]) -> list[tuple[Tokens, ...]]:
 
 
 def _spelling(phrase: Iterable[Word]) -> str:
-    """One form for a phrase however it is spaced, joined or inflected."""
+    """Return one form of a phrase however it is spaced, joined or inflected."""
     return "".join(map(_canonical, phrase))
 
 
@@ -214,7 +204,7 @@ def _canonical(word: Word) -> str:
 
 @lru_cache(1)
 def _groups() -> dict[str, tuple[Tokens, ...]]:
-    """For the spelling of each member of a packaged group: the tokens of the other members."""
+    """Read synonyms.txt; return, for the spelling of each member of a group, the tokens of the other members."""
     lines = files(__package__).joinpath("synonyms.txt").read_text(encoding="utf-8").splitlines()
     groups: dict[str, tuple[Tokens, ...]] = {}
     for line in lines:
@@ -233,7 +223,7 @@ def _members(line: str) -> list[list[Word]]:
 
 
 def _ways_to_write(phrase: Sequence[Word]) -> list[Tokens]:
-    """A name of several English words may be joined to one: WebSocket, connection_pool."""
+    """Return the tokens of a phrase; also of its words joined to one: WebSocket, connection_pool."""
     joined = "".join(word.text for word in phrase).lower()
     is_joined = len(phrase) > 1 and joined.isascii() and joined.isalpha()
     return [_phrase_tokens(phrase), *([(IDENTIFIER_PREFIX + joined,)] if is_joined else [])]

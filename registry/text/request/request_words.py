@@ -1,4 +1,4 @@
-"""Words that ask rather than tell: a query is searched for what is left without them. Pure."""
+"""Recognise words that ask rather than tell; they are not searched for. Pure."""
 
 import re
 import unicodedata
@@ -21,6 +21,7 @@ want wants wanted like help continues discusses mentions says tells asks talks e
 no not nor too very because during through across now yet already such own one ones each every
 neither once twice ive whats hows wheres whos thats lets
 w etc yes yeah hmm lol haha btw pls plz thx
+wich whcih waht wht hwo wher teh abt
 """
 
 _KOREAN = """
@@ -34,6 +35,7 @@ _KOREAN = """
 데 때 줄 수 좀 혹시 그냥 그럼 그래서 그리고 그런데 근데 또 또는 및 더 잘 참 막 한번 같이 함께 나눈 나눴던
 나누던 주고받은 말한 말했던 했 하는 하던 하기 한 할 해 된 되는 될 기억 기억나 기억나는 생각나 알고 싶어 싶은
 싶다 궁금해 궁금한 부탁 부탁해 줘 주세요 주라 해줘 해주세요 해봐 봐 보자 볼까 하자
+이유 이유가 번 번째
 했어 했어요 했었어 했었지 했었나 했더라 했더라고 했나 했냐 했는지 했는데 했으면 하다 하다가 하다말고 말았지
 말았던 말았더라 말았어 뭐였어 뭐였나 뭐였는지 어땠어 어땠나 어땠더라 어땠는지 어떻게든 물어본 물어봤던 물어봤지
 물어봤어 물어보던 보던 봤던 봤지 봤어 알려준 알려줬던 알려줬지 알려줬어 말해준 설명해준 추천해준 가르쳐준 하라고
@@ -99,6 +101,7 @@ _POLITE = """
 _ASKED_FOR = "어디 어디서 누구 누가 언제 얼마 몇 뭐 무엇 무슨 왜 어떻게"
 _SO_IT_WAS_SAID = "라고 이라고 랬지 이랬지 랬더라 이랬더라 라더라 이라더라 였지 였더라 였는지"
 
+# question words with any ending: 뭐로, 뭘로, 얼마까지였지, 언제야, 몇분
 _ASKS_FOR = re.compile(
     r"""(?:(?:뭐|뭘|무엇|어디|언제|누구|누가|얼마|어떻게|어떡|어케|왜(?!도|란))(?:뭐|어디)?|머(?=[였엿라했햇로]|더라))
         (?:하|해|할|한)?
@@ -108,16 +111,14 @@ _ASKS_FOR = re.compile(
       | 몇.{0,3}$ | 어딨.{1,3}$""",
     re.VERBOSE,
 )
-"""What is asked for, however it ends: 뭐로, 뭘로, 얼마까지였지, 언제야, 몇분."""
 
 _SLANG = """
 ㄹㅇ ㅇㄱㄹㅇ ㅇㅈ ㄷㅋ ㅇㅋ ㄱㅅ ㄱㄱㅅ ㄳ ㅈㅅ ㅁㅊ ㅁㅊㄷ ㅊㅋ ㅅㄱ ㅅㅂ ㅂㅅ ㅈㄹ ㅈㄴ
 ㅁㄹ ㄱㅊ ㄱㄴ ㅂㅇ ㅃㅇ ㄱㄷ ㄴㄷ ㅈㅂ ㄷㅊ ㄹㅈㄷ ㄱㅇㄷ ㅎㄷㄷ ㅅㅌㅊ ㅍㅌㅊ ㅁㄴㅇㄹ ㅗㅜㅑ
 """
+# single letters that mean no word: ㄹㅇㅋㅋ, ㅇㅋㄷㅋ, ㅠㅠ, ㄱㄱ
 _CHAT = re.compile("|".join([*sorted(_SLANG.split(), key=len, reverse=True), "[ㅋㅎㅇㅠㅜ]", r"(.)\1+"]))
-"""What is typed in letters and means no word: 'ㄹㅇㅋㅋ', 'ㅇㅋㄷㅋ', 'ㅠㅠ', 'ㄱㄱ'."""
-_INITIALS = 3
-"""Different letters of a word that is given by its initials: ㅊㅅㄱㅅ."""
+_INITIALS = 3  # different letters of a word given by its initials: ㅊㅅㄱㅅ
 _TYPED = {ord(unicodedata.normalize("NFKC", letter)): letter for letter in map(chr, range(ord("ㄱ"), ord("ㅣ") + 1))}
 
 _LIGHT_VERBS = (
@@ -126,35 +127,40 @@ _LIGHT_VERBS = (
 _RECALLED = """
 지 죠 지요 더라 더라고 더라구 어 어요 나 나요 냐 니 는지 던가 던지 던거 던 을까 었지 었더라 었어 었나 었는지 었던
 """
-_PAST = 20
-"""The final consonant of a verb that is past or to come: 고쳤더라, 잡겠지."""
+_PAST = 20  # the final consonant of a verb that is past or to come: 고쳤더라, 잡겠지
 
 _SPACELESS = frozenset(_JAPANESE.split())
 _ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split())))
 _ANSWERED = ("".join(pair) for pair in product(_ASKED_FOR.split(), _SO_IT_WAS_SAID.split()))
+_RECALLED_ENDINGS = tuple(ending for ending in _RECALLED.split() if ending not in ("어", "어요", "을까"))
 _RECALLING = ("".join(pair) for pair in product(_LIGHT_VERBS.split(), _RECALLED.split()))
 _HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED, *_ANSWERED, *_RECALLING))
 _LATIN = frozenset(_ENGLISH.split())
 _ASKING_ALONE = frozenset(_ALONE.split())
-_SMALL = 2
-"""Digits of a number that counts, or is part of a date."""
+_SMALL = 2  # digits of a number that counts, or is part of a date
 _GENERIC = frozenset((*_GENERIC_KOREAN.split(), *_GENERIC_ENGLISH.split()))
 
 
 def is_request_word(word: str) -> bool:
-    """Whether a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
+    """Return True if a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
     if word.isascii():
         return word in _LATIN
-    return word in _HANGUL or bool(_ASKS_FOR.match(word)) or _is_chat(as_typed(word))
+    return word in _HANGUL or bool(_ASKS_FOR.match(word)) or _recalls(word) or _is_chat(as_typed(word))
+
+
+def _recalls(word: str) -> bool:
+    """Return True for a verb that asks for what was done: 고쳤지, 바꿨더라, 샀었나; 청소했더라 has a subject."""
+    verbs = (word[: -len(ending)] for ending in _RECALLED_ENDINGS if word.endswith(ending))
+    return any(is_past(verb[-1:]) and (len(verb) == 1 or verb[-1] not in "했됐") for verb in verbs)
 
 
 def as_typed(word: str) -> str:
-    """A normalised word with its single Korean letters as a keyboard writes them; as long as before."""
+    """Return a normalised word with its single Korean letters as a keyboard writes them; the length stays."""
     return word.translate(_TYPED)
 
 
 def _is_chat(word: str) -> bool:
-    """Whether a word that begins with a single Korean letter gives no word by its initials."""
+    """Return True for single Korean letters that are no word's initials."""
     if not "ㄱ" <= word[:1] <= "ㅣ":
         return False
     letters = as_typed(unicodedata.normalize("NFD", word))  # normalised, ㅋㅋㅠㅠ has a syllable: ㅋ큐ㅠ
@@ -162,17 +168,17 @@ def _is_chat(word: str) -> bool:
 
 
 def is_request_piece(piece: str) -> bool:
-    """Whether a piece of a sentence without spaces belongs to the request and not to its subject."""
+    """Return True if a piece of a sentence without spaces belongs to the request and not to its subject."""
     return piece in _SPACELESS
 
 
 def is_asking_alone(word: str) -> bool:
-    """Whether a word belongs to the request unless a word of the subject follows it: "session cookie", 작업 큐."""
+    """Return True for a word of requests that may begin a subject: "session cookie", 작업 큐."""
     return word in _ASKING_ALONE
 
 
 def is_generic_word(word: str) -> bool:
-    """Whether a lower-case Latin or a Hangul word occurs in talk about anything, so that it tells little by itself."""
+    """Return True for a lower-case Latin or a Hangul word that occurs in talk about anything."""
     return word in _GENERIC or (word.isdigit() and len(word) <= _SMALL) or is_past(word)
 
 
@@ -180,5 +186,5 @@ _FIRST, _LAST, _FINALS = ord("가"), ord("힣"), 28
 
 
 def is_past(word: str) -> bool:
-    """Whether a Korean word is a verb of what was or will be, which is seldom said again in the same form."""
+    """Return True for a Korean verb of what was or will be, which is seldom said again in the same form."""
     return any(_FIRST <= ord(char) <= _LAST and (ord(char) - _FIRST) % _FINALS == _PAST for char in word)

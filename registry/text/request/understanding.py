@@ -1,4 +1,4 @@
-"""What a request in a user's own words asks for: subject, time, client, project, and whether to go on. Pure.
+"""Parse a request in a user's own words: subject, time, client, project, and whether to continue. Pure.
 
 "yesterday in Cursor" narrows and holds. A date outright may also be what was spoken *about* ("what happened on 14
 October?"): such a date only speaks for messages of that time, and keeps nothing out.
@@ -23,20 +23,19 @@ from registry.text.times.time_words import TimeWord, find_times
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """A request, read. `search` holds its words and what narrows it; `sources` are the clients it names.
+    """A parsed request. `search` holds its words and filters; `sources` are the clients it names.
 
-    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `in_passing`:
-    the same request where a project's or a client's name among its words says where it was spoken of, and not of what.
-    `week_before`: a week before the day that "last Tuesday" is, which may be meant where that day is of this week.
-    `in_other_project`: in any but the one that is worked in. `in_the_end`: what was said last counts, `in_the_past`:
-    what held before a change.
+    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `projects`:
+    paths of those whose names stand among its words, which only speak for their conversations. `week_before`: a week
+    before the day that "last Tuesday" is, which may be meant if that day is of this week. `in_other_project`: in any
+    but the one that is worked in. `in_the_end`: what was said last counts, `in_the_past`: what held before a change.
     """
 
     search: Search
     sources: tuple[str, ...] = ()
     dates: tuple[Span, ...] = ()
     goes_on: bool = False
-    in_passing: Search | None = None
+    projects: tuple[str, ...] = ()
     week_before: Span | None = None
     in_other_project: bool = False
     in_the_end: bool = False
@@ -44,17 +43,17 @@ class Understood:
 
     @property
     def has_words(self) -> bool:
-        """Whether anything is left to look for by words."""
-        return bool(parse_query(" ".join([self.search.words, *self.search.phrases])).words)
+        """Return True if words are left to search for."""
+        return bool(parse_query(self.search.words).words)
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether the request names a time, a client or a project."""
+        """Return True if the request names a time, a client or a project."""
         return bool(self.search.when_words or self.sources or self.search.project)
 
 
 class Known(NamedTuple):
-    """What the registry holds, which a request may name: its sources, and its projects as (name, path)."""
+    """The names in the registry that a request may contain: sources, and projects as (name, path)."""
 
     sources: Collection[str] = ()
     projects: Collection[tuple[str, str]] = ()
@@ -63,6 +62,7 @@ class Known(NamedTuple):
 NOTHING_KNOWN = Known()
 
 
+# names of clients in requests, and the sources of their conversations
 CLIENTS: dict[str, tuple[str, ...]] = {
     "claude code": ("claude-code",), "claude-code": ("claude-code",), "클로드 코드": ("claude-code",),
     "클로드코드": ("claude-code",), "claude desktop": ("claude",), "claude.ai": ("claude",),
@@ -78,10 +78,9 @@ CLIENTS: dict[str, tuple[str, ...]] = {
     "qwen code": ("qwen-code",), "cline": ("cline",), "roo code": ("roo-code",), "zed": ("zed",), "aider": ("aider",),
     "カーソル": ("cursor", "cursor-agent"), "クロード": ("claude", "claude-code"),
 }  # fmt: skip
-"""What people call a client, and the sources of its conversations."""
 
+# words behind a "cursor" that is no client
 _OF_A_DATABASE = "paginations?|based|positions?|types?|objects?|loops?|fetch|values?|tokens?|styles?|movement|queries"
-"""What follows "cursor" where it is no client."""
 _CLIENT = "|".join(sorted(map(re.escape, CLIENTS), key=len, reverse=True))
 _TOLD = "said|suggested|recommended|told|answered|proposed|wrote|advised|explained|says|recommends|suggests"
 _TALK = "chat|session|conversation|discussion|thread"
@@ -99,8 +98,7 @@ _IN_CLIENT = re.compile(
     rf"|(?<![0-9A-Za-z_./@-])(?P<japanese>{_CLIENT}) ?(?:では?|の会話で|に聞いた)",
     re.IGNORECASE,
 )
-_LONGEST_REQUEST = 200
-"""A text longer than this was pasted: what it names, it tells of, and nothing of it narrows."""
+_LONGEST_REQUEST = 200  # characters: a longer text was pasted, and nothing in it narrows the search
 _SAID_THEN = re.compile(
     r"""\b(?:we|i|us|you\ and\ i)\b.{0,40}?\b(?:discuss|talk|chat|work|do|did|ask|decid|write|wrote|speak|spoke|fix)\w*
       | \b(?:conversation|chat|session|discussion)s?\b | 대화|얘기|이야기|세션|작업|하던|했던|한\s*(?:거|것|일)|물어
@@ -111,7 +109,7 @@ _SAID_THEN = re.compile(
 
 
 def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Understood:
-    """Read a request; what it names must be known here to narrow anything. `now` carries the user's offset."""
+    """Parse a request; only names that are known here narrow it. `now` carries the user's offset."""
     if "\n" in text.strip():
         return Understood(Search(words=text, without_time=text))
     search = read_search(text, now)
@@ -141,21 +139,25 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
         search = replace(search, words="", without_time="", project=path)
     sources = (search.source,) if search.source else sources
-    passing = None if search.project or sources else _in_passing(search, known)
+    projects = () if search.project else _projects_in(search.words, known)
     before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     is_last, is_past = bool(IN_THE_END.search(text)), bool(IN_THE_PAST.search(text))
-    return Understood(search, sources, dates, goes_on, passing, before, is_other, is_last, is_past)
+    return Understood(search, sources, dates, goes_on, projects, before, is_other, is_last, is_past)
 
 
 def _from_where_one_is_named(words: str) -> str:
-    """ "Why is it like this? Check the session about cheese": without what has no subject of its own before it."""
+    """Drop a lead-in without a subject: "Why is it like this? Check the session about cheese"."""
     lead = LEADS_IN.search(words)
     before = parse_query(words[: lead.start()]).words if lead else ()
-    return words[lead.start() :] if lead and before and all(word.share < 1 for word in before) else words
+    return (
+        words[lead.start() :]
+        if lead and before and all(is_generic_word(word.text.lower()) for word in before)
+        else words
+    )
 
 
 def _with_known_names(search: Search, known: Known) -> Search:
-    """The same with source:gemini and project:"shop api" as these are written here."""
+    """Replace source:gemini and project:"shop api" by the names in the registry."""
     if search.source and search.source not in known.sources:
         search = replace(search, source=source_called(search.source, known.sources) or search.source)
     if search.project:
@@ -178,17 +180,17 @@ def _week_before(search: Search, now: datetime) -> Span | None:
 
 
 def asks_to_go_on(text: str) -> bool:
-    """Whether somebody wants to go on with a conversation."""
+    """Return True for a request to continue a conversation."""
     return bool(GOES_ON.search(text) or LOADS.search(text))
 
 
 def asks_for_another(text: str) -> bool:
-    """Whether a question asks for what was said in another conversation, or to go on with it."""
+    """Return True if a question asks for what was said in another conversation, or to continue it."""
     return asks_to_go_on(text) or bool(_SAID_THEN.search(text))
 
 
 def _without_clients(words: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """A client counts where its conversations are here: "in cursor" may speak of a database's."""
+    """Cut out the client; one without conversations here is none: "in cursor" may speak of a database's."""
     for match in _IN_CLIENT.finditer(words):
         called = next(filter(None, match.groups())).lower()
         sources = tuple(source for source in CLIENTS[called] if source in known)
@@ -209,45 +211,35 @@ def _without_project(words: str, projects: Collection[tuple[str, str]]) -> tuple
 
 
 def _belonging_to(name: str) -> re.Pattern[str]:
-    """ "the acid for the bees" may speak of bees, whatever project is called so; "what did we do for the bees" not."""
+    """Return the pattern of "for the bees": a project if nothing else is asked for, else bees as such."""
     return re.compile(rf"(?<![\w./@-])(?:for|of|from) the {_spaced(name)}(?![\w/-]|\.\w)", re.IGNORECASE)
 
 
 def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
-    """The path of the project whose name is all that is said."""
+    """Return the path of the project whose name is the whole request."""
     said = [word.text.casefold() for word in parse_query(words).words]
     names = ((path, [word.text.casefold() for word in parse_query(name).words]) for name, path in projects)
     return next((path for path, name in names if said and said == name), None)
 
 
-def _in_passing(search: Search, known: Known) -> Search | None:
-    """The search in the project whose name stands among other words of it: "resume the tidegraph colours"; or in the
-    client that it begins with: "codex last month slow queries"."""
-    found = search
-    called = _BEGINS_WITH_CLIENT.match(found.words)
-    if called and (source := source_called(called["client"], known.sources)):
-        found = replace(found, words=found.words[called.end() :], source=source)
-    for name, path in sorted(known.projects, key=lambda project: -len(project[0])):
-        if len(name) < _SHORTEST_NAME or is_generic_word(name.casefold()):
-            continue
-        words = _bare(name).sub(" ", found.words)
-        if words != found.words:
-            found = replace(found, words=words, project=path)
-            break
-    words = " ".join(found.words.split())
-    if found is search or not parse_query(words).words:
-        return None
-    return replace(found, words=words, without_time=words)
+def _projects_in(words: str, known: Known) -> tuple[str, ...]:
+    """Return the paths of the projects whose names stand among other words: "resume the tidegraph colours"."""
+    found = (
+        path
+        for name, path in known.projects
+        if len(name) >= _SHORTEST_NAME and not is_generic_word(name.casefold()) and _bare(name).search(words)
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def source_called(name: str, sources: Collection[str]) -> str | None:
-    """The one of these sources that a client's name means: `gemini` where only `gemini-cli` is."""
+    """Return the source that a client's name means here: `gemini-cli` for gemini."""
     here = [source for source in CLIENTS.get(name.lower(), ()) if source in sources]
     return here[0] if len(here) == 1 else None
 
 
 def project_called(name: str, projects: Collection[tuple[str, str]]) -> str:
-    """The name as it is written here, where "shop api" means shop-api; itself where none or several are called so."""
+    """Return a project's name as spelled here ("shop api" is shop-api); itself if none or several match."""
     names = {known for known, _ in projects}
     called = [known for known in names if _joined(known) == _joined(name)]
     return called[0] if name not in names and len(called) == 1 else name
@@ -257,9 +249,7 @@ def _joined(name: str) -> str:
     return re.sub("[-_ ]", "", name).casefold()
 
 
-_BEGINS_WITH_CLIENT = re.compile(rf"\s*(?P<client>{_CLIENT})\s(?!(?:{_OF_A_DATABASE})\b)", re.IGNORECASE)
-_SHORTEST_NAME = 4
-"""Letters: a shorter name of a folder is a word like any other."""
+_SHORTEST_NAME = 4  # letters: a shorter name of a folder is a word like any other
 
 
 def _bare(name: str) -> re.Pattern[str]:
@@ -267,7 +257,7 @@ def _bare(name: str) -> re.Pattern[str]:
 
 
 def _spaced(name: str) -> str:
-    """payment-api is called "the payment api"."""
+    """Return the pattern of a name: payment-api is also called "the payment api"."""
     return re.sub(r"(?:\\[-_ ]|_)+", "[-_ ]", re.escape(name))
 
 
@@ -285,13 +275,14 @@ def _in_project(name: str) -> re.Pattern[str]:
 
 
 def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> tuple[str, Span, str, tuple[Span, ...]]:
-    """The words without the time that narrows; that time, how it was said, and the dates that only speak for some.
+    """Return the words without the time that narrows, that time, its words, and the dates that narrow nothing.
 
     Where a client or a project is named (`is_placed`) "what happened in May" asks for what was said then.
 
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
-    found = list(_apart(find_times(words, now)))
+    # "yesterday's data" is no time of a conversation, "yesterday's refactoring" is
+    found = [one for one in _apart(find_times(words, now)) if not _OF_A_DAY.match(words, max(one.end - 2, 0))]
     if not found and (day := _DAY.search(words)) and not parse_query(_cut(words, *day.span())).words:
         words = f"{words[: day.start()]}on {words[day.start() :]}"
         found = find_times(words, now)
@@ -306,12 +297,15 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
     return _cut(words, first.begin, first.end), first.span, named, dates
 
 
+_OF_A_DAY = re.compile(
+    r"['’]s (?:data|values?|numbers?|figures?|dates?|prices?|reports?|entr(?:y|ies)|totals?|counts?)\b"
+)
+# 10/3 may be a fraction; it is a day if nothing else is asked for
 _DAY = re.compile(r"(?<![\w./-])(?:1[0-2]|[1-9])/(?:[12]\d|3[01]|[1-9])(?![\w./-])")
-"""10/3 may be a fraction, and is a day where nothing is asked of it."""
 
 
 def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
-    """The longest of those that begin first, then of those behind it."""
+    """Yield the times that do not overlap, the longest of those that begin first."""
     end = 0
     for word in sorted(times, key=lambda one: (one.begin, -one.end)):
         if word.begin >= end:
@@ -320,8 +314,8 @@ def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
 
 
 def _is_when_said(words: str, date: TimeWord, text: str, now: datetime, *, is_placed: bool) -> bool:
-    """A date is when it was said where nothing else is asked for, or the request speaks of us talking, of which what is
-    to come never is."""
+    """Return True if a date says when something was said: nothing else is asked for, or the request speaks of a talk;
+    never one to come."""
     rest = _cut(words, date.begin, date.end)
     is_to_come = date.span.start is not None and date.span.start > now
     is_all = not parse_query(rest).words or (is_placed and is_only_asking(rest))

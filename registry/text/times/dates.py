@@ -10,31 +10,17 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from registry.text.times.spans import TICK, Span, day_of, month_of, week_of, year_of
+from registry.text.times.words import WORDS, one_of
 
-_NAMES = (
-    *("january", "february", "march", "april", "may", "june", "july"),
-    *("august", "september", "october", "november", "december"),
-)
-_MONTHS = {name[:length]: place for place, name in enumerate(_NAMES, 1) for length in (len(name), 3)} | {"sept": 9}
-_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
+_MONTH = rf"(?P<month>{one_of(WORDS['months'])})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
+_FEAST = one_of(WORDS["feasts"])
 _PART = r"(?P<part>early|beginning of|start of|mid|mid-|middle of|late|end of)"
 _KOREAN_YEAR = r"(?:(?P<year>(?:19|20)?\d\d) ?년|(?P<said>작년|지난해|재작년|올해|금년))"
 _KOREAN_PART = r"(?: ?(?P<part>초순?|중순|하순|말))?"
-_THIRDS = {
-    "early": (1, 10), "beginning of": (1, 10), "start of": (1, 10), "초": (1, 10), "초순": (1, 10),
-    "mid": (10, 20), "mid-": (10, 20), "middle of": (10, 20), "중순": (10, 20),
-    "late": (20, 31), "end of": (20, 31), "말": (20, 31), "하순": (20, 31),
-}  # fmt: skip
-_SAID_YEARS = {"작년": 1, "지난해": 1, "재작년": 2, "올해": 0, "금년": 0}
 _CENTURY = 2000
-_FEASTS = {
-    "new year's day": (1, 1), "new year’s day": (1, 1), "new year's eve": (12, 31), "new year’s eve": (12, 31),
-    "christmas eve": (12, 24), "christmas day": (12, 25), "christmas": (12, 25), "valentine's day": (2, 14),
-    "halloween": (10, 31), "크리스마스": (12, 25), "새해 첫날": (1, 1),
-}  # fmt: skip
-
+AROUND = timedelta(days=3)  # to each side of a day that is only about right
 Reading = Callable[[datetime, re.Match[str]], Span]
 
 
@@ -51,13 +37,13 @@ def _year_named(now: datetime, match: re.Match[str]) -> int | None:
     if named.get("year"):
         return int(named["year"]) + (_CENTURY if len(named["year"]) == 2 else 0)
     if named.get("said"):
-        return now.year - _SAID_YEARS[named["said"]]
+        return now.year - int(WORDS["years_back"][named["said"]])
     return None
 
 
 def _month_number(match: re.Match[str]) -> int:
     named = match["month"].lower()
-    return int(named) if named.isdigit() else _MONTHS[named]
+    return int(named) if named.isdigit() else WORDS["months"][named]
 
 
 def _on_day(now: datetime, match: re.Match[str]) -> Span:
@@ -69,15 +55,52 @@ def _in_month(now: datetime, match: re.Match[str]) -> Span:
     month = _month_number(match)
     whole = _latest(now, _year_named(now, match), lambda year: month_of(now.replace(year=year, month=month, day=1)))
     part = match.groupdict().get("part")
-    if not part or whole.start is None or whole.end is None:
+    if not part:
         return whole
-    first, last = _THIRDS[part.lower()]
-    end = min(day_of(whole.start + timedelta(days=last - 1)).end or whole.end, whole.end)
-    return Span(whole.start + timedelta(days=first - 1), end)
+    return _third(whole, WORDS["parts"][part.lower()])
+
+
+def _third(month: Span, third: int) -> Span:
+    """Return the first, the middle or the last ten days of a month."""
+    if month.start is None or month.end is None:
+        return month
+    first, last = ((1, 10), (10, 20), (20, 31))[third]
+    return Span(month.start + timedelta(days=first - 1), min(month.end, month.start + timedelta(days=last) - TICK))
 
 
 def _in_year(now: datetime, match: re.Match[str]) -> Span:
-    return year_of(now.replace(year=int(match["year"]), month=1, day=1))
+    """A year; its beginning, middle or end are three months or four of it."""
+    whole = year_of(now.replace(year=_year_named(now, match) or now.year, month=1, day=1))
+    part = match.groupdict().get("part")
+    if not part:
+        return whole
+    first, count = ((1, 3), (5, 4), (10, 3))[WORDS["parts"][part.lower()]]
+    return months_from(_year_named(now, match) or now.year, first, now, count)
+
+
+def months_from(year: int, first: int, now: datetime, count: int = 3) -> Span:
+    """Return so many months from that one on."""
+    last = first + count - 2
+    end = now.replace(year=year + last // 12, month=last % 12 + 1, day=1)
+    return Span(month_of(now.replace(year=year, month=first, day=1)).start, month_of(end).end)
+
+
+def _season_of(now: datetime, match: re.Match[str]) -> Span:
+    return months_from(_year_named(now, match) or now.year, WORDS["seasons"][match["season"].lower()], now)
+
+
+def _quarter_of(now: datetime, match: re.Match[str]) -> Span:
+    return _latest(now, _year_named(now, match), lambda year: months_from(year, 3 * int(match["quarter"]) - 2, now))
+
+
+def _part_of_this(now: datetime, match: re.Match[str]) -> Span:
+    """ "월초에", "at the end of the year": of the latest month or year in which that has begun."""
+    part = match["part"].lower()
+    third = WORDS["parts"][part]
+    if match["whole"].lower() in ("연", "year"):
+        return _latest(now, None, lambda year: months_from(year, (1, 5, 10)[third], now))
+    month = month_of(now) if (1, 10, 20)[third] <= now.day else month_of(now, 1)
+    return _third(month, third)
 
 
 def _iso(now: datetime, match: re.Match[str]) -> Span:
@@ -87,7 +110,11 @@ def _iso(now: datetime, match: re.Match[str]) -> Span:
 
 
 def _feast(now: datetime, match: re.Match[str]) -> Span:
-    month, day = _FEASTS[match["feast"].lower()]
+    """A feast is spoken of for some days: "last Christmas" is the latest one, three days to each side."""
+    month, day = WORDS["feasts"][match["feast"].lower()]
+    if match.groupdict().get("which"):
+        named = _latest(now, None, lambda year: day_of(now.replace(year=year, month=month, day=day)))
+        return Span(*(at and at + step for at, step in zip(named, (-AROUND, AROUND), strict=True)))
     return _latest(now, _year_named(now, match), lambda year: day_of(now.replace(year=year, month=month, day=day)))
 
 
@@ -125,19 +152,12 @@ def _week_number(now: datetime, match: re.Match[str]) -> Span:
     return _latest(now, _year_named(now, match), of)
 
 
-_WEEKS = {
-    **dict.fromkeys(("first", "1st", "첫", "첫째", "첫 번째", "첫번째", "1"), 1),
-    **dict.fromkeys(("second", "2nd", "둘째", "두 번째", "두번째", "2"), 2),
-    **dict.fromkeys(("third", "3rd", "셋째", "세 번째", "세번째", "3"), 3),
-    **dict.fromkeys(("fourth", "4th", "넷째", "네 번째", "네번째", "4"), 4),
-    **dict.fromkeys(("last", "마지막", "다섯째", "5"), 5),
-}
-_WEEK = rf"(?P<week>{'|'.join(sorted(_WEEKS, key=len, reverse=True))})"
+_WEEK = rf"(?P<week>{one_of(WORDS['weeks_of_month'])})"
 
 
 def _week_of_month(now: datetime, match: re.Match[str]) -> Span:
     """Counted from the first day or from the first Monday: two days to each side belong to it, too."""
-    whole, week = _in_month(now, match), _WEEKS[match["week"].lower()]
+    whole, week = _in_month(now, match), WORDS["weeks_of_month"][match["week"].lower()]
     if whole.start is None or whole.end is None:
         return whole
     start = min(whole.start + timedelta(days=7 * week - 9), whole.end - timedelta(days=9))
@@ -149,6 +169,8 @@ def _week_with(now: datetime, match: re.Match[str]) -> Span:
     return week_of(day) if day else Span(None, None)
 
 
+_SAID_BEHIND = r"(?=\s*(?:[,.?!]|$|(?:we|i|you|about|with|in|when)\b))"
+_SEASON_NAMES = "spring|summer|fall|autumn|winter"
 _ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
 _SPOKE = "(?:에|에는|날)? ?(?:우리|한 |했|하던|나눈|얘기|이야기|대화|논의|물어|작업|세션|채팅)"
 """What follows 11.12 where it is a day, and no version or section."""
@@ -160,14 +182,21 @@ DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?{_WEEK} ?주", _week_of_month, "ko"),
     (rf"{_ON}{_MONTH} {_DAY}(?:,? {_YEAR})?", _on_day, "en"),
     (rf"{_ON}{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR})?", _on_day, "en"),
-    (rf"(?:in |from |of )?(?:the )?{_PART} ?{_MONTH}(?:,? {_YEAR})?", _in_month, "en"),
+    (rf"(?:around |in |at |from |of )?(?:the )?{_PART} ?{_MONTH}(?:,? {_YEAR})?", _in_month, "en"),
+    (rf"(?:around |in |at |from |of |back in )?(?:the )?{_PART} ?{_YEAR}", _in_year, "en"),
+    (rf"(?:in |from |back in )?(?:the )?(?P<season>{_SEASON_NAMES}) (?:of )?{_YEAR}", _season_of, "en"),
+    (rf"{_KOREAN_YEAR} ?(?P<season>봄|여름|가을|겨울)", _season_of, "ko"),
+    (rf"(?:in )?q(?P<quarter>[1-4])(?: (?:of )?{_YEAR})?", _quarter_of, "en"),
+    (rf"(?:{_KOREAN_YEAR} ?)?(?P<quarter>[1-4]) ?분기", _quarter_of, "ko"),
+    (rf"(?:around |in |at |from )?(?:the )?{_PART} the (?P<whole>month|year)", _part_of_this, "en"),
+    (r"(?P<whole>연|월) ?(?P<part>초|말)", _part_of_this, "ko"),
     (rf"{_IN}{_MONTH}(?:,? {_YEAR})?", _in_month, "en"),
     (rf"{_MONTH} {_YEAR}", _in_month, "en"),
     (rf"{_IN}{_YEAR}", _in_year, "en"),
     (rf"{_ON}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?:-(?P<day>\d\d))?", _iso, "en"),
     (rf"(?:in )?(?P<which>last|this|past) {_MONTH}", _in_month_named, "en"),
     (rf"(?<!\d )(?P<month>{_ALONE})(?=\s*[.?!]*$|,? (?:we|i|you)\b)", _in_month, "en"),
-    (r"(?:on|since|until|from) the (?P<day>\d{1,2})(?:st|nd|rd|th)(?=\s*(?:[,.?!]|$|we\b|i\b|you\b))", _on_the, "en"),
+    (rf"(?:on|since|until|from) the (?P<day>\d{{1,2}})(?:st|nd|rd|th){_SAID_BEHIND}", _on_the, "en"),
     (r"(?:in )?(?:calendar )?week (?P<week>\d{1,2})(?: (?:of )?(?P<year>20\d\d))?", _week_number, "en"),
     (r"(?:in |during )?(?P<year>20\d\d)-?W(?P<week>\d\d)", _week_number, "en"),
     (r"(?P<year>(?:19|20)\d\d)[./](?P<month>\d{1,2})[./](?P<day>\d{1,2})", _on_day, "ko"),
@@ -175,10 +204,12 @@ DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (r"(?:(?P<year>20\d\d)년 ?)?(?P<week>\d{1,2})주차", _week_number, "ko"),
     (r"(?P<day>\d{1,2})일(?=에(?! ?한 ?번)|날)(?:날)?", _on_the, "ko"),
     (r"(?:on |from )(?P<month>\d{1,2})/(?P<day>\d{1,2})(?:/(?P<year>(?:19|20)\d\d))?", _on_day, "en"),
-    (rf"(?:on |at )?(?P<feast>{'|'.join(_FEASTS)})(?: {_YEAR})?", _feast, "en"),
+    (rf"(?:on |at |over |around )?(?P<which>last|this past) (?P<feast>{_FEAST})", _feast, "en"),
+    (r"(?P<which>지난) ?(?P<feast>크리스마스|성탄절)", _feast, "ko"),
+    (rf"(?:on |at |over )?(?P<feast>{_FEAST})(?: {_YEAR})?", _feast, "en"),
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월(?! ?\d{{1,2}} ?일){_KOREAN_PART}(?:달)?", _in_month, "ko"),
-    (r"(?P<year>(?:19|20)\d\d) ?년(?:도)?", _in_year, "ko"),
+    (r"(?P<year>(?:19|20)\d\d) ?년(?:도)?(?: ?(?P<part>초|중순|말))?", _in_year, "ko"),
     (rf"(?P<month>1[0-2]|0?[1-9])[.](?P<day>\d{{1,2}})(?={_SPOKE})", _on_day, "ko"),
     (r"(?P<month>1[0-2]|[1-9])/(?P<day>\d{1,2})", _on_day, "ko"),
 )  # fmt: skip

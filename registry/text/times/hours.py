@@ -6,14 +6,9 @@ import re
 from datetime import datetime, timedelta
 
 from registry.text.times.spans import Span, hours_of, midnight
+from registry.text.times.words import WORDS
 
-HOURS = {
-    "morning": (5, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 28),
-    "아침": (5, 12), "오전": (0, 12), "점심": (11, 15), "낮": (10, 18), "오후": (12, 24), "저녁": (17, 24),
-    "밤": (18, 28), "새벽": (0, 7),
-    "朝": (5, 12), "午前": (0, 12), "昼": (10, 18), "午後": (12, 24), "夕方": (15, 20), "夜": (18, 28),
-}  # fmt: skip
-"""The first and the last hour of a part of a day, without the last; a night goes on past midnight."""
+HOURS: dict[str, tuple[int, int]] = WORDS["hours"]
 _CLOCK = r"(?P<hour>\d{1,2})(?::[0-5]\d)? ?(?P<half>[ap]\.?m\.?)|(?P<noon>noon|midday)"
 _KOREAN_CLOCK = r"(?P<o_clock>\d{1,2})시(?: ?반| ?\d{1,2}분)?(?:쯤|경|에|쯤에|경에)?"
 _BEHIND = re.compile(rf",? ?(?:(?:at|around|about) )?(?:{_CLOCK})(?!\w)|,? ?{_KOREAN_CLOCK}(?!\w)", re.IGNORECASE)

@@ -8,15 +8,11 @@ from datetime import datetime
 
 from registry.text.times.hours import HOURS
 from registry.text.times.spans import Span, day_of, hours_of, month_of, week_of, weekend_of, year_of
+from registry.text.times.words import WORDS, one_of
 
-_DAYS_BACK = {
-    "今日": 0, "きょう": 0, "本日": 0, "昨日": 1, "きのう": 1, "一昨日": 2, "おととい": 2,
-}  # fmt: skip
-_WEEKS_BACK = {"今週": 0, "先週": 1, "先々週": 2}
-_MONTHS_BACK = {"今月": 0, "先月": 1, "先々月": 2}
-_YEARS_BACK = {"今年": 0, "去年": 1, "昨年": 1, "一昨年": 2}
+_BACK: dict[str, dict[str, int]] = WORDS["japanese"]
+_WEEKDAYS: str = WORDS["japanese_weekdays"]
 _UNITS: dict[str, Callable[[datetime, int], Span]] = {"日": day_of, "週間": week_of, "か月": month_of, "年": year_of}
-_WEEKDAYS = "月火水木金土日"
 _DIGITS = {ord(wide): narrow for wide, narrow in zip("０１２３４５６７８９", "0123456789", strict=True)}
 
 
@@ -25,7 +21,7 @@ def _number(said: str) -> int:
 
 
 def _in_week(now: datetime, match: re.Match[str]) -> Span:
-    back = _WEEKS_BACK[match["week"]]
+    back = _BACK["weeks_back"][match["week"]]
     if match["weekend"]:
         return weekend_of(now, back)
     if match["day"]:
@@ -44,13 +40,9 @@ def _on_date(now: datetime, match: re.Match[str]) -> Span:
     if match["year"]:
         return of(_number(match["year"]))
     if match["said"]:
-        return of(now.year - _YEARS_BACK[match["said"]])
+        return of(now.year - _BACK["years_back"][match["said"]])
     this_year = of(now.year)
     return this_year if this_year.start and this_year.start <= now else of(now.year - 1)
-
-
-def _one_of(names: dict[str, int]) -> str:
-    return "|".join(sorted(names, key=len, reverse=True))
 
 
 _N = "[0-9０-９]"
@@ -59,12 +51,16 @@ _PART = r"(?:の?(?P<hours>朝|午前|昼|午後|夕方|夜))?"
 _END = r"(?:から|まで)?(?:には|の|は|に|も)?"
 
 Reading = Callable[[datetime, re.Match[str]], Span]
-_YEAR = rf"(?:(?P<year>{_N}{{4}})年|(?P<said>{_one_of(_YEARS_BACK)})の?)?"
+_YEAR = rf"(?:(?P<year>{_N}{{4}})年|(?P<said>{one_of(_BACK['years_back'])})の?)?"
 _WITH_A_PART: tuple[tuple[str, Reading, bool], ...] = (
-    (rf"(?P<said>{_one_of(_DAYS_BACK)})", lambda now, match: day_of(now, _DAYS_BACK[match["said"]]), False),
-    (rf"(?P<week>{_one_of(_WEEKS_BACK)})(?:の?(?:(?P<day>[{_WEEKDAYS}])曜日?|(?P<weekend>週末)))?", _in_week, False),
-    (rf"(?P<said>{_one_of(_MONTHS_BACK)})", lambda now, match: month_of(now, _MONTHS_BACK[match["said"]]), False),
-    (rf"(?P<said>{_one_of(_YEARS_BACK)})", lambda now, match: year_of(now, _YEARS_BACK[match["said"]]), False),
+    (rf"(?P<said>{one_of(_BACK['days_back'])})",
+     lambda now, match: day_of(now, _BACK["days_back"][match["said"]]), False),
+    (rf"(?P<week>{one_of(_BACK['weeks_back'])})(?:の?(?:(?P<day>[{_WEEKDAYS}])曜日?|(?P<weekend>週末)))?",
+     _in_week, False),
+    (rf"(?P<said>{one_of(_BACK['months_back'])})",
+     lambda now, match: month_of(now, _BACK["months_back"][match["said"]]), False),
+    (rf"(?P<said>{one_of(_BACK['years_back'])})",
+     lambda now, match: year_of(now, _BACK["years_back"][match["said"]]), False),
     (rf"(?P<count>{_N}{{1,3}})(?P<unit>日|週間|か月|年)前",
      lambda now, match: _UNITS[match["unit"]](now, _number(match["count"])), False),
     (rf"{_YEAR}(?P<month>{_N}{{1,2}})月(?:(?P<day>{_N}{{1,2}})日)?", _on_date, True),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from registry.text.times.dates import DATE_RULES, Reading
+from registry.text.times.dates import DATE_RULES, Reading, months_from
 from registry.text.times.hours import HOURS
 from registry.text.times.japanese_times import JAPANESE_RULES
 from registry.text.times.spans import (
@@ -26,31 +26,19 @@ from registry.text.times.spans import (
     weekend_of,
     year_of,
 )
+from registry.text.times.words import WORDS
 
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_KOREAN_WEEKDAYS = "월화수목금토일"
-_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7} | {
-    "한": 1, "하루": 1, "이틀": 2, "두": 2, "사흘": 3, "세": 3, "네": 4, "나흘": 4, "다섯": 5, "일주일": 1,
-    "닷새": 5, "엿새": 6, "이레": 7, "여드레": 8, "아흐레": 9, "열흘": 10, "보름": 15,
-}  # fmt: skip
-_UNITS = {
-    "minute": "minute", "분": "minute",
-    "hour": "hour", "시간": "hour", "day": "day", "일": "day", "week": "week", "주": "week", "주일": "week",
-    "month": "month", "달": "month", "개월": "month", "year": "year", "년": "year",
-}  # fmt: skip
 SPANS: dict[str, Callable[[datetime, int], Span]] = {
     "minute": minutes_around, "hour": hour_around, "day": day_of, "week": week_of, "month": month_of,
     "year": year_of, "weekend": weekend_of,
 }  # fmt: skip
-_SOME = {"few": 6, "several": 6, "couple": 2, "며칠": 6, "몇": 6}
-"""How far back a vague number may reach."""
 _MOST = 1000
 AROUND = 7
 """So many days to each side: nobody remembers the day of a year ago."""
 
 
 def _ago(now: datetime, match: re.Match[str]) -> Span:
-    count, unit = _count(match["count"]), _UNITS[match["unit"]]
+    count, unit = _count(match["count"]), WORDS["units"][match["unit"]]
     named = SPANS[unit](now, count)
     return _about_weeks_ago(now, count, named) if unit == "week" and count > 1 else named
 
@@ -61,7 +49,7 @@ def _about_weeks_ago(now: datetime, count: int, week: Span) -> Span:
 
 def _some_ago(now: datetime, match: re.Match[str]) -> Span:
     """ "a few weeks ago": two to six of them back; a couple are one to three."""
-    span_of = SPANS[_UNITS[match["unit"]]]
+    span_of = SPANS[WORDS["units"][match["unit"]]]
     most, least = (3, 1) if match.groupdict().get("some", "").startswith("couple") else (6, 2)
     return Span(span_of(now, most).start, span_of(now, least).end)
 
@@ -74,18 +62,14 @@ def _yesterday_or_before(now: datetime, _: re.Match[str]) -> Span:
     return Span(day_of(now, 2).start, day_of(now, 1).end)
 
 
-_SEASONS = {"spring": 3, "봄": 3, "summer": 6, "여름": 6, "fall": 9, "autumn": 9, "가을": 9, "winter": 12, "겨울": 12}
-"""Their first months."""
-
-
 def _season(now: datetime, match: re.Match[str]) -> Span:
     """Three months: of the year that is named; of "last summer" the latest that is over, of "this" one the one that is,
     else that of this year."""
     which = match["which"].lower().replace(" ", "")
-    first = _SEASONS[match["season"].lower()]
-    if which in _YEARS_BACK:
-        return _months(now.year - _YEARS_BACK[which], first, now)
-    years = [_months(now.year - back, first, now) for back in range(3)]
+    first = WORDS["seasons"][match["season"].lower()]
+    if which in WORDS["years_back"]:
+        return months_from(now.year - WORDS["years_back"][which], first, now)
+    years = [months_from(now.year - back, first, now) for back in range(3)]
     if which in ("this", "이번"):
         return next((one for one in years if one.start and one.end and one.start <= now <= one.end), years[0])
     return next(one for one in years if one.end and one.end < now)
@@ -94,15 +78,8 @@ def _season(now: datetime, match: re.Match[str]) -> Span:
 def _quarter(now: datetime, match: re.Match[str]) -> Span:
     first = 3 * ((now.month - 1) // 3) + 1
     if match["which"].lower() in ("this", "이번"):
-        return _months(now.year, first, now)
-    return _months(now.year - (first == 1), (first - 4) % 12 + 1, now)
-
-
-def _months(year: int, first: int, now: datetime) -> Span:
-    """Three months from that one on."""
-    start = month_of(now.replace(year=year, month=first, day=1)).start
-    last = now.replace(year=year + (first + 1) // 12, month=(first + 1) % 12 + 1, day=1)
-    return Span(start, month_of(last).end)
+        return months_from(now.year, first, now)
+    return months_from(now.year - (first == 1), (first - 4) % 12 + 1, now)
 
 
 _OTHER = {"week": 28}
@@ -116,24 +93,25 @@ def _the_other(now: datetime, match: re.Match[str]) -> Span:
 
 def _this_day_then(now: datetime, match: re.Match[str]) -> Span:
     """작년 이맘때: a week to each side of this day of that year."""
-    year = now.year - _YEARS_BACK[match["year"].lower().replace(" ", "")]
+    year = now.year - WORDS["years_back"][match["year"].lower().replace(" ", "")]
     then = now.replace(year=year, day=28) if (now.month, now.day) == (2, 29) else now.replace(year=year)
     return Span(day_of(then, AROUND).start, day_of(then, -AROUND).end)
 
 
 def _past(now: datetime, match: re.Match[str]) -> Span:
     """ "the last 3 days": up to now."""
-    return Span(SPANS[_UNITS[match["unit"]]](now, _count(match["count"])).start, now)
+    return Span(SPANS[WORDS["units"][match["unit"]]](now, _count(match["count"])).start, now)
 
 
 def _past_few(now: datetime, match: re.Match[str]) -> Span:
     """ "the last few days", 최근 며칠: up to now."""
-    unit = _UNITS[match.groupdict().get("unit") or "day"]
-    return Span(SPANS[unit](now, _SOME[match["some"].lower()]).start, now)
+    unit = WORDS["units"][match.groupdict().get("unit") or "day"]
+    return Span(SPANS[unit](now, WORDS["some"][match["some"].lower()]).start, now)
 
 
 def _weekday_number(match: re.Match[str]) -> int:
-    return _WEEKDAYS.index(next(day for day in _WEEKDAYS if day.startswith(match["day"].lower()[:3])))
+    names: list[str] = WORDS["weekdays"]
+    return names.index(next(day for day in names if day.startswith(match["day"].lower()[:3])))
 
 
 def _weekday(now: datetime, match: re.Match[str]) -> Span:
@@ -154,24 +132,28 @@ def _latest_weekend(now: datetime, _: re.Match[str]) -> Span:
     return weekend_of(now, 0 if now.weekday() > 4 else 1)
 
 
+def _today(now: datetime, match: re.Match[str]) -> Span:
+    """ "which tool makes the PDFs today?" asks for now."""
+    asks_for_now = re.match(r"\s*(?:what|which|who|where|how)\b", match.string, re.IGNORECASE)
+    if asks_for_now and not re.search(r"\b(?:we|i|you|did|was|were|from|earlier)\b", match.string, re.IGNORECASE):
+        raise ValueError("not when it was said")
+    return day_of(now)
+
+
 def _korean_weekday(now: datetime, match: re.Match[str]) -> Span:
-    wanted, which = _KOREAN_WEEKDAYS.index(match["day"]), match["which"]
+    wanted, which = WORDS["korean_weekdays"].index(match["day"]), match["which"]
     if match["week"]:
-        return day_of(now, now.weekday() + 7 * _KOREAN_BACK[which] - wanted)
+        return day_of(now, now.weekday() + 7 * WORDS["back"][which] - wanted)
     latest = (now.weekday() - wanted) % 7 or (0 if which == "이번" else 7)
-    return day_of(now, latest + 7 * max(_KOREAN_BACK[which] - 1, 0))
+    return day_of(now, latest + 7 * max(WORDS["back"][which] - 1, 0))
 
 
 def _bare_korean_weekday(now: datetime, match: re.Match[str]) -> Span:
-    return day_of(now, (now.weekday() - _KOREAN_WEEKDAYS.index(match["day"])) % 7)
-
-
-_KOREAN_BACK = {"지난": 1, "저번": 1, "이번": 0, "금": 0, "지지난": 2, "저저번": 2}
-_BACK = {"this": 0, "last": 1, "previous": 1, "past": 1}
+    return day_of(now, (now.weekday() - WORDS["korean_weekdays"].index(match["day"])) % 7)
 
 
 def _count(word: str) -> int:
-    return min(int(word), _MOST) if word.isdigit() else _COUNTS[word.lower()]
+    return min(int(word), _MOST) if word.isdigit() else int(WORDS["counts"][word.lower()])
 
 
 def _named(unit: str, back: int) -> Callable[[datetime, re.Match[str]], Span]:
@@ -191,7 +173,7 @@ _ABOUT = "(?:(?:about|around|roughly|some) )?"
 _KOREAN_ABOUT, _KOREAN_NEARLY = "(?:(?:약|대략|한) )?", "(?: ?(?:쯤|정도))?"
 _KOREAN_COUNT = r"(?P<count>\d{1,3}|한|두|세|네|다섯) ?(?P<unit>분|시간|일|주일|주|달|개월|년)"
 _UNIT = "(?P<unit>minute|hour|day|week|month|year)s?"
-_DAYS = "|".join(_WEEKDAYS)
+_DAYS = "|".join(WORDS["weekdays"])
 _SHORT_DAYS = rf"{_DAYS}|mon|tues?|weds?|thu(?:rs?)?|fri"
 BOUNDED = "since|until|till|before|after"
 
@@ -199,7 +181,7 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
     (rf"(?:the )?day before yesterday{_ENGLISH_END}", _named("day", 2)),
     (rf"(?:just )?the other (?P<unit>day|week|night|morning|evening){_AFTER}", _the_other),
     (rf"(?:since )?yesterday{_ENGLISH_END}", _named("day", 1)),
-    (rf"(?:earlier )?today{_ENGLISH_END}", _named("day", 0)),
+    (rf"(?:earlier |from )?today{_ENGLISH_END}", _today),
     (rf"(?:earlier )?this (?P<hours>morning|afternoon|evening){_AFTER}", _named("day", 0)),
     (rf"last night{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["night"])),
     (rf"{_ABOUT}{_NUMBER} {_UNIT} (?:ago|back){_AFTER}", _ago),
@@ -218,7 +200,7 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
      lambda now, match: SPANS[match["unit"].lower()](now, 2)),
     (rf"(?:over |on |earlier )?(?:the )?(?P<which>this|last|previous|past) (?P<unit>week|month|year|weekend)"
      rf"{_ENGLISH_END}", lambda now, match: SPANS[match["unit"].lower()](now, _weeks_back(now, match))),
-    (rf"(?:(?:at|in|from) )?(?:the )?(?P<part>early|beginning of|start of|mid|middle of|late|end of) (?:the )?"
+    (rf"(?:(?:around|at|in|from) )?(?:the )?(?P<part>early|beginning of|start of|mid|middle of|late|end of) (?:the )?"
      rf"(?P<which>this|last|previous) (?P<unit>week|month|year){_AFTER}",
      lambda now, match: _part_of(SPANS[match["unit"].lower()](now, _weeks_back(now, match)), match["part"])),
     (rf"(?:on )?(?:the )?(?P<day>{_DAYS})(?: of)? last week{_ENGLISH_END}", _weekday_of_last_week),
@@ -227,19 +209,20 @@ _RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
     (rf"(?:on )?last (?P<day>{_SHORT_DAYS}){_ENGLISH_END}", _weekday),
     (rf"(?:on |this )(?P<day>{_SHORT_DAYS}){_ENGLISH_END}", _this_weekday),
     (rf"since (?P<day>{_SHORT_DAYS}){_ENGLISH_END}", _this_weekday),
-    (rf"(?P<which>지지난|저저번|지난|저번|이번) ?(?P<week>주 ?)?(?P<day>[{_KOREAN_WEEKDAYS}])요일{_KOREAN_END}",
+    (rf"(?P<which>지지난|저저번|지난|저번|이번) ?(?P<week>주 ?)?(?P<day>[{WORDS['korean_weekdays']}])요일{_KOREAN_END}",
      _korean_weekday),
-    (rf"(?<!다음 주 )(?<!다음주 )(?<!담주 )(?P<day>[{_KOREAN_WEEKDAYS}])요일{_KOREAN_END}", _bare_korean_weekday),
+    (rf"(?<!다음 주 )(?<!다음주 )(?<!담주 )(?P<day>[{WORDS['korean_weekdays']}])요일{_KOREAN_END}",
+     _bare_korean_weekday),
     (rf"(?P<which>지지난|저저번|지난|저번|이번|금) ?주(?P<weekend> ?주말)?{_KOREAN_END}",
-     lambda now, match: (weekend_of if match["weekend"] else week_of)(now, _KOREAN_BACK[match["which"]])),
+     lambda now, match: (weekend_of if match["weekend"] else week_of)(now, WORDS["back"][match["which"]])),
     (rf"(?P<which>지지난|저저번|지난|저번|이번|금) ?주(?P<part> ?초반?| ?중반| ?후반| 말){_KOREAN_END}",
-     lambda now, match: _part_of(week_of(now, _KOREAN_BACK[match["which"]]), match["part"].strip())),
+     lambda now, match: _part_of(week_of(now, WORDS["back"][match["which"]]), match["part"].strip())),
     (rf"(?P<which>지난|저번) ?주말{_KOREAN_END}",
      lambda now, match: weekend_of(now, 0 if now.weekday() == 6 else 1)),
     (rf"지지난 ?주말{_KOREAN_END}", _named("weekend", 2)),
     (rf"이번 ?주말{_KOREAN_END}", _named("weekend", 0)),
     (rf"(?P<which>지지난|저저번|지난|저번|이번) ?달(?: ?(?P<part>초|초순|중순|말|하순))?{_KOREAN_END}",
-     lambda now, match: _part_of(month_of(now, _KOREAN_BACK[match["which"]]), match["part"])),
+     lambda now, match: _part_of(month_of(now, WORDS["back"][match["which"]]), match["part"])),
     (rf"(?:그저께|그제|엊그제|엊그저께){_KOREAN_END}", _named("day", 2)),
     (rf"(?:어제|어저께|전날){_KOREAN_END}", _named("day", 1)),
     (rf"(?:어젯밤|간밤|지난밤)(?:에)?{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["밤"])),
@@ -285,25 +268,17 @@ BARE_DATE = r"(?P<month>1[0-2]|[1-9])/(?P<day>\d{1,2})"
 
 def _weeks_back(now: datetime, match: re.Match[str]) -> int:
     """On a Sunday "last weekend" is over a week ago; on other days the one that was."""
-    return _BACK[match["which"].lower()]
+    return int(WORDS["back"][match["which"].lower()])
 
 
-_YEARS_BACK = {"작년": 1, "지난해": 1, "재작년": 2, "올해": 0, "lastyear": 1, "ayearago": 1}
 _MONTHS_OF_PART = {"초": (1, 3), "말": (10, 12)}
 
 
 def _part_of_year(now: datetime, match: re.Match[str]) -> Span:
     """The beginning or the end of a year are three months of it."""
-    year = now.replace(year=now.year - _YEARS_BACK[match["year"].replace(" ", "")], month=1, day=1)
+    year = now.replace(year=now.year - WORDS["years_back"][match["year"].replace(" ", "")], month=1, day=1)
     first, last = _MONTHS_OF_PART.get(match["part"] or "", (1, 12))
     return Span(month_of(year.replace(month=first)).start, month_of(year.replace(month=last)).end)
-
-
-_PARTS = {
-    **dict.fromkeys(("early", "beginning of", "start of", "초", "초순", "초반"), 0),
-    **dict.fromkeys(("mid", "middle of", "중순", "중반"), 1),
-    **dict.fromkeys(("late", "end of", "말", "하순", "후반"), 2),
-}
 
 
 def _part_of(whole: Span, part: str | None) -> Span:
@@ -312,7 +287,7 @@ def _part_of(whole: Span, part: str | None) -> Span:
         return whole
     days = (whole.end - whole.start).days + 1
     lasts = {7: (0, 2, 4, 7), 365: (0, 90, 273, 366), 366: (0, 91, 274, 366)}.get(days, (0, 10, 20, 31))
-    first, last = lasts[_PARTS[part.lower()] :][:2]
+    first, last = lasts[WORDS["parts"][part.lower()] :][:2]
     return Span(whole.start + timedelta(days=first), min(whole.end, whole.start + timedelta(days=last) - TICK))
 
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from registry.domain import reckonable
+from registry.text.times.dates import AROUND
 from registry.text.times.hours import HOURS, narrowed_by_clock
 from registry.text.times.named_times import BARE_DATE, BOUNDED, SPANS, patterns
 from registry.text.times.spans import (
@@ -21,6 +22,7 @@ from registry.text.times.spans import (
     month_of,
     year_of,
 )
+from registry.text.times.words import WORDS
 
 
 class TimeWord(NamedTuple):
@@ -50,7 +52,9 @@ def _single(text: str, now: datetime) -> list[TimeWord]:
             span = _read(span_of, now, match)
             if span is not None:
                 clocked = narrowed_by_clock(text, span, match.start(), match.end())
-                word = _bounded(text, TimeWord(*clocked, is_date), now)
+                # A part of a month or year is when something was said, and hardly ever what was spoken about.
+                is_date_only = is_date and not match.groupdict().get("part")
+                word = _bounded(text, TimeWord(*clocked, is_date_only), now)
                 found.append(_nearly(text, word) if is_date else word)
     return found
 
@@ -58,7 +62,6 @@ def _single(text: str, now: datetime) -> list[TimeWord]:
 _NEARLY_BEFORE = re.compile(r"(?:^|\s)(?:about|around|circa|sometime|언젠가) (?:the )?$", re.IGNORECASE)
 _PREPOSITION = re.compile(r"(?:in|on|from|during|since|of) ", re.IGNORECASE)
 _NEARLY_AFTER = re.compile(r" ?(?:쯤(?:에)?|전후(?:로|에)?|무렵(?:에)?|경에?|즈음(?:에)?)(?!\w)")
-NEARLY = timedelta(days=3)
 
 
 def _nearly(text: str, word: TimeWord) -> TimeWord:
@@ -71,14 +74,11 @@ def _nearly(text: str, word: TimeWord) -> TimeWord:
     is_near = (begin, end) != (word.begin, word.end) or text[:end].endswith(("쯤", "쯤에"))
     start, last = word.span
     if is_near and start and last and last - start < timedelta(days=1):
-        return word._replace(span=Span(start - NEARLY, last + NEARLY), begin=begin, end=end)
+        return word._replace(span=Span(start - AROUND, last + AROUND), begin=begin, end=end)
     return word._replace(begin=begin, end=end)
 
 
 _BOUND = re.compile(rf"(?:^|\s)(?P<word>{BOUNDED}) (?:the )?$", re.IGNORECASE)
-_FROM_THEN = ("since", "after", "부터", "이후", "이후로", "이후에", "から")
-_UP_TO = ("until", "till", "까지", "까지는", "まで", "までの")
-_EARLIER = ("이전", "이전에")
 
 
 def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
@@ -88,11 +88,11 @@ def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
     named = before["word"].lower() if before else said.split(" ", 1)[0]
     begin = before.start("word") if before else word.begin
     start, end = word.span
-    if (named in _FROM_THEN or said.endswith(_FROM_THEN)) and start:
+    if (named in tuple(WORDS["from_then"]) or said.endswith(tuple(WORDS["from_then"]))) and start:
         return word._replace(span=Span(end + TICK if named == "after" and end else start, max(now, start)), begin=begin)
-    if named in _UP_TO or said.endswith(_UP_TO):
+    if named in tuple(WORDS["up_to"]) or said.endswith(tuple(WORDS["up_to"])):
         return word._replace(span=Span(None, end), begin=begin)
-    if (named == "before" or said.endswith(_EARLIER)) and start:
+    if (named == "before" or said.endswith(tuple(WORDS["earlier"]))) and start:
         return word._replace(span=Span(None, start - TICK), begin=begin)
     return word
 

@@ -43,8 +43,14 @@ def test_json_is_the_result_of_the_tool(ctxr: Ctxr) -> None:
         "total_messages": 2,
         "filtered_messages": 2,
         "last_activity": "2025-09-29T14:30:18.456Z",
-        "understood": {"words": ["피보나치"]},
     }
+
+
+def test_a_query_needs_no_quotes(ctxr: Ctxr) -> None:
+    ctxr("log", "-", given={**FIBONACCI, "messages": [{"role": "user", "text": "Which docker compose file is it?"}]})
+    for words in (("docker", "compose"), ("docker", "compose", "file")):
+        assert "Which docker compose file is it?" in ctxr("extract", *words).output
+    assert ctxr("extract", "no_such_channel_1", "compose").exit_code == 3
 
 
 def test_an_empty_query_shows_the_last_messages_of_a_channel(ctxr: Ctxr) -> None:
@@ -65,16 +71,6 @@ def test_the_next_page_goes_on_where_the_last_one_ended(ctxr: Ctxr) -> None:
     page = ["extract", "--json", "--limit", "1", FIBONACCI["channel"], ""]
     cursor = json.loads(ctxr(*page).output)["metadata"]["next_cursor"]
     assert json.loads(ctxr(*page, "--cursor", cursor).output)["messages"][0]["role"] == "user"
-
-
-def test_other_channels_are_offered_when_none_was_named(ctxr: Ctxr) -> None:
-    ctxr("log", "-", given=FIBONACCI)
-    other = {"channel": "claude_session_1", "messages": [{"role": "user", "text": "피보나치 힙"}]}
-    ctxr("log", "-", given={**other, "meta": {"title": "아주 긴 제목 " * 20}})
-    shown = ctxr("extract", "피보나치").output
-    assert "claude_session_1" in shown
-    assert FIBONACCI["channel"] in shown
-    assert max(map(display_width, shown.splitlines())) <= 80
 
 
 LONG = {
@@ -106,9 +102,9 @@ def test_a_reader_sees_which_conversation_it_is_and_what_of_it_is_missing(ctxr: 
     assert head[0] == "long"
     assert head[1] == "Rate limits of the upload gateway  codex, gateway"
     assert head[3].startswith("Confidence: ")
-    assert "… 40 messages left out …" in shown
+    assert "messages left out …" in shown
     assert "shortened, 12,430 characters in full" in shown
-    assert f"taken back at {local_time('2025-09-29T14:42:00Z')}" in shown
+    assert f"replaced at {local_time('2025-09-29T14:42:00Z')}" in shown
     lines = [line for line in shown.splitlines() if not line.startswith("--cursor ")]
     assert max(map(display_width, lines)) <= 80
     older = ctxr("extract", "--limit", "1", "long", "").stdout
@@ -121,7 +117,6 @@ def test_a_guess_is_called_one_with_other_conversations_that_may_be_meant(ctxr: 
     ctxr("log", "-", given=more)
     shown = ctxr("extract", "upload quarantine mandate cathedral scheduler").stdout
     assert "Confidence: low" in shown
-    assert "A guess: " in shown
     assert "Not what you meant? Other channels:" in shown
     assert "of the upload shed" in shown
     assert "**" not in shown
@@ -196,7 +191,6 @@ def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr, given: Any, na
     "words",
     [
         ("extract",),
-        ("extract", "continue", "the", "conversation"),
         ("extract", "x", "--limit", "0"),
         ("extract", "x", "--from", "someday"),
         ("extract", "x", "--mode", "poem"),

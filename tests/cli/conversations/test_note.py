@@ -84,7 +84,7 @@ def test_the_note_is_the_same_read_at_once_and_told_by_a_process(
     }
     assert ctxr("log", "-", given=begun).exit_code == 0
     read = noted(ctxr, str(shop), "--session", "cursor_session_4")
-    monkeypatch.setattr("cli.conversations.note._read_at_once", lambda *_: None)
+    monkeypatch.setattr("cli.conversations.note.quick_note", lambda *_: None)
     assert noted(ctxr, str(shop), "--session", "cursor_session_4") == read
     assert "files: retry.py" in read["note"]
     assert "cursor_session_6" not in read["told_of"]

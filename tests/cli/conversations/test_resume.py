@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,8 @@ def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, inst
 def test_what_opencode_has_taken_in_is_not_taken_back(
     ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session_id = resume(ctxr, "opencode", folder)["session_id"]
+    written = resume(ctxr, "opencode", folder)
+    session_id = written["session_id"]
     store = folder.parent / "data" / "opencode"
     monkeypatch.setattr(opencode_files.Dialogue, "session", session_id)
     opencode_files.write_database(store, opencode_files.working_dialogue())
@@ -157,6 +159,13 @@ def test_what_opencode_has_taken_in_is_not_taken_back(
     refused = ctxr("resume", "cursor_session_payments", "--in", "opencode", "--undo")
     assert refused.exit_code == 2
     assert "taken the session in" in refused.output
+    assert not Path(written["path"]).exists(), "the client has it, so ours is removed"
+
+
+def test_what_was_resumed_and_not_imported_goes_when_it_is_forgotten(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    written = resume(ctxr, "opencode", folder)
+    assert ctxr("forget", "--channel", "cursor_session_payments", "--yes").exit_code == 0
+    assert not Path(written["path"]).exists()
 
 
 def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, installed: Path) -> None:
@@ -221,6 +230,16 @@ def test_a_client_whose_files_we_do_not_know_gets_none(ctxr: Ctxr, folder: Path,
     assert not list((installed.parent / ".codex").glob("**/*.jsonl"))
 
 
+def test_a_client_that_is_slow_to_tell_its_version_counts_as_the_tested_one(
+    ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(command: list[str], **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 10)
+
+    monkeypatch.setattr(subprocess, "run", slow)
+    assert Path(resume(ctxr, "codex", folder)["path"]).exists()
+
+
 def test_a_session_of_the_client_s_own_is_just_opened_while_the_client_has_it(
     ctxr: Ctxr, folder: Path, installed: Path
 ) -> None:
@@ -234,6 +253,11 @@ def test_a_session_of_the_client_s_own_is_just_opened_while_the_client_has_it(
     opened = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
     assert opened["command"] == ["claude", "--resume", written["session_id"]]
     assert "path" not in opened
+    folder.rmdir()
+    elsewhere = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json", "--dry-run").output)
+    assert elsewhere["folder"] == str(folder.parent), "its folder is gone, and Claude Code would not find it here"
+    assert Path(elsewhere["path"]).parent.name.endswith("-home")
+    folder.mkdir()
     own.unlink()
     anew = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
     assert "배송을" in Path(anew["path"]).read_text(), "the client deleted it, the registry has it"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.output import display_width
-from tests.cli.conftest import Ctxr, bare_ctxr
+from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 LONG = (
     "장바구니 가격 반올림이 왜 틀리는지 알려 주세요, how do prices get rounded when the basket is split in two orders"
@@ -328,3 +328,19 @@ def test_a_shell_asks_for_commands_and_options(monkeypatch: pytest.MonkeyPatch) 
         for name, value in environment.items():
             monkeypatch.setitem(os.environ, name, value)
         assert expected in bare_ctxr().stdout
+
+
+def test_a_hit_has_the_number_by_which_it_is_shown(ctxr: Ctxr) -> None:
+    for number in range(3):
+        said = [{"role": "user", "text": f"Where is basket {number}?", "timestamp": f"2026-01-0{number + 1}T10:00:00Z"}]
+        ctxr("log", "-", given={"channel": f"talk_{number}", "messages": said})
+    assert ctxr("search", '"basket 1"').output.startswith("#2 ")
+    assert "Where is basket 1?" in ctxr("show", "2").output
+
+
+def test_colours_are_as_the_user_wants_them(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    assert "\x1b[" in ctxr("--color", "always", "list").output
+    assert "\x1b[" not in bare_ctxr("--color", "never", "list", color=True).output
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in bare_ctxr("list", color=True).output

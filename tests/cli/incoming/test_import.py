@@ -22,6 +22,7 @@ def test_both_exports_are_brought_in_and_can_be_searched(ctxr: Ctxr, tmp_path: P
     assert done.output.splitlines() == [
         f"claude: 10 new messages in 1 session ({claude})",
         f"chatgpt: 10 new messages in 1 session ({chatgpt})",
+        "in all: 20 new messages in 2 sessions",
     ]
     found = json.loads(ctxr("search", "basket", "--json").output)
     assert {session["source"] for session in found["sessions"]} == {"claude", "chatgpt"}
@@ -81,3 +82,10 @@ def test_a_bar_runs_on_a_terminal_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path:
     stored = json.loads(ctxr("list", "--json", "--limit", "1").output)["pagination"]["total"]
     [rest] = json.loads(ctxr("import", str(path), "--json").output)["stores"]
     assert (0 < stored < 600, rest["parsed"], rest["new_messages"]) == (True, 600 - stored, 10 * (600 - stored))
+
+
+def test_a_pipe_is_no_export_and_is_not_waited_for(ctxr: Ctxr, tmp_path: Path) -> None:
+    pipe = tmp_path / "export.json"
+    os.mkfifo(pipe)
+    done = ctxr("import", str(pipe))
+    assert (done.exit_code, f"There is no file or folder {pipe}." in done.output) == (2, True)

@@ -18,7 +18,7 @@ NOBODY = "http://127.0.0.1:9"
 def test_without_a_registry_elsewhere_it_says_what_to_set(ctxr: Ctxr, command: str) -> None:
     done = ctxr(command)
     assert done.exit_code == 2
-    assert "No registry elsewhere is set." in done.output
+    assert "No other registry is configured." in done.output
     assert "CTXR_REMOTE_URL" in done.output
 
 
@@ -27,13 +27,13 @@ def test_where_nobody_answers_nothing_is_lost(ctxr: Ctxr, monkeypatch: pytest.Mo
     assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
     done = ctxr("push")
     assert done.exit_code == 1
-    assert "error: REMOTE_UNAVAILABLE: The registry elsewhere does not answer." in done.output
+    assert "error: REMOTE_UNAVAILABLE: The other registry does not answer." in done.output
     found = json.loads(ctxr("status", "--json").stdout)
     counts = {"sent": 0, "waiting": 2, "refused": 0, "edits": 0}
     assert found == {"url": NOBODY, **counts, "answered_at": None, "edit_refused": None, "local_copy": True}
     told = ctxr("status").output
     assert "never answered so far" in told
-    assert "Nothing came from it yet (ctxr pull asks it): questions are answered from the copy on this machine" in told
+    assert "Nothing was received yet (ctxr pull): answers come from the copy on this machine" in told
     assert f"{NOBODY} has not answered since ever; 2 messages" in " ".join(ctxr("doctor").output.split())
 
 
@@ -64,7 +64,7 @@ def test_a_token_that_is_not_good_is_told_apart_from_a_line_that_is_down(
     monkeypatch.setenv("CTXR_REMOTE_URL", closed)
     done = ctxr("pull")
     assert done.exit_code == 1
-    assert "REMOTE_UNAVAILABLE: The registry elsewhere does not let this machine in." in done.output
+    assert "REMOTE_UNAVAILABLE: The other registry refuses access." in done.output
     assert "401 The token is not good." in done.output
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.incoming.sync import Bars, Damage
+from cli.incoming.sync import Bars, Damage, report_lines
 from orchestrator.sync.store_report import StoreReport
 from sources.base import Skipped
 from tests.cli.conftest import Ctxr, program
@@ -47,6 +47,8 @@ def test_it_says_what_came_and_then_that_there_is_nothing_new(ctxr: Ctxr, claude
     again = store_of(ctxr("sync", "--json").output)
     assert (again["seen"], again["parsed"], again["new_messages"], again["skipped"]) == (1, 0, 0, [])
     assert "Where is the basket?" in ctxr("search", "basket").output
+    two = [StoreReport("codex", "/a", parsed=1, new_messages=2), StoreReport("cursor", "/b", parsed=1, new_messages=1)]
+    assert list(report_lines(two))[-1] == "in all: 3 new messages in 2 sessions"
 
 
 def test_damage_is_said_the_second_time_too(ctxr: Ctxr, claude: Path) -> None:
@@ -105,11 +107,12 @@ def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
 def test_a_running_server_says_damage_once_for_each_store_and_reason() -> None:
     damage = Damage()
     report = StoreReport("codex", "/s", skipped=[Skipped("a", "torn"), Skipped("b", "torn"), Skipped("c", "too long")])
-    assert list(damage.lines_of([report])) == [
+    report.skip([Skipped("just begun", "no conversation in it")])
+    assert list(damage.lines([report])) == [
         "codex: passed over: a: torn (/s)",
         "codex: passed over: c: too long (/s)",
     ]
-    assert list(damage.lines_of([report, StoreReport("codex", "/t", skipped=[Skipped("a", "torn")])])) == [
+    assert list(damage.lines([report, StoreReport("codex", "/t", skipped=[Skipped("a", "torn")])])) == [
         "codex: passed over: a: torn (/t)"
     ]
 
@@ -143,23 +146,24 @@ def test_watching_tells_in_one_line_what_is_written_and_ends_at_ctrl_c(ctxr: Ctx
 
 
 def test_a_terminal_sees_a_bar_for_what_takes_time(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    monkeypatch.setattr("cli.incoming.sync._PATIENCE_S", -1)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     known, unknown = StoreReport("claude-code", "/a"), StoreReport("cursor", "/b")
     with Bars() as bars:
         bars(known, 40)
         known.parsed, known.new_messages = 10, 200
         bars(known, 40)
+        known.parsed = 45
+        bars(known, 40)
         bars(unknown, 0)
         unknown.parsed, unknown.new_messages = 3, 60
         bars(unknown, 0)
     shown = capfd.readouterr().err
     assert "10/40" in shown
-    assert "200 messages" in shown
-    assert "60 messages" in shown
+    assert "45/45" in shown
+    assert "3/3" in shown
 
 
-def test_what_is_over_at_once_and_what_no_terminal_shows_has_no_bar(capfd: Any) -> None:
+def test_what_no_terminal_shows_has_no_bar(capfd: Any) -> None:
     report = StoreReport("claude-code", "/a", parsed=5)
     with Bars() as bars:
         bars(report, 5)

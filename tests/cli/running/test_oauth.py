@@ -42,11 +42,12 @@ class AuthorizationServer:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
+        self.keys = ""
 
     def documents(self) -> dict[str, Any]:
         algorithm = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256)
         key = {**algorithm.to_jwk(self._key.public_key(), as_dict=True), "kid": "1", "use": "sig", "alg": "ES256"}
-        metadata = {"issuer": self.address, "jwks_uri": f"{self.address}/keys"}
+        metadata = {"issuer": self.address, "jwks_uri": self.keys or f"{self.address}/keys"}
         return {"/.well-known/oauth-authorization-server": metadata, "/keys": {"keys": [key]}}
 
     def token(self, *, key: Any = None, algorithm: str = "ES256", **claims: Any) -> str:
@@ -110,6 +111,19 @@ async def test_a_token_of_the_issuer_does_what_its_scopes_say(
     for token, total in ((issuer.token(), 1), (issuer.token(registry_channels=["codex_*"]), 0)):
         listed = await asked(http, token, call("list_sessions", project="all"))
         assert listed.json()["result"]["structuredContent"]["result"]["pagination"]["total"] == total
+
+
+@pytest.mark.parametrize("keys", ["http://localhost:{port}/keys", "http://10.0.0.1/keys", "file:///etc/passwd"])
+async def test_an_issuer_cannot_send_us_into_a_private_network(
+    http: httpx.AsyncClient,
+    issuer: AuthorizationServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    keys: str,
+) -> None:
+    monkeypatch.setattr(issuer, "keys", keys.format(port=issuer.server.server_port))
+    assert not (await asked(http, issuer.token(), call("list_sessions"))).is_success
+    assert "is a private address" in caplog.text or "is no web address" in caplog.text
 
 
 async def test_any_other_token_is_refused(http: httpx.AsyncClient, issuer: AuthorizationServer) -> None:

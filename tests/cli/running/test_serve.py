@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import httpx
@@ -241,6 +242,27 @@ def test_listening_for_other_machines_takes_a_token_and_tls(ctxr: Ctxr, port: in
         assert httpx.get(f"http://127.0.0.1:{port}/bo/channels").status_code == 401
         known = {"host": "memory.example.org"}
         assert httpx.get(f"http://127.0.0.1:{port}/bo/channels", headers=known).status_code == 401
+
+
+def test_the_owner_gets_in_by_a_link_where_a_token_is_needed(
+    ctxr: Ctxr, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("click.launch", opened.append)
+    monkeypatch.setenv("CTXR_PORT", str(port))
+    ctxr("log", "-", given=FIBONACCI)
+    ctxr("token", "create", "--name", "phone")
+    assert ctxr("open").stderr.startswith("error: NOT_RUNNING: ")
+    with running("serve", port=port), httpx.Client(base_url=f"http://127.0.0.1:{port}") as browser:
+        assert browser.get("/bo/channels").status_code == 401
+        link = ctxr("open", "1").stdout.strip()
+        assert opened == [link]
+        given = dict(parse_qsl(urlsplit(link).query))
+        page = f"/channels/{FIBONACCI['channel']}"
+        assert browser.post("/login", data=given).headers["location"] == page
+        assert browser.get(page).status_code == 200
+        browser.cookies.clear()
+        assert browser.post("/login", data=given).status_code == 401
 
 
 def test_a_terminal_that_has_no_korean_letters_is_no_reason_to_fail(ctxr: Ctxr) -> None:

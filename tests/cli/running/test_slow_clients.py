@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx
 import pytest
 import uvicorn
 
-from cli.running import serve, slow_clients
+from cli.running import slow_clients
 from cli.running.slow_clients import PatientProtocol
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +45,3 @@ async def test_half_a_request_ends_in_time(sent: bytes, answer: bytes, monkeypat
     writer.close()
     server.should_exit = True
     await serving
-
-
-def test_no_client_asks_on_a_connection_that_is_let_go_of_in_that_moment() -> None:
-    assert (httpx.Limits().keepalive_expiry or 0) < serve.KEPT_S

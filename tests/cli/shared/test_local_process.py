@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -24,11 +25,17 @@ from mcp.types import Tool
 from cli.shared import process as local_process
 from cli.shared.place import Place
 from cli.shared.process import LocalProcess
+from cli.shared.recorded_lists import read_lists
 from cli.shared.window import NOT_REPEATED
 from tests.cli.conftest import CTXR, bare_ctxr
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "cursor-vscode", "version": "1"}}
-HEAVY = ("click", "pydantic", "mcp", "json", "re", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": HELLO["clientInfo"],
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HEAVY = ("click", "pydantic", "mcp", "socket", "subprocess", "threading", "asyncio", "sqlalchemy")
 PATIENT = 60
 ROOT = Path(__file__).parents[3]
 VARIABLE = re.compile(r'"([A-Z][A-Z_]+(?:_DIR|_HOME|DATA))"')
@@ -71,7 +78,7 @@ class Home:
 class Window:
     """A client's end of `ctxr mcp`, message by message."""
 
-    def __init__(self, home: Home, *program: str) -> None:
+    def __init__(self, home: Home, *program: str, revision: str = "2025-11-25") -> None:
         self._process = subprocess.Popen(
             program or (CTXR, "mcp"),
             env=home.env,
@@ -79,10 +86,15 @@ class Window:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        self.ask("initialize", HELLO)
-        self.hear()
-        self.say("notifications/initialized", {})
+        self._meta = {"_meta": META} if revision > "2026" else {}
         self._number = 1
+        if self._meta:
+            self.ask("server/discover", {})
+        else:
+            self.ask("initialize", {**HELLO, "protocolVersion": revision})
+        self.hear()
+        if not self._meta:
+            self.say("notifications/initialized", {})
 
     def __enter__(self) -> Window:
         return self
@@ -92,7 +104,7 @@ class Window:
 
     def ask(self, method: str, params: dict[str, Any], number: int = 0) -> None:
         """Send a request."""
-        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, **self._meta}})
 
     def call(self, tool: str, **arguments: Any) -> None:
         """Send a tool call."""
@@ -102,6 +114,14 @@ class Window:
     def say(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification."""
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def lists(self) -> dict[str, Any]:
+        """The tools, prompts and resources."""
+        found: dict[str, Any] = {}
+        for what in ("tools", "prompts", "resources"):
+            self.ask(f"{what}/list", {}, 100)
+            found[what] = self.hear()["result"][what]
+        return found
 
     def hear(self) -> dict[str, Any]:
         """The next message."""
@@ -161,8 +181,8 @@ async def test_windows_share_a_process_and_each_has_its_own_tools_and_project(ho
         assert {tool.name for tool in every if must_not_be_repeated(tool)} <= NOT_REPEATED
         meta = {"project": project}
         await other.call_tool("conversation_log", {"channel": f"basket-{mode}", "messages": said("hi"), "meta": meta})
-        seen = (await one.call_tool("list_sessions", {})).structured_content
-        not_seen = (await other.call_tool("list_sessions", {})).structured_content
+        seen = (await one.call_tool("list_sessions", {"full": True})).structured_content
+        not_seen = (await other.call_tool("list_sessions", {"full": True})).structured_content
     assert seen is not None
     assert not_seen is not None
     assert f"basket-{mode}" in [session["channel"] for session in seen["result"]["sessions"]]
@@ -247,12 +267,14 @@ def test_a_new_chats_note_waits_for_no_process_that_hangs(home: Home) -> None:
     hanging = home.process
     os.kill(hanging, signal.SIGSTOP)
     assert home.run("note") == by_the_process
-    assert "open: hello" in by_the_process[1]
+    assert "last asked: hello" in by_the_process[1]
     assert home.process == hanging
 
 
 def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home) -> None:
     with Window(home) as window:
+        window.call("list_sessions", project="all")
+        window.hear()
         old = home.process
         window.call("conversation_log", channel="moved", messages=said("on the way"))
         (home.folder / "ctxr" / "config.toml").write_text("search_budget = 30000\n")
@@ -283,6 +305,46 @@ def test_a_window_and_a_command_import_next_to_nothing() -> None:
     )
     loaded = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home, revision: str) -> None:
+    with Window(home) as window:
+        while not list(Path(home.place.folder).glob("*.lists")):
+            time.sleep(0.01)
+        by_the_process = window.lists()
+    home.place.end_hung()
+    lock = home.place.lock()  # no process can start meanwhile
+    assert lock
+    with Window(home, revision=revision) as cold:
+        lists = cold.lists()
+        cold.call("list_sessions", project="all")
+        os.close(lock)
+        assert cold.hear()["result"]["structuredContent"]["ok"]
+    assert [tool["name"] for tool in lists["tools"]] == [tool["name"] for tool in by_the_process["tools"]]
+    assert len(lists["prompts"]) == 7
+    assert len(lists["resources"]) == 1
+
+
+def test_lists_of_other_settings_are_not_answered(own_home: Callable[..., Home]) -> None:
+    home = own_home()
+    with Window(home):
+        while not list(Path(home.place.folder).glob("*.lists")):
+            time.sleep(0.01)
+    assert read_lists(home.place, [])
+    (home.folder / "ctxr" / "config.toml").write_text("search_budget = 30000\n")
+    assert not read_lists(home.place, [])
+
+
+def test_a_window_that_can_share_nothing_works_by_itself(own_home: Callable[..., Home]) -> None:
+    home = own_home()
+    (home.folder / "ctxr").mkdir()
+    (home.folder / "ctxr" / "local").touch()
+    with Window(home) as window:
+        window.call("list_sessions", project="all")
+        assert window.hear()["result"]["structuredContent"]["ok"]
+    wrong = home.run("mcp", "--toolsets", "nope")
+    assert (wrong[0], "allowed: default, history" in wrong[2]) == (2, True)
 
 
 @pytest.mark.parametrize("hindrance", ["a file in its place", "open to others"])
@@ -332,6 +394,27 @@ async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, m
         await LocalProcess(place, no_operation, no_news).serve(lock)
     assert os.listdir(place.folder) == [f"{place.name}.lock"]
     assert place.lock() is not None
+
+
+@pytest.mark.anyio
+async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
+    monkeypatch.setattr(local_process, "TICK_S", 0.01)
+    monkeypatch.setattr(local_process, "IDLE_S", 0.02)
+    place = Place(str(tmp_path), {})
+    place.open_folder()
+    lock = place.lock()
+    assert lock is not None
+    process = LocalProcess(place, no_operation, no_news)
+    process.has_served_window = True
+    serving = asyncio.create_task(process.serve(lock))
+    await asyncio.wait([serving], timeout=1.0)
+    assert not serving.done()
+    assert bare_ctxr("uninstall", "cursor", "--yes").exit_code == 0
+    with anyio.fail_after(PATIENT):
+        await serving
 
 
 async def no_operation(*_: object) -> dict[str, Any]:

@@ -20,8 +20,10 @@ async def test_the_options_choose_tools_and_project(tmp_path: Path) -> None:
         assert {"conversation_log", "export_session", "list_sessions"} <= tools
         meta = {"project": str(tmp_path / "shop")}
         await client.call_tool("conversation_log", {"channel": "here", "messages": MESSAGES, "meta": meta})
-        await client.call_tool("conversation_log", {"channel": "there", "messages": MESSAGES})
-        found = (await client.call_tool("list_sessions", {})).structured_content
+        await client.call_tool(
+            "conversation_log", {"channel": "there", "messages": MESSAGES, "meta": {"project": "/elsewhere"}}
+        )
+        found = (await client.call_tool("list_sessions", {"full": True})).structured_content
     assert found is not None
     assert [session["channel"] for session in found["result"]["sessions"]] == ["here"]
 

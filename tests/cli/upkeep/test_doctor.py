@@ -153,7 +153,7 @@ def test_a_folder_on_a_full_disk_is_broken(tmp_path: Path, monkeypatch: pytest.M
     [found] = check_folder(Settings(home=tmp_path))
     assert found.state == "broken"
     assert "No space left" in found.found
-    assert found.remedy.startswith("make room")
+    assert found.remedy.startswith("free some space")
 
 
 def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,5 +227,5 @@ def test_the_report_is_readable_in_80_columns(ctxr: Ctxr, monkeypatch: pytest.Mo
 
 
 def test_upgrading_says_what_was_done(empty_home: Path) -> None:
-    assert bare_ctxr("db", "upgrade").output == f"The registry was made, at revision {HEAD}.\n"
+    assert bare_ctxr("db", "upgrade").output == f"The registry was created, at revision {HEAD}.\n"
     assert bare_ctxr("db", "upgrade").output == f"The registry is at revision {HEAD} already.\n"

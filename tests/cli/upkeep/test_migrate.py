@@ -20,7 +20,7 @@ def test_a_renamed_folder_keeps_its_history(ctxr: Ctxr, words: tuple[str, str]) 
     ctxr("log", "-", given={**FIBONACCI, "channel": "inner", "meta": {"project": "/home/me/agent/web"}})
     ctxr("log", "-", given={**FIBONACCI, "channel": "other", "meta": {"project": "/home/me/agent-two"}})
     would = ctxr(*words, "/home/me/agent", "/home/me/robot", "--dry-run")
-    assert would.stdout.endswith("2 sessions would move.\n")
+    assert would.stdout.endswith("2 sessions would be moved.\n")
     assert project_of(ctxr, FIBONACCI["channel"]) == "/home/me/agent"
     done = json.loads(ctxr(*words, "/home/me/agent/", "/home/me/robot", "--json").stdout)
     assert (done["successCount"], done["failedCount"], done["errors"]) == (2, 0, [])

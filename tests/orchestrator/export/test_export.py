@@ -126,3 +126,22 @@ def test_after_a_closed_text_no_code_block_is_open(lines: list[str]) -> None:
 )
 def test_a_nickname_is_suggested_from_the_first_words(text: str, taken: tuple[str, ...], nickname: str) -> None:
     assert suggest_nickname(text, taken) == nickname
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#read("/etc/passwd") #import "@preview/x:1.0.0" $x$ #eval("1")',
+        "![a](http://169.254.169.254/latest) ![b](file:///etc/passwd) [c](javascript:alert(1))",
+        '```"} #panic()\nx\n```',
+        ">" * 3000 + " deep",
+        "*" * 5000 + "a" + "*" * 5000,
+        "\n".join("  " * depth + "- x" for depth in range(100)),
+        "a\x00b\x07\u202e",
+        "999999999. x",
+    ],
+)
+def test_a_pdf_shows_hostile_texts_as_texts(text: str) -> None:
+    pytest.importorskip("typst")
+    pytest.importorskip("pylopdf_fonts_ko")
+    assert exported("pdf", SESSION, [message("user", text), message("tool", text, 1)]).startswith(b"%PDF")

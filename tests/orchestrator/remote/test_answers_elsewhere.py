@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zlib
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
@@ -245,3 +246,30 @@ async def test_what_lies_behind_a_number_that_may_still_come_is_asked_for_later(
         async with RemoteRegistry(URL, transport=Line(keeper)) as remote:
             changes = await remote.changes(0)
     assert (changes.items, changes.is_all) == ([], True)
+
+
+class Packed(httpx.AsyncByteStream):
+    """100 MB of spaces in a few packed kilobytes, and how many parts of them were read."""
+
+    def __init__(self) -> None:
+        packing = zlib.compressobj(wbits=31)
+        packed = b"".join([*(packing.compress(b" " * 10**6) for _ in range(100)), packing.flush()])
+        self.parts = [packed[at : at + 4096] for at in range(0, len(packed), 4096)]
+        self.read = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self.parts:
+            self.read += 1
+            yield part
+
+
+async def test_an_answer_that_unpacks_to_any_size_is_read_no_farther_than_64_mib() -> None:
+    packed = Packed()
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-encoding": "gzip"}, stream=packed)
+
+    async with RemoteRegistry(URL, transport=httpx.MockTransport(answer)) as remote:
+        with pytest.raises(Unreachable, match="answers with more than 64 MiB"):
+            await remote.changes(0)
+    assert packed.read < len(packed.parts)

@@ -128,7 +128,7 @@ async def test_an_edit_that_cannot_be_stored_here_comes_the_next_time(
         raise StorageError("Could not write the registry.", "disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("orchestrator.operations.manage.delete_channel", full)
+        patch.setattr("orchestrator.operations.delete.delete_channel", full)
         with pytest.raises(StorageError):
             await two.pull()
     assert await said(two.orchestrator) == {"basket": [QUESTION, ANSWER]}

@@ -202,7 +202,7 @@ async def test_what_cannot_be_stored_here_comes_the_next_time(
         raise StorageError("Could not write the registry.", "disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("orchestrator.operations.log.ingest_from_tool", full)
+        patch.setattr("orchestrator.operations.conversation_log.ingest_from_tool", full)
         with pytest.raises(StorageError):
             await two.pull()
     assert (await two.pull()).received == 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from registry.domain import Role, digest_of
-from registry.ingest.alignment import Utterance
+from registry.ingest.alignment import Transcript, Utterance, matching_turns
 from registry.ingest.same_conversation import Verdict, compare
-from registry.ingest.turn_alignment import Transcript, matching_turns
 
 
 def transcript(*turns: tuple[str, str | None]) -> Transcript:

@@ -9,12 +9,10 @@ import pytest
 
 from registry.registry import Registry
 from registry.search import meaning
-from registry.search.meaning import pack, similarity, with_meaning
-from registry.search.retrieval import find_messages
+from registry.search.meaning import pack, similar_messages, similarity
 from registry.search.scope import Scope
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors, unembedded
 from registry.text.ranking.similar import SimilarMessages
-from registry.text.request.syntax import Search
 
 pytestmark = pytest.mark.anyio
 
@@ -56,11 +54,7 @@ async def compared(
     registry: Registry, model: EmbeddingModel, vector: list[float], scope: Scope | None = None
 ) -> SimilarMessages:
     def work(tx: object) -> SimilarMessages:
-        search = Search(words="nothing")
-        by_words = find_messages(tx, search, Scope())  # type: ignore[arg-type]
-        found = with_meaning(tx, by_words, search, scope or Scope(), model, vector)  # type: ignore[arg-type]
-        assert found.similar
-        return found.similar
+        return similar_messages(tx, scope or Scope(), model, vector)  # type: ignore[arg-type]
 
     return await registry.read(work)
 
@@ -92,18 +86,17 @@ async def test_the_question_of_a_recall_is_no_longer_similar_to_anything(registr
     assert await registry.read(lambda tx: unembedded(tx, model, 0, 10)) == []
 
 
-async def test_what_is_said_in_a_word_or_two_must_be_nearer(registry: Registry) -> None:
-    said = ["go", "ok 30 days", "완전 좋다", "ㅇㅋ 쿼리로 가자", "tide gauge parser panics", "정산 배치를 나누자"]
-    await registry.save_conversation("c", [{"role": "user", "text": text} for text in said], "cursor")
+async def test_nothing_is_similar_while_a_part_is_not_embedded(registry: Registry) -> None:
+    await say(registry, "c", 100)
     model = await model_of(registry)
     await embed(registry, model)
-    for scope in (Scope(), Scope(channel_number=1)):
-        nearest = [await compared(registry, model, direction(number), scope) for number in range(1, 7)]
-        shares = [
-            (found.similarities[number] - found.background) / (1 - found.background)
-            for number, found in enumerate(nearest, 1)
-        ]
-        assert [round(share, 1) for share in shares] == [0.6, 0.6, 0.6, 0.6, 1.0, 1.0]
+    await say(registry, "new", 5)
+    assert await similar_to(registry, model, direction(1)) != []
+    await say(registry, "imported", 50)
+    found = await compared(registry, model, direction(1))
+    assert (found.similarities, found.note) == ({}, "the messages are still being embedded")
+    await embed(registry, model)
+    assert (await similar_to(registry, model, direction(1)))[0] == 1
 
 
 async def test_vectors_that_came_one_by_one_are_as_good_as_all_at_once(registry: Registry) -> None:
@@ -167,7 +160,6 @@ def test_packing_keeps_the_direction() -> None:
     assert similarity([0.0], [1.0]) == 0.0
 
 
-def test_similarity_is_given_in_shares_of_the_largest_above_the_background() -> None:
-    similar = SimilarMessages(similarities={1: 0.8, 2: 0.5}, background=0.2)
-    assert (similar.share(1), round(similar.share(2), 3), similar.share(3)) == (1.0, 0.5, 0.0)
-    assert SimilarMessages().share(1) == 0.0
+def test_the_model_adds_a_share_by_how_far_a_message_stands_out() -> None:
+    similar = SimilarMessages(similarities={1: 0.9, 2: 0.45, 3: 0.2}, background=0.2, deviation=0.1)
+    assert [round(similar.share(number), 2) for number in (1, 2, 3, 4)] == [1.0, 0.5, 0.0, 0.0]

@@ -9,7 +9,7 @@ import pytest
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.matching import matched_words
 from registry.text.ranking.scores import Candidate, own_scores, rank
-from registry.text.ranking.term_weights import coverage, full_weight, weighted_terms
+from registry.text.ranking.term_weights import full_weight, weighted_terms
 from registry.text.request.query import ParsedQuery, parse_query
 
 THRESHOLD = 0.2
@@ -160,7 +160,7 @@ class Registry:
     def best_coverage(self, text: str) -> float:
         query = parse_query(text)
         full = full_weight(query, self.frequencies, len(self.messages))
-        return max((coverage(c.weight, full) for c in self.candidates(query)), default=0.0)
+        return max((min(1.0, c.weight / full) for c in self.candidates(query)), default=0.0)
 
 
 def _messages() -> list[Message]:

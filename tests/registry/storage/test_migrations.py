@@ -11,13 +11,17 @@ from typing import Any
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Inspector, inspect, text
+from sqlalchemy import Connection, Inspector, create_engine, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 import registry.storage.migrations
 from registry.errors import StorageError
+from registry.registry import Registry
+from registry.storage import connections
 from registry.storage.connections import create_database_engine
-from registry.storage.database import ReadTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import Entry
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
@@ -26,7 +30,6 @@ INDEX_TABLES = {
     "message_index",
     "message_term",
     *(f"message_index_{part}" for part in ("config", "data", "docsize", "idx")),
-    *(f"message_index_{part}" for part in ("state", "token", "block", "noted")),
 }
 """Made by statements of their own: the index is no table of the ORM's, and SQLite makes it of several."""
 
@@ -96,9 +99,45 @@ def test_migrations_make_the_tables_that_the_code_queries(empty_database_url: st
         assert made == described(connection)
 
 
-def test_a_new_registry_knows_the_scope_of_all_its_messages(database_url: str) -> None:
+def test_the_index_and_triggers_of_an_older_registry_go(database_url: str) -> None:
+    engine = create_database_engine(database_url)
+    with engine.execution_options(write=True).begin() as connection:
+        for statement in (*_OLDER, *_OLDER_BY_DATABASE[engine.dialect.name]):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    migrate(database_url)
     with connected(database_url) as connection:
-        assert index_of(ReadTransaction(connection)).is_scoped(ReadTransaction(connection))
+        tx = WriteTransaction(ReadTransaction(connection))
+        index = index_of(tx)
+        assert index.count(tx, ["zzscoped"]) == {}
+        assert "message_index_noted" not in inspect(connection).get_table_names()
+        for name in _WITH_CHANNEL:
+            assert "channel_number" not in {column["name"] for column in inspect(connection).get_columns(name)}
+        index.add(tx, [Entry(7, ["word"])])
+        assert index.count(tx, ["word"]) == {"word": 1}
+
+
+_WITH_CHANNEL = ("message_alias", "message_vector", "remote_message")
+_OLDER = (
+    "UPDATE alembic_version SET version_num = '0021'",
+    *(f"ALTER TABLE {name} ADD COLUMN channel_number BIGINT" for name in _WITH_CHANNEL),
+)
+_OLDER_BY_DATABASE = {
+    "sqlite": (
+        "INSERT INTO message_index (rowid, t) VALUES (0, 'zzscoped')",
+        "CREATE TRIGGER follow_message AFTER UPDATE OF channel_number ON conversation BEGIN"
+        " UPDATE message_alias SET channel_number = NEW.channel_number WHERE number = NEW.number; END",
+    ),
+    "postgresql": (
+        "ALTER TABLE message_index ADD COLUMN channel_number BIGINT",
+        "INSERT INTO message_index VALUES (0, '''zzscoped''', NULL)",
+        "CREATE TABLE message_index_noted (number BIGINT NOT NULL)",
+        "CREATE FUNCTION note_message_index() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " INSERT INTO message_index_noted SELECT number FROM changed; RETURN NULL; END $$",
+        "CREATE TRIGGER note_insert AFTER INSERT ON message_index REFERENCING NEW TABLE AS changed"
+        " FOR EACH STATEMENT EXECUTE FUNCTION note_message_index()",
+    ),
+}
 
 
 def test_processes_that_start_at_once_make_the_tables_once(empty_database_url: str) -> None:
@@ -133,3 +172,34 @@ def test_a_database_of_another_version_is_refused_and_left_alone(
     with engine.connect() as connection:
         assert current_revision(connection) == revision
     engine.dispose()
+
+
+@pytest.mark.anyio
+async def test_a_program_that_is_older_than_the_tables_writes_no_more(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = {"role": "user", "text": "hello"}
+    current = Registry(database_url)
+    await current.save_conversation("c", [message], "cursor")
+    monkeypatch.setattr(connections, "WRITER", 22)
+    older = Registry(database_url)
+    try:
+        assert len(await older.get_conversations("c")) == 1
+        for channel in ("c", "new"):
+            with pytest.raises(StorageError) as refusal:
+                await older.save_conversation(channel, [{"role": "user", "text": "key"}], "cursor")
+            assert "upgraded by a newer version of Context Registry" in refusal.value.details
+        monkeypatch.undo()
+        assert await current.save_conversation("c", [message], "cursor")
+        assert [one["text"] for one in await current.get_conversations("c")] == ["hello"]
+    finally:
+        older.close()
+        current.close()
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO channel (name) VALUES ('x')", "UPDATE conversation SET text = ''"])
+def test_a_program_from_before_that_is_refused_too(database_url: str, statement: str) -> None:
+    driver = create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
+    with driver.connect() as connection, pytest.raises(DBAPIError, match=r"ctxr_writer|newer version"):
+        connection.exec_driver_sql(statement)
+    driver.dispose()

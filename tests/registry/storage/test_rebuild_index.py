@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,13 +12,10 @@ from registry.registry import Registry
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage.conversations.messages import delete_message, restore_message
-from registry.storage.index import index_entries as entries
 from registry.storage.index import rebuild_index as rebuilding
 from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import COMPLETE, MARK, Entry
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.tables import conversation
-from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 pytestmark = pytest.mark.anyio
 
@@ -107,27 +103,3 @@ async def test_another_process_searches_the_new_index_without_a_restart(registry
     assert len(await numbers(registry, "kilo")) == 1
     assert len(await numbers(other, "redis")) == 11
     other.close()
-
-
-async def from_cursor(registry: Registry, words: str) -> list[int]:
-    scope = Scope(sources=("cursor",), roles=("user",), from_=datetime(2020, 1, 1, tzinfo=UTC))
-    return await numbers(registry, words, scope)
-
-
-async def test_filters_hold_before_and_after_an_index_of_the_first_version_is_rebuilt(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await registry.write(lambda tx: index_of(tx).remove(tx, [Entry(MARK, [COMPLETE])]))
-    monkeypatch.setattr(entries, "SCOPED_SINCE", ANALYZER_VERSION + 1)
-    ids = await save(registry, "old", "quokka one", "quokka two")
-    monkeypatch.undo()
-    old = update(conversation).where(conversation.c.channel == "old")
-    await registry.write(lambda tx: tx.execute(old.values(analyzer_version=1)))
-    assert sorted(await from_cursor(registry, "quokka")) == [11, 12]
-    await registry.write(lambda tx: delete_message(tx, ids[0]))
-    assert await from_cursor(registry, "quokka") == [12]
-    assert await reindex(registry, ignore) == 11
-    assert await from_cursor(registry, "quokka") == [12]
-    assert await from_cursor(registry, "redis") == await numbers(registry, "redis")
-    await registry.write(lambda tx: delete_message(tx, ids[1]))
-    assert await from_cursor(registry, "quokka") == []

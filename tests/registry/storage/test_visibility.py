@@ -1,40 +1,161 @@
-"""No table is forgotten, and no statement gets by."""
+"""A restricted token sees no row of others: in no table, and by no statement."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
 import pytest
+from sqlalchemy import Connection, func, insert, select, text
 
 from orchestrator.service import Orchestrator
 from registry.access import Access, Level
+from registry.domain import now
 from registry.errors import InternalError
 from registry.registry import Registry
 from registry.storage.conversations.channels import ChannelFilter, list_channels
+from registry.storage.database import ReadTransaction
+from registry.storage.index.engines import index_of
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
-from registry.storage.safety.visibility import FREE, ROWS, restricted
-from registry.storage.tables import metadata
+from registry.storage.safety import visibility
+from registry.storage.safety.visibility import FREE
+from registry.storage.tables import channel, conversation, metadata
 from tests.seeded import Seeded
 
 ALICE = Access("alice", Level.READ, ("a_*",))
+OURS, THEIRS = 1, 2
+RESTRICTED = sorted(metadata.tables.keys() - FREE)
+UNSEEN = visibility.NOTHING
+"""Tables of which a restricted token sees no row."""
+
+
+def a_row(name: str, number: int) -> Mapping[str, Any]:
+    """A row of any table that belongs to the channel, message, edit and token of that number."""
+    about: dict[str, Any] = {
+        "number": number,
+        "channel_number": number,
+        "message_number": number,
+        "named": number,
+        "session": number,
+        "name": ("a_1" if number == OURS else "b_1") + ("" if name == "channel" else " too"),
+        "token": "alice" if number == OURS else "bob",
+        "model_number": 1,
+    }
+    values = {dict: {}, bool: False, datetime: now(), bytes: bytes([number]), int: number, float: number}
+    row = dict[str, Any]()
+    for column in metadata.tables[name].columns:
+        if column.key in about:
+            row[column.key] = about[column.key]
+        elif not column.nullable:
+            row[column.key] = values.get(
+                getattr(column.type, "impl_instance", column.type).python_type, f"{column.key} {number}"
+            )
+    return row
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """A registry with one row of ours and one of theirs in each table."""
+    registry = Registry(f"sqlite:///{tmp_path_factory.mktemp('filled') / 'registry.db'}")
+    with registry.engine.execution_options(write=True).begin() as connection:
+        for table in metadata.sorted_tables:
+            if table.name not in FREE:
+                connection.execute(insert(table), [a_row(table.name, number) for number in (OURS, THEIRS)])
+    yield registry
+    registry.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", RESTRICTED)
+async def test_a_token_sees_no_row_of_others(filled: Registry, name: str) -> None:
+    table = metadata.tables[name]
+    shown = filled.seen_by(ALICE)
+    rows = await shown.read(lambda tx: tx.execute(select(table)).mappings().all())
+    theirs = a_row(name, THEIRS)
+    assert not any(all(row[key] == value for key, value in theirs.items()) for row in rows)
+    assert len(rows) == (0 if name in UNSEEN else 1)
+    count = select(func.count()).select_from(table)
+    assert await shown.read(lambda tx: tx.execute(count).scalar_one()) == len(rows)
+    assert await filled.read(lambda tx: tx.execute(count).scalar_one()) == 2
 
 
 def test_of_every_table_it_is_said_what_is_seen() -> None:
-    assert metadata.tables.keys() == ROWS.keys() | FREE
+    said = [FREE, visibility.OF_CHANNEL, visibility.OF_MESSAGE, visibility.OF_TOKEN, visibility.NOTHING]
+    named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit"]
+    assert sorted(named) == sorted(metadata.tables)
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "SELECT rowid FROM message_index",
-        "SELECT term FROM message_term",
-        "VACUUM",
-        "WITH x AS (SELECT 1) SELECT * FROM x",
-    ],
-)
-def test_what_cannot_be_restricted_is_refused(dialect: str, statement: str) -> None:
-    with pytest.raises(InternalError):
-        restricted(dialect, statement, ALICE)
+def within(tx: Connection) -> Any:
+    inner = select(channel.c.number).where(channel.c.number == conversation.c.channel_number)
+    query = select(func.count()).select_from(conversation).where(inner.exists())
+    return tx.execute(query).scalar_one()
+
+
+def joined(tx: Connection) -> Any:
+    join = conversation.join(channel, channel.c.number == conversation.c.channel_number)
+    return tx.execute(select(func.count()).select_from(join)).scalar_one()
+
+
+def united(tx: Connection) -> Any:
+    union = select(channel.c.name).union_all(select(conversation.c.channel)).subquery()
+    return tx.execute(select(func.count()).select_from(union)).scalar_one() / 2
+
+
+def by_expression(tx: Connection) -> Any:
+    named = select(conversation.c.number).cte("some_messages")
+    return tx.execute(select(func.count()).select_from(named)).scalar_one()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("count", [within, joined, united, by_expression])
+async def test_no_shape_of_a_query_gets_by(filled: Registry, count: Any) -> None:
+    assert await filled.seen_by(ALICE).read(count) == 1
+    assert await filled.read(count) == 2
+
+
+@pytest.mark.anyio
+async def test_a_statement_that_cannot_be_restricted_is_refused(filled: Registry) -> None:
+    def built(tx: ReadTransaction) -> Any:
+        return tx.execute(text("SELECT * FROM conversation")).all()
+
+    def raw(tx: ReadTransaction) -> Any:
+        return tx.exec_driver_sql("SELECT * FROM conversation").all()
+
+    for work in (built, raw):
+        with pytest.raises(InternalError):
+            await filled.seen_by(ALICE).read(work)
+        assert len(await filled.read(work)) == 2
+
+
+async def two_words(orchestrator: Orchestrator) -> None:
+    """The same words in two channels."""
+    for name in ("a_1", "b_1"):
+        messages = [{"role": "user", "text": "kafka timeout"}]
+        await orchestrator.registry.save_conversation(name, messages, "test", {"title": "kafka"})
+
+
+@pytest.mark.anyio
+async def test_the_index_finds_and_counts_what_is_seen(seeded: Seeded) -> None:
+    registry = Registry(await seeded(two_words))
+
+    def found(tx: ReadTransaction) -> Any:
+        index = index_of(tx)
+        [held] = index.holders_of_each(tx, ["kafka"], (), ()).values()
+        [titled] = index.titles_holding(tx, ["kafka"]).values()
+        among = index.held_among(tx, [1, 2], ["kafka"], (), ()) or {"kafka": held}
+        counts = index.count(tx, ["kafka", "none"]), index.frequencies(tx, ["kafka"], 4)
+        lists = index.holders(tx, [["kafka"]]), index.newest_holders(tx, [["kafka"]], (), 1), held, titled
+        return counts, lists, sorted(among["kafka"])
+
+    try:
+        everything, [_, newest, *_], _ = await registry.read(found)
+        assert (everything[0], newest) == ({"kafka": 4}, [2])
+        shown = await registry.seen_by(ALICE).read(found)
+        assert shown == (({"kafka": 2}, {"kafka": 2}), ([1], [1], [1], [-1]), [1])
+    finally:
+        registry.close()
 
 
 NAMES = ["it's", "100%", "100x", "a_b", "axb", "[ab]", "a", "back\\slash", "E'", "channel", "A_B"]

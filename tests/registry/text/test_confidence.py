@@ -9,7 +9,7 @@ from registry.text.ranking.confidence import Confidence, confidence_of
     ("covered", "lead", "level"),
     [
         (0.9, 0.5, Confidence.HIGH),
-        (0.9, 0.2, Confidence.MEDIUM),
+        (0.9, 0.15, Confidence.MEDIUM),
         (0.7, 0.5, Confidence.MEDIUM),
         (0.9, 0.05, Confidence.LOW),
         (0.5, 0.9, Confidence.LOW),
@@ -27,4 +27,4 @@ def test_a_conversation_that_was_named_needs_no_lead() -> None:
 
 def test_a_time_or_client_that_was_named_and_is_right_is_evidence_too() -> None:
     assert confidence_of(0.3, 0.0) is Confidence.LOW
-    assert confidence_of(0.3, 0.0, is_narrowed=True) is Confidence.MEDIUM
+    assert confidence_of(0.3, 0.0, is_meant=True) is Confidence.MEDIUM

@@ -38,10 +38,6 @@ def test_a_long_message_is_shown_around_its_hits() -> None:
     assert (shown[0], shown[-1]) == ("…", "…")
 
 
-def test_a_phrase_is_marked_as_a_whole() -> None:
-    assert snippet("to be  or not to be", parse_query("x"), ["be or not"]) == "to **be or not** to be"
-
-
 @given(st.text(st.sampled_from("가나다 ab\u0301\u200d👩👧🏽é"), max_size=60), st.integers(3, 30))
 def test_no_visible_character_is_cut(text: str, width: int) -> None:
     shown = snippet(text, parse_query("가나 ab"), width=width).replace(MARK, "").strip("…")

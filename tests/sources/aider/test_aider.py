@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import Session
-from sources.aider.history import chats_of, drafts_of
-from sources.aider.reader import NAME, Aider
+from sources.aider.reader import NAME, Aider, chats_of, dialogue_of
 from sources.base import Places
-from sources.kit import drafts
 from tests.sources.anything import check
-from tests.sources.reading import found, results, said, seen_of
-from tests.sources.untouched import state_of
+from tests.sources.reading import found, said, seen_of
 
 TAG = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
 FIRST = f"""
@@ -127,13 +123,6 @@ def test_histories_are_found_below_the_home_folder_or_where_the_variables_say(tm
     assert own in list(Aider().find(Places(tmp_path, {"AIDER_CHAT_HISTORY_FILE": str(own)})))
 
 
-def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
-    store = write(tmp_path, FIRST, SECOND)
-    before = state_of(tmp_path)
-    results(Aider(), store)
-    assert state_of(tmp_path) == before
-
-
 @given(
     st.lists(
         st.sampled_from(["# aider chat started at 2026-11-22 07:11:16", "#### ", "> ", "a", "  ", f"<{TAG}>", "\0", ""])
@@ -143,7 +132,7 @@ def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
 )
 def test_any_lines_make_chats(lines: list[str]) -> None:
     for chat in chats_of([*lines, "# aider chat started at 2026-11-22 07:11:16", *lines]):
-        check(Session("s", drafts.messages_of(drafts_of(chat), chat.began)))
+        check(dialogue_of(chat, "s").build(began=chat.began))
 
 
 @pytest.mark.parametrize("day", ["2026-13-45 99:99:99", "not a time"])

@@ -7,7 +7,7 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.antigravity.transcript import Transcript
+from sources.antigravity.reader import Transcript
 from sources.kit.jsonl import Damage, Record, read_lines, records_of
 from tests.sources.antigravity.antigravity_files import working_steps
 from tests.sources.anything import ANYTHING, or_anything

@@ -12,7 +12,6 @@ from sources.antigravity.reader import Antigravity
 from sources.base import Places, Skipped
 from tests.sources.antigravity.antigravity_files import SESSION, SHOP, Steps, call, working_steps, write
 from tests.sources.reading import found, results, said, seen_of
-from tests.sources.untouched import opened_files, state_of
 
 
 @pytest.fixture
@@ -143,18 +142,6 @@ def test_damage_is_told_and_stops_nothing(store: Path) -> None:
     assert len(by_id[SESSION].session.messages) == 7
     skipped = [each for each in results(Antigravity(), store) if isinstance(each, Skipped)]
     assert [each.why for each in skipped] == ["a folder, not a file"]
-
-
-def test_nothing_beside_the_conversations_is_opened_or_changed(store: Path) -> None:
-    write(store, working_steps())
-    (store.parent / "oauth_creds.json").write_text("secret", encoding="utf-8")
-    (store / "conversations").mkdir()
-    (store / "conversations" / f"{SESSION}.db").write_bytes(b"protobuf")
-    before = state_of(store.parent)
-    with opened_files() as opened:
-        results(Antigravity(), store)
-    assert state_of(store.parent) == before
-    assert not [path for path in opened if path.endswith((".db", "creds.json"))]
 
 
 def test_the_stores_of_the_editor_and_the_command_line_are_found(tmp_path: Path) -> None:

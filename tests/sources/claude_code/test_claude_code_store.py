@@ -184,6 +184,23 @@ def test_a_store_that_may_not_be_read_is_an_error_of_the_store(root: Path, monke
     assert raised.value.details == "permission denied"
 
 
+def test_a_project_that_may_not_be_listed_is_told_and_the_others_are_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = str(write(root, working_session(2), project="/home/ann/other").parent)
+    really_scan = os.scandir
+
+    def guarded_scan(path: str) -> object:
+        if path == locked:
+            raise PermissionError(13, "Permission denied", path)
+        return really_scan(path)
+
+    monkeypatch.setattr("os.scandir", guarded_scan)
+    sessions, skipped = read(root)
+    assert [each.session.session_id for each in sessions] == [session_id(1)]
+    assert skipped == [Skipped(locked, "permission denied")]
+
+
 def everything(home: Path) -> Path:
     """A home folder with all that the client keeps, secrets among it."""
     root = home / ".claude"
@@ -229,18 +246,3 @@ def test_sessions_of_the_desktop_app_are_read_with_their_title(empty_home: Path)
 
     [found] = [each for each in source.sessions(desktop, {}) if isinstance(each, FoundSession)]
     assert (found.session.session_id, found.session.title) == (session_id(7), "Sort my invoices")
-
-
-@pytest.mark.parametrize("variable", ["CLAUDE_CONFIG_DIR", "CTXR_CLAUDE_CODE_DIR"])
-def test_the_folder_that_the_environment_names_is_the_store(empty_home: Path, tmp_path: Path, variable: str) -> None:
-    everything(empty_home)
-    elsewhere = tmp_path / "elsewhere"
-    write(elsewhere, working_session())
-
-    stores = list(ClaudeCode().find(Places(empty_home, {variable: str(elsewhere)})))
-    assert stores[0] == elsewhere
-    assert empty_home / ".claude" not in stores
-
-
-def test_a_home_without_the_client_has_no_store(empty_home: Path) -> None:
-    assert list(ClaudeCode().find(Places(empty_home, {}))) == []

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.cline.dialogue import Dialogue
 from sources.cline.task import Task
-from sources.kit import drafts
 from sources.kit.jsonl import Record, mapping
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.cline.cline_files import working_session, working_view
@@ -54,8 +53,8 @@ SENT = st.fixed_dictionaries(
 def _read(reading: Task | Dialogue, records: list[Record]) -> list[Session]:
     for record in records:
         reading.read(mapping(record))
-    return [Session("s", drafts.messages_of(reading.found))]
+    return [reading.build()]
 
 
-CLINE_TASK = Format("cline-task", SAID, (working_view(),), lambda records: _read(Task(), records))
-CLINE_SESSION = Format("cline-session", SENT, (working_session(),), lambda records: _read(Dialogue(), records))
+CLINE_TASK = Format("cline-task", SAID, (working_view(),), lambda records: _read(Task("s"), records))
+CLINE_SESSION = Format("cline-session", SENT, (working_session(),), lambda records: _read(Dialogue("s"), records))

@@ -73,7 +73,7 @@ RECORD = st.fixed_dictionaries(
 
 def read_records(records: list[Record], inherited: tuple[str, ...] = ()) -> list[Session]:
     """The thread that records make."""
-    rollout = codex_rollout.Rollout(thread_id(1), inherited)
+    rollout = codex_rollout.Rollout(thread_id(1), inherited=inherited)
     for record in records:
         rollout.read(record)
     return [rollout.session()]

@@ -14,8 +14,7 @@ import zstandard
 
 from registry.domain import Role, Session
 from registry.extras import install_command
-from sources.base import FoundSession, Places, Skipped, Source
-from sources.claude_code.reader import ClaudeCode
+from sources.base import FoundSession, Places, Skipped
 from sources.codex import rollout as codex_rollout
 from sources.codex.reader import Codex
 from sources.kit import zst
@@ -33,7 +32,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(rollout: Rollout, inherited: tuple[str, ...] = ()) -> Session:
     """The session that a rollout holds, without any file."""
-    reading = codex_rollout.Rollout(rollout.thread, inherited)
+    reading = codex_rollout.Rollout(rollout.thread, inherited=inherited)
     for record in rollout.records:
         reading.read(record)
     return reading.session()
@@ -437,21 +436,6 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(empty_hom
     assert state_of(empty_home) == before
     inside = {Path(path).name for path in opened if path.startswith(str(root))}
     assert all(name.startswith("rollout-") or name == "session_index.jsonl" for name in inside)
-
-
-@pytest.mark.parametrize("variable", ["CODEX_HOME", "CTXR_CODEX_DIR"])
-def test_the_folder_that_the_environment_names_is_the_store(empty_home: Path, tmp_path: Path, variable: str) -> None:
-    write(tmp_path / "elsewhere", legacy(), day="")
-    write(empty_home / ".codex", legacy())
-
-    named = {variable: str(tmp_path / "elsewhere")}
-    assert list(Codex().find(Places(empty_home, named))) == [tmp_path / "elsewhere"]
-    assert list(Codex().find(Places(tmp_path / "nobody", {}))) == []
-
-
-def test_claude_code_and_codex_are_readers_like_all_others() -> None:
-    sources: list[Source] = [ClaudeCode(), Codex()]
-    assert [source.name for source in sources] == ["claude-code", "codex"]
 
 
 def test_what_a_response_has_cost_stands_with_the_next_answer_and_is_counted_once() -> None:

@@ -49,6 +49,7 @@ def write(store: Path, history: list[Record], session: str = SESSION, **describe
     """The session and its line in the list."""
     told = {"sessionId": session, "title": "Untitled Session", "workspaceDirectory": SHOP, **described}
     file = store / "sessions" / f"{session}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({**told, "history": history}), encoding="utf-8")
     listed = [{"sessionId": session, "title": "Untitled Session", "dateCreated": str(BEGAN)}]
     (store / "sessions" / "sessions.json").write_text(json.dumps(listed), encoding="utf-8")

@@ -39,7 +39,7 @@ EVENT = st.fixed_dictionaries(
 
 def read(events: list[Record]) -> list[Session]:
     """The sessions that events make."""
-    reading = Events("s", {"name": "  "})
+    reading = Events("s", described={"name": "  "})
     for event in events:
         reading.read(event)
     return list(reading.sessions())

@@ -239,9 +239,3 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Pat
     assert state_of(root) == before
     inside = {Path(path).name for path in opened if path.startswith(str(root))}
     assert inside == {"events.jsonl", "workspace.yaml", f"{session_id(2)}.jsonl"}
-
-
-@pytest.mark.parametrize("variable", ["COPILOT_HOME", "CTXR_COPILOT_CLI_DIR"])
-def test_the_folder_that_the_environment_names_is_the_store(root: Path, tmp_path: Path, variable: str) -> None:
-    assert list(CopilotCli().find(Places(tmp_path, {variable: str(root)}))) == [root]
-    assert list(CopilotCli().find(Places(tmp_path, {}))) == []

@@ -65,7 +65,7 @@ LINE = st.fixed_dictionaries(
 
 
 def read(given_: Record) -> Session:
-    session = Chat(given_, "s", listed_title=" ").session()
+    session = Chat("s", given=given_, listed_title=" ").session()
     check(session)
     return session
 

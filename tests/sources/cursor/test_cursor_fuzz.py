@@ -14,8 +14,8 @@ from sources.base import FoundSession
 from sources.cursor.bubbles import plain_text
 from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects
+from sources.cursor.store import tab_session
 from sources.cursor.tools import error_text
-from sources.cursor.workspaces import tab_session
 from sources.kit.workspace_files import first_folder, path_of
 from tests.sources.anything import check_all
 from tests.sources.cursor.cursor_files import NOW, CursorFiles, Json, asked, record

@@ -170,12 +170,31 @@ def test_drafts_and_empty_conversations_are_counted_not_listed(cursor: CursorFil
 
 
 def test_a_conversation_whose_list_is_lost_is_read_in_the_order_of_its_rows_and_says_so(cursor: CursorFiles) -> None:
-    rows = {f"bubbleId:c3:{key}": json.dumps(bubble) for key, bubble in zip("zyx", (*TURN, TURN[0]), strict=False)}
+    undated = [{name: value for name, value in bubble.items() if name != "createdAt"} for bubble in (*TURN, TURN[0])]
+    rows = {f"bubbleId:c3:{key}": json.dumps(bubble) for key, bubble in zip("zyx", undated, strict=False)}
     cursor.rows({"composerData:c3": json.dumps(record("c3")), **rows})
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
     assert [each.text for each in found.session.messages][:2] == [each["text"] for each in TURN[:2]]
     assert "order in which they were written" in found.skipped[0].why
+
+
+@pytest.mark.parametrize("stored", [None, "listed, but not stored", "no record"])
+def test_messages_that_a_conversation_does_not_list_are_read_in_the_order_of_their_times(
+    cursor: CursorFiles, stored: str | None
+) -> None:
+    bubbles = [{**bubble, "createdAt": f"2026-03-01T10:0{minute}:00Z"} for minute, bubble in enumerate(TURN)]
+    rows = {f"bubbleId:c3:{bubble['bubbleId']}": json.dumps(bubble) for bubble in reversed(bubbles)}
+    listed = [{"bubbleId": "lost", "type": 1}] if stored == "listed, but not stored" else []
+    known = {"composerData:c3": json.dumps(record("c3", fullConversationHeadersOnly=listed))}
+    cursor.header_row("c3", {"name": "Basket"})
+    cursor.rows(rows if stored == "no record" else {**known, **rows})
+    [found] = cursor.read()
+    assert isinstance(found, FoundSession)
+    assert [message.text for message in found.session.messages] == [bubble["text"] for bubble in TURN]
+    assert found.session.title == "Basket"
+    assert "the list is lost" in found.skipped[0].why
+    assert cursor.read(fingerprints([found])) == []
 
 
 def test_messages_written_just_now_wait_for_their_list(cursor: CursorFiles) -> None:

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.cursor.times import TimeFrame
-from sources.cursor_agent.messages import Conversation
-from sources.cursor_agent.reader import title_of
-from sources.cursor_agent.times import Fingerprint, timed
+from sources.cursor_agent.messages import AgentDialogue
+from sources.cursor_agent.reader import Fingerprint, timed, title_of
 from sources.cursor_agent.transcript import read_line
 from sources.kit.drafts import Draft, undated_messages_of
 from sources.kit.jsonl import Damage, Record, read_lines, records_of
@@ -107,7 +106,7 @@ def session_of(drafts: list[Draft]) -> Session:
 
 def read_messages(messages: list[Record]) -> list[Session]:
     """The session that the messages of a prompt make."""
-    conversation = Conversation()
+    conversation = AgentDialogue()
     for place, message in enumerate(messages):
         conversation.read(f"{place}", message)
     conversation.skipped()
@@ -116,7 +115,7 @@ def read_messages(messages: list[Record]) -> list[Session]:
 
 def read_lines_of_transcript(records: list[Record]) -> list[Session]:
     """The session that the lines of a transcript make."""
-    conversation = Conversation()
+    conversation = AgentDialogue()
     for number, record in enumerate(records, 1):
         read_line(conversation, number, record)
     conversation.skipped()

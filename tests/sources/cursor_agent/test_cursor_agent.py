@@ -279,6 +279,20 @@ def test_a_store_of_the_first_generation_is_a_tree_of_nodes(cursor: AgentFiles) 
     assert [words for _, words in said(cursor.only_session())] == ["One", "1", "Two"]
 
 
+@pytest.mark.parametrize("padding", [b"", b"\x22\x80\x01"])
+def test_a_message_embedded_behind_the_references_of_a_node_is_read(cursor: AgentFiles, padding: bytes) -> None:
+    one, two = encoded(asked("One")), encoded(asked("Two"))
+    node = root_of([one]) + padding + encoded(answered(text("1")))
+    state = root_of([node, two]) + padding + encoded(answered(text("2")))
+    rows = {sha256(blob).hexdigest(): blob for blob in (one, two, node, state)}
+    about = {"latestRootBlobId": sha256(state).hexdigest()}
+    cursor.rows(cursor.root / "chats" / "x" / agent_id(1) / "store.db", rows, {"0": json.dumps(about)})
+    [found] = cursor.read()
+    assert isinstance(found, FoundSession)
+    assert [words for _, words in said(found.session)] == ["One", "1", "Two", "2"]
+    assert found.skipped == ()
+
+
 def root_of(blobs: list[bytes]) -> bytes:
     return b"".join(field(1, hash_of(blob)) for blob in blobs)
 
@@ -357,7 +371,7 @@ def test_a_question_has_the_time_the_client_noted_and_the_rest_follows_it(cursor
     assert times[1] == (datetime(2026, 4, 27, 1, 5, tzinfo=UTC), None)
     assert times[3] == (datetime(2026, 4, 27, 3, 59, tzinfo=UTC), None)
     assert [mark for _, mark in times] == ["inferred", None, "inferred", None, "inferred"]
-    assert times[0][0] == START + timedelta(minutes=2.5)
+    assert times[0][0] == START
     assert times[2][0] == datetime(2026, 4, 27, 1, 5, 20, tzinfo=UTC)
 
 
@@ -367,11 +381,19 @@ def test_a_question_without_a_noted_time_is_as_old_as_the_turn(cursor: AgentFile
     assert (question.timestamp, question.more.get("time")) == (START + timedelta(hours=1), None)
 
 
-def test_without_any_time_the_messages_stand_between_begin_and_last_change(cursor: AgentFiles) -> None:
-    store = cursor.chat(1, asked("One"), answered(text("1")), asked("Two"))
-    cursor.describe(store.parent, updatedAtMs=START_MS + 4 * 60_000)
-    times = [each.timestamp for each in cursor.only_session().messages]
-    assert times == [START + timedelta(minutes=minute) for minute in (1, 2, 3)]
+@pytest.mark.parametrize(("minutes", "step"), [(1, 15), (9 * 24 * 60, 20)])
+def test_without_any_time_the_last_turn_is_at_the_last_change_and_all_else_at_the_beginning(
+    cursor: AgentFiles, minutes: int, step: int
+) -> None:
+    store = cursor.chat(1, asked("One"), answered(text("1")), asked("Two"), answered(text("2")), answered(text("3")))
+    cursor.describe(store.parent, updatedAtMs=START_MS + minutes * 60_000)
+    end, seconds = START + timedelta(minutes=minutes), timedelta(seconds=step)
+    messages = cursor.only_session().messages
+    assert [each.timestamp for each in messages] == [
+        *(START, START + seconds),
+        *(end - 2 * seconds, end - seconds, end),
+    ]
+    assert all(each.more["time"] == "inferred" for each in messages)
 
 
 def test_what_comes_later_is_later_than_all_that_was_read_before(cursor: AgentFiles) -> None:

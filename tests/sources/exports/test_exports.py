@@ -539,3 +539,47 @@ def test_a_reading_that_is_stopped_ends(tmp_path: Path) -> None:
         [export] = exports_in(write_zip(tmp_path / "x.zip", chatgpt_files(*chats)), stack)
         export.stop()
         assert taken(export, {})[0] == []
+
+
+# Gemini
+
+
+GEMINI = "https://gemini.google.com/app/aaaaaaaaaaaaaaaa"
+
+
+def activity(title: str, minute: int, html: str = "", link: str = "", **more: Any) -> dict[str, Any]:
+    """An activity of the Gemini app, as Google's export has it."""
+    about = {"header": "Gemini Apps", "products": ["Gemini Apps"], "details": [{"url": link}] if link else []}
+    answer = [{"html": html}] if html else []
+    return {**about, "title": title, "time": f"2026-03-04T05:{minute:02}:00.000Z", "safeHtmlItem": answer, **more}
+
+
+def test_prompts_to_gemini_are_grouped_by_their_conversation_the_oldest_first(tmp_path: Path) -> None:
+    answer = "<h3>Lists</h3><p>It makes a <b>new</b> list:</p><ul><li>one</li><li>two</li></ul><pre>a\n  b</pre>"
+    activities = [
+        activity("Prompted And since when?", 9, "<p>Since then.</p>", GEMINI),
+        activity("Prompted Something else", 8, "<p>Fine.</p>"),
+        activity("Gave feedback: Good response", 7),
+        activity("Prompted Why is it empty? 안녕", 5, answer, GEMINI, attachedFiles=["basket.py"]),
+    ]
+    file = tmp_path / "Takeout" / "My Activity" / "Gemini Apps" / "MyActivity.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(as_json(activities))
+    with ExitStack() as stack:
+        [export] = exports_in(tmp_path, stack)
+        everything = list(export.sessions(Path("gemini"), {}))
+        first, second = (each for each in everything if isinstance(each, FoundSession))
+        again = list(export.sessions(Path("gemini"), {each.key: each.fingerprint for each in (first, second)}))
+    assert export.name == "gemini"
+    assert [(message.role.value, message.text) for message in first.session.messages] == [
+        ("user", "Why is it empty? 안녕"),
+        ("assistant", "Lists\n\nIt makes a new list:\n\n- one\n- two\n\n```\na\n  b\n```"),
+        ("user", "And since when?"),
+        ("assistant", "Since then."),
+    ]
+    assert first.session.messages[0].more["attachments"] == ["basket.py"]
+    assert (first.session.session_id, first.session.title) == ("a" * 16, "Why is it empty? 안녕")
+    assert [message.text for message in second.session.messages] == ["Something else", "Fine."]
+    skipped = [Skipped("1 x a conversation", "not a conversation of this provider")]
+    assert everything == [first, second, *skipped]
+    assert again == skipped

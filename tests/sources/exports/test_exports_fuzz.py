@@ -21,12 +21,11 @@ from registry.domain import Role, Session, storable
 from registry.errors import RegistryError
 from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
-from sources.exports.branches import TreeNode, in_order, newest_leaf, path_to
 from sources.exports.chatgpt import without_marks
 from sources.exports.files import parts_of
 from sources.exports.json_stream import Utf8Source, records_in
 from sources.exports.reader import exports_in
-from sources.exports.reading import Version, is_known
+from sources.exports.reading import TreeNode, Version, in_order, is_known, newest_leaf, path_to
 from sources.kit.jsonl import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 

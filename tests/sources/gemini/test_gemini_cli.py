@@ -218,10 +218,12 @@ def test_of_a_document_and_the_journal_that_took_its_place_the_newer_is_read(roo
 def test_of_a_document_and_a_journal_of_the_same_moment_the_journal_is_read(
     root: Path, monkeypatch: pytest.MonkeyPatch, is_backwards: bool
 ) -> None:
-    def listed(folder: str) -> list[os.DirEntry[str]]:
-        return sorted(files.entries(folder), key=lambda entry: entry.name, reverse=is_backwards)
+    entries = files.entries
 
-    monkeypatch.setattr("sources.gemini.reader.entries", listed)
+    def listed(folder: str) -> list[os.DirEntry[str]]:
+        return sorted(entries(folder), key=lambda entry: entry.name, reverse=is_backwards)
+
+    monkeypatch.setattr("sources.kit.files.entries", listed)
     for path in (write(root, Chat(session_id(1)), form="json"), write(root, working_chat())):
         os.utime(path, (1, 1))
     [each] = results(root)
@@ -305,13 +307,6 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Pat
     assert state_of(root) == before
     inside = {Path(path).name for path in opened if path.startswith(str(root))}
     assert {name for name in inside if not name.startswith("session-")} == {"projects.json", ".project_root"}
-
-
-def test_the_folder_that_the_environment_names_is_the_store(root: Path, tmp_path: Path) -> None:
-    home = root.parent
-    assert list(GeminiCli().find(Places(tmp_path, {"GEMINI_CLI_HOME": str(home)}))) == [root]
-    assert list(GeminiCli().find(Places(tmp_path, {"CTXR_GEMINI_CLI_DIR": str(root)}))) == [root]
-    assert list(GeminiCli().find(Places(tmp_path / "nobody", {}))) == []
 
 
 def test_what_a_hook_put_before_the_first_prompt_is_not_the_users() -> None:

@@ -7,9 +7,8 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.goose.dialogue import Dialogue
-from sources.kit import drafts
-from sources.kit.jsonl import Damage, Record, read_lines, records_of, string
+from sources.goose.reader import Dialogue
+from sources.kit.jsonl import Damage, Record, read_lines, records_of
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
 from tests.sources.goose.goose_files import working_messages
@@ -38,10 +37,10 @@ MESSAGE = st.fixed_dictionaries(
 
 def read(records: list[Record]) -> Session:
     """The session that records make."""
-    talk = Dialogue()
+    talk = Dialogue("s", described={})
     for record in records:
-        talk.read(record, string(record.get("id")))
-    return Session("s", drafts.messages_of(talk.found))
+        talk.read(record)
+    return talk.session()
 
 
 def read_file(data: bytes) -> list[Session]:

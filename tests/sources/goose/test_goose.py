@@ -6,13 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from sources.base import Places, Skipped
 from sources.goose.reader import Goose
 from tests.sources.goose.goose_files import SESSION, SHOP, call, message, text, working_messages, write, write_file
 from tests.sources.reading import found, results, said, seen_of
-from tests.sources.untouched import state_of
 
 TALK = [
     ("user", "Why is the basket empty? 안녕"),
@@ -101,19 +98,3 @@ def test_a_database_without_newer_columns_is_read_and_one_of_another_kind_says_s
         database.execute("ALTER TABLE messages DROP COLUMN content_json")
     [told] = results(Goose(), store)
     assert isinstance(told, Skipped)
-
-
-def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
-    store = write(tmp_path, working_messages())
-    before = state_of(tmp_path)
-    results(Goose(), store)
-    assert state_of(tmp_path) == before
-
-
-@pytest.mark.parametrize("variable", ["CTXR_GOOSE_DIR", "GOOSE_PATH_ROOT"])
-def test_the_store_is_found_where_the_variables_say(tmp_path: Path, variable: str) -> None:
-    folder = tmp_path / "data" / "sessions"
-    folder.mkdir(parents=True)
-    store = write(folder, working_messages())
-    named = folder if variable == "CTXR_GOOSE_DIR" else tmp_path
-    assert list(Goose().find(Places(tmp_path / "home", {variable: str(named)}))) == [store]

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from registry.domain import Role, Session
+from registry.domain import Session
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.opencode import messages as opencode_messages
-from sources.opencode.database import Trace
 from sources.opencode.reader import OpenCode
 from tests.sources.opencode.opencode_files import (
     SHOP,
@@ -49,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(dialogue: Dialogue) -> Session:
     """The session, without any store."""
-    reading = opencode_messages.Dialogue(dialogue.info())
+    reading = opencode_messages.Dialogue(described=dialogue.info())
     for message, parts in dialogue.messages:
         reading.read(message, parts)
     return reading.session()
@@ -231,11 +230,15 @@ def test_what_the_client_rewrites_in_place_is_noticed(root: Path, statement: str
     assert results(store, seen_of(found(store))) == []
 
 
-def test_a_session_is_not_read_again_only_because_another_one_is_newer() -> None:
-    while_recent = Trace("whole", 5).fingerprint
-    assert Trace("whole").is_of(while_recent)
-    assert not Trace("other").is_of(while_recent)
-    assert not Trace("whole", 6).is_of(while_recent)
+def test_a_session_is_not_read_again_only_because_another_one_is_newer(root: Path) -> None:
+    first, second = working_dialogue(), Dialogue(2)
+    second.user("Later")
+    seen = seen_of(found(write_database(root, first)))
+    store = write_database(root, first, second)
+    with closing(sqlite3.connect(store)) as connection, connection:
+        later = "UPDATE message SET time_updated = time_updated + ? WHERE session_id = ?"
+        connection.execute(later, (2 * 24 * 3600 * 1000, second.session))
+    assert list(found(store, seen)) == [second.session]
 
 
 def test_files_rewritten_in_place_are_noticed_until_the_answer_is_done(root: Path) -> None:
@@ -345,14 +348,6 @@ def test_what_this_reader_does_not_know_is_counted(root: Path) -> None:
     }
     empty = found(write_database(root, Dialogue(2)))[Dialogue(2).session]
     assert empty.skipped == (Skipped(f"session {empty.key}", "no conversation in it"),)
-
-
-def test_the_folder_that_the_environment_names_is_the_store(root: Path, tmp_path: Path) -> None:
-    store = write_database(root, working_dialogue())
-    assert list(OpenCode().find(Places(tmp_path, {"XDG_DATA_HOME": str(root.parent)}))) == [store]
-    assert list(OpenCode().find(Places(tmp_path, {"CTXR_OPENCODE_DIR": str(root)}))) == [store]
-    assert list(OpenCode().find(Places(tmp_path, {}))) == []
-    assert Role.USER in {message.role for message in found(store)[working_dialogue().session].session.messages}
 
 
 def test_a_damaged_database_does_not_hide_the_older_files(root: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.kit.jsonl import Damage, Record, read_lines, records_of
-from sources.qwen.chat import Chat
+from sources.qwen.reader import Chat
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
 from tests.sources.qwen.qwen_files import working_chat

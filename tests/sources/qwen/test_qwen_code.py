@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from registry.domain import Role, Session
-from sources.base import Places, Skipped
-from sources.qwen.chat import Chat as Reading
+from sources.base import Skipped
+from sources.qwen.reader import Chat as Reading
 from sources.qwen.reader import QwenCode
 from tests.sources.qwen.qwen_files import SESSION, SHOP, Chat, call, working_chat, write
-from tests.sources.reading import found, results, said, seen_of
-from tests.sources.untouched import opened_files, state_of
+from tests.sources.reading import found, said, seen_of
 
 
 @pytest.fixture
@@ -155,20 +153,3 @@ def test_a_call_that_its_user_stopped_was_rejected() -> None:
     chat.result("c1", "stopped", "cancelled")
     [told] = read(chat).messages
     assert (told.more["tool"]["status"], told.more["tool"]["result"]) == ("rejected", "stopped")
-
-
-def test_nothing_beside_the_chats_is_opened_or_changed(root: Path) -> None:
-    write(root, working_chat())
-    for name in ("settings.json", "oauth_creds.json"):
-        (root / name).write_text(json.dumps({"token": "secret"}), encoding="utf-8")
-    before = state_of(root)
-    with opened_files() as opened:
-        results(QwenCode(), root)
-    assert state_of(root) == before
-    assert not [path for path in opened if path.endswith(("settings.json", "oauth_creds.json"))]
-
-
-def test_the_store_is_found_where_the_variables_say(tmp_path: Path) -> None:
-    (tmp_path / "mine" / "projects").mkdir(parents=True)
-    assert list(QwenCode().find(Places(tmp_path, {"QWEN_HOME": str(tmp_path / "mine")}))) == [tmp_path / "mine"]
-    assert list(QwenCode().find(Places(tmp_path, {}))) == []

@@ -13,7 +13,6 @@ import pytest
 from sources.base import Places
 from sources.zed.reader import Zed
 from tests.sources.reading import found, results, said, seen_of
-from tests.sources.untouched import state_of
 from tests.sources.zed.zed_files import (
     AT,
     LATER,
@@ -126,13 +125,6 @@ def test_a_database_of_another_kind_says_so(tmp_path: Path) -> None:
         database.execute("CREATE TABLE threads (id TEXT)")
     [told] = results(Zed(), store)
     assert "knows" in getattr(told, "why", "")
-
-
-def test_nothing_is_changed_by_reading(tmp_path: Path) -> None:
-    store = write(tmp_path, THREAD, thread(working_messages()))
-    before = state_of(tmp_path)
-    results(Zed(), store)
-    assert state_of(tmp_path) == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="each system has a place of its own")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.kit import drafts
 from sources.kit.jsonl import Record
-from sources.zed.thread import Thread
+from sources.zed.reader import Thread
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
 from tests.sources.zed.zed_files import working_messages
@@ -26,10 +25,10 @@ MESSAGE = st.fixed_dictionaries({}, optional={"User": HELD | ANYTHING, "Agent": 
 
 
 def _read(records: list[Record]) -> list[Session]:
-    thread = Thread({"model": {"model": "any"}}, "/home/ann/shop")
+    thread = Thread("s", "/home/ann/shop", "any")
     for record in records:
         thread.read(record)
-    return [Session("s", drafts.messages_of(thread.found))]
+    return [thread.build()]
 
 
 _OLD: Record = {"role": "user", "segments": [{"type": "text", "text": "Why?"}], "context": "", "tool_uses": [], "id": 1}

@@ -314,7 +314,6 @@ CREATE INDEX ix_expectation_message_number ON expectation (message_number);
 CREATE TABLE message_alias (
     id VARCHAR(40) NOT NULL,
     number BIGINT NOT NULL,
-    channel_number BIGINT,
     PRIMARY KEY (id),
     FOREIGN KEY(number) REFERENCES conversation (number) ON DELETE CASCADE
 );
@@ -327,7 +326,6 @@ CREATE TABLE message_vector (
     model_number BIGINT NOT NULL,
     digest BYTEA NOT NULL,
     vector BYTEA NOT NULL,
-    channel_number BIGINT,
     PRIMARY KEY (number),
     UNIQUE (message_number, model_number),
     FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE,
@@ -338,7 +336,6 @@ CREATE TABLE remote_message (
     url TEXT NOT NULL,
     number BIGINT NOT NULL,
     id VARCHAR(40),
-    channel_number BIGINT,
     PRIMARY KEY (url, number),
     FOREIGN KEY(number) REFERENCES conversation (number) ON DELETE CASCADE
 );
@@ -364,87 +361,7 @@ CREATE TABLE remote_edit (
 
 CREATE INDEX ix_remote_edit_number ON remote_edit (number);
 
-CREATE TABLE message_index (number BIGINT PRIMARY KEY, tokens TSVECTOR NOT NULL, channel_number BIGINT)
+CREATE TABLE message_index (number BIGINT PRIMARY KEY, tokens TSVECTOR NOT NULL)
 WITH (toast_tuple_target = 128);
 
-ALTER TABLE message_index ALTER COLUMN tokens SET STATISTICS 500;
-
 CREATE INDEX ix_message_index_tokens ON message_index USING gin (tokens);
-
--- A new index knows of each message who said it and when.
-INSERT INTO message_index VALUES (0, '''zzscoped''', NULL);
-
--- Compressed posting lists of the commonest terms (docs/decisions/0005-search-in-the-database.md).
-CREATE TABLE message_index_block (
-    token TEXT COLLATE "C" NOT NULL, block INTEGER NOT NULL, numbers BYTEA NOT NULL, PRIMARY KEY (token, block)
-);
-
-ALTER TABLE message_index_block ALTER COLUMN numbers SET STORAGE PLAIN;
-
-CREATE INDEX ix_message_index_block_block ON message_index_block (block);
-
-CREATE TABLE message_index_token (token TEXT COLLATE "C" PRIMARY KEY, usable BOOLEAN NOT NULL);
-
-CREATE TABLE message_index_noted (number BIGINT NOT NULL);
-
-CREATE TABLE message_index_state (
-    index_oid OID NOT NULL, newest BIGINT NOT NULL, next_block INTEGER, version UUID DEFAULT gen_random_uuid() NOT NULL
-);
-
-CREATE FUNCTION note_message_index() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-BEGIN
-    IF TG_OP = 'TRUNCATE' THEN
-        DELETE FROM message_index_state;
-    ELSE
-        INSERT INTO message_index_noted SELECT number FROM changed WHERE number > 0;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER note_insert AFTER INSERT ON message_index REFERENCING NEW TABLE AS changed
-FOR EACH STATEMENT EXECUTE FUNCTION note_message_index();
-
-CREATE TRIGGER note_update AFTER UPDATE ON message_index REFERENCING NEW TABLE AS changed
-FOR EACH STATEMENT EXECUTE FUNCTION note_message_index();
-
-CREATE TRIGGER note_delete AFTER DELETE ON message_index REFERENCING OLD TABLE AS changed
-FOR EACH STATEMENT EXECUTE FUNCTION note_message_index();
-
-CREATE TRIGGER note_truncate AFTER TRUNCATE ON message_index
-FOR EACH STATEMENT EXECUTE FUNCTION note_message_index();
-
--- What is kept of a message names its channel, too, and follows it when channels are merged.
-CREATE FUNCTION follow_message() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-BEGIN
-    UPDATE message_alias SET channel_number = NEW.channel_number WHERE number = NEW.number;
-    UPDATE remote_message SET channel_number = NEW.channel_number WHERE number = NEW.number;
-    UPDATE message_vector SET channel_number = NEW.channel_number WHERE message_number = NEW.number;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER follow_message AFTER UPDATE OF channel_number ON conversation
-FOR EACH ROW WHEN (OLD.channel_number <> NEW.channel_number) EXECUTE FUNCTION follow_message();
-
-CREATE FUNCTION follow_alias() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-BEGIN
-    NEW.channel_number := (SELECT channel_number FROM conversation WHERE number = NEW.number);
-    RETURN NEW;
-END $$;
-
-CREATE TRIGGER follow_alias BEFORE UPDATE OF number ON message_alias
-FOR EACH ROW EXECUTE FUNCTION follow_alias();
-
--- Listeners are notified when a transaction that stored something commits; of several at once, one notifies.
-CREATE FUNCTION tell_arrival() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF pg_try_advisory_xact_lock(1668577395) THEN
-        PERFORM pg_notify('ctxr', '');
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE CONSTRAINT TRIGGER tell_messages AFTER UPDATE OF seq_count ON channel
-DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tell_arrival();
-
-CREATE CONSTRAINT TRIGGER tell_execution AFTER INSERT ON execution
-DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION tell_arrival();

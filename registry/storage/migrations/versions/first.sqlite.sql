@@ -306,7 +306,6 @@ CREATE INDEX ix_expectation_message_number ON expectation (message_number);
 CREATE TABLE message_alias (
     id VARCHAR(40) NOT NULL,
     number INTEGER NOT NULL,
-    channel_number INTEGER,
     PRIMARY KEY (id),
     FOREIGN KEY(number) REFERENCES conversation (number) ON DELETE CASCADE
 );
@@ -319,7 +318,6 @@ CREATE TABLE message_vector (
     model_number INTEGER NOT NULL,
     digest BLOB NOT NULL,
     vector BLOB NOT NULL,
-    channel_number INTEGER,
     UNIQUE (message_number, model_number),
     FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE,
     FOREIGN KEY(model_number) REFERENCES embedding_model (number) ON DELETE CASCADE
@@ -329,7 +327,6 @@ CREATE TABLE remote_message (
     url TEXT NOT NULL,
     number INTEGER NOT NULL,
     id VARCHAR(40),
-    channel_number INTEGER,
     PRIMARY KEY (url, number),
     FOREIGN KEY(number) REFERENCES conversation (number) ON DELETE CASCADE
 );
@@ -358,19 +355,3 @@ CREATE INDEX ix_remote_edit_number ON remote_edit (number);
 CREATE VIRTUAL TABLE message_index USING fts5(t, content='', detail=none, tokenize='unicode61 remove_diacritics 0');
 
 CREATE VIRTUAL TABLE message_term USING fts5vocab(message_index, 'row');
-
--- A new index knows of each message who said it and when.
-INSERT INTO message_index (rowid, t) VALUES (0, 'zzscoped');
-
--- What is kept of a message names its channel, too, and follows it when channels are merged.
-CREATE TRIGGER follow_message AFTER UPDATE OF channel_number ON conversation
-WHEN OLD.channel_number <> NEW.channel_number BEGIN
-    UPDATE message_alias SET channel_number = NEW.channel_number WHERE number = NEW.number;
-    UPDATE remote_message SET channel_number = NEW.channel_number WHERE number = NEW.number;
-    UPDATE message_vector SET channel_number = NEW.channel_number WHERE message_number = NEW.number;
-END;
-
-CREATE TRIGGER follow_alias AFTER UPDATE OF number ON message_alias BEGIN
-    UPDATE message_alias SET channel_number = (SELECT channel_number FROM conversation WHERE number = NEW.number)
-    WHERE id = NEW.id;
-END;

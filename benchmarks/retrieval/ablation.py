@@ -1,0 +1,119 @@
+"""Measure what each rule of finding gains: the right conversation first, with the rule and without it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import select
+
+from benchmarks.retrieval.product import Product, product_with
+from benchmarks.retrieval.question_sets import Question, QuestionSet
+from benchmarks.setup.figures import table
+from orchestrator.answer.finding import looking_up
+from orchestrator.recording.recorder import Recorder
+from orchestrator.state import Run
+from registry.search import retrieval, spelling
+from registry.search.scope import Scope
+from registry.storage.database import ReadTransaction
+from registry.storage.tables import channel
+from registry.text.ranking import weights
+from registry.text.request import query
+
+SPOKEN = ["user", "assistant"]
+Change = tuple[Any, str, Any]  # a module, the name of a rule's function or constant, and what takes its place
+
+
+def _nothing(*_: Any) -> tuple[()]:
+    return ()
+
+
+def _no_correction(_tx: Any, _index: Any, parsed: Any, known: Any, _total: int) -> spelling.Corrected:
+    return spelling.Corrected(parsed, known, {})
+
+
+RULES: Mapping[str, Sequence[Change]] = {
+    "the best message": [(weights, "BEST", 0.0)],
+    "all messages of a conversation": [(weights, "BEST", 1.0)],
+    "neighbours": [(weights, "NEIGHBOUR", 0.0)],
+    "titles": [(weights, "TITLE", 0.0)],
+    "the model": [(weights, "MODEL", 0.0)],
+    "dates in the request": [(weights, "DATE", 0.0)],
+    "synonyms": [(query, "_synonyms", lambda subject: [() for _ in subject])],
+    "sounds": [(query, "_in_other_script", _nothing), (query, "_loan_compounds", _nothing)],
+    "sounds of compounds": [(query, "_loan_compounds", _nothing)],
+    "other spellings of names": [(query, "_other_spellings", _nothing)],
+    "typos": [(retrieval, "correct", _no_correction)],
+    "half weight of general words": [(query, "_GENERIC", 1.0)],
+    "echoes": [(retrieval, "find_echoes", lambda *_: frozenset())],
+}
+HEADS = ("without", "mean @1", "@5")
+
+
+@contextmanager
+def without(changes: Sequence[Change]) -> Iterator[None]:
+    """Replace a rule's functions and constants, for a while."""
+    before = [(module, name, getattr(module, name)) for module, name, _ in changes]
+    try:
+        for module, name, value in changes:
+            setattr(module, name, value)
+        query.parse_query.cache_clear()
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+        query.parse_query.cache_clear()
+
+
+def ablation(sets: Sequence[QuestionSet], *, by_meaning: bool) -> str:
+    """Return the table: mean over the sets (with and without other wordings), then first/five of each."""
+    rules = {"nothing": (), **RULES}
+    hits: dict[str, dict[str, list[tuple[bool, bool]]]] = {name: {} for name in rules}
+    for one in sets:
+        asyncio.run(_measure(one, rules, hits, by_meaning=by_meaning))
+    rows = []
+    for name, of_sets in hits.items():
+        figures = {of: (_mean(h[0] for h in some), _mean(h[1] for h in some)) for of, some in of_sets.items()}
+        means = [_mean(figure[place] for figure in figures.values()) for place in (0, 1)]
+        cells = [f"{first:.3f}/{five:.3f}" for first, five in figures.values()]
+        rows.append((name, f"{means[0]:.4f}", f"{means[1]:.4f}", *cells))
+    return table((*HEADS, *hits["nothing"]), rows)
+
+
+async def _measure(
+    asked: QuestionSet,
+    rules: Mapping[str, Sequence[Change]],
+    hits: dict[str, dict[str, list[tuple[bool, bool]]]],
+    *,
+    by_meaning: bool,
+) -> None:
+    async with product_with(asked, by_meaning=by_meaning) as product:
+        rows = await product.registry.read(lambda tx: tx.execute(select(channel.c.number, channel.c.name)).all())
+        sessions = {number: product.sessions[name] for number, name in rows}
+        for name, changes in rules.items():
+            with without(changes):
+                for question in (one for one in asked.questions if one.is_answerable and one.sessions):
+                    for also in ([], list(question.also)) if question.also else ([],):
+                        first = [sessions[one] for one in await _channels(product, question, also)]
+                        right = set(question.sessions)
+                        of = f"{asked.name}, also" if also else asked.name
+                        hit = bool(right & set(first[:1])), bool(right & set(first[:5]))
+                        hits[name].setdefault(of, []).append(hit)
+
+
+async def _channels(product: Product, question: Question, also: list[str]) -> list[int]:
+    meant = await product.meaning.of(looking_up.subject_of(question.text), also) if product.meaning else None
+    run = Run(product.registry, Recorder("extract", "benchmark", None, None), meant=meant)
+
+    def work(tx: ReadTransaction) -> list[int]:
+        read, scope = looking_up.ask(tx, question.text, None, Scope(roles=SPOKEN))
+        return [one.number for one in looking_up.find(tx, run, read, scope, also).channels[:5]]
+
+    return await product.registry.read(work)
+
+
+def _mean(numbers: Iterable[float]) -> float:
+    listed = list(numbers)
+    return sum(listed) / max(len(listed), 1)

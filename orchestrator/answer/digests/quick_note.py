@@ -1,0 +1,40 @@
+"""The note of a new chat, read from an embedded registry's file without the database layer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from orchestrator.answer.delivery import context_of
+from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
+from orchestrator.answer.standing import where_it_stands
+from registry.errors import StorageError
+from registry.storage.file_probe import QuickLook, embedded_file, setting
+
+
+def is_switched_off(home: Path) -> bool:
+    """Return whether the settings switch the note off."""
+    return setting(home, os.environ, "start_note") == "off"
+
+
+def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] | None:
+    """Return the note for a folder; None for a registry on a server, or one whose tables are of another version."""
+    file = embedded_file(home, os.environ)
+    if file is None:
+        return None
+    if not file.is_file():
+        return told([])
+    try:
+        with QuickLook(file) as look:
+            others = without_the_new_one([row._asdict() for row in look.latest_channels(folder, READ)], session)
+            standing = []
+            for each in others[:STANDING]:
+                end = [
+                    {**row._asdict(), "tool": row.payload.get("tool"), "context": context_of(row.role, row.payload)}
+                    for row in look.end_of(each["number"], LOOKED_AT)
+                ]
+                standing.append(Standing(each, where_it_stands(end)))
+    except StorageError:
+        return None
+    return told(standing + [Standing(each, {}) for each in others[STANDING:]])

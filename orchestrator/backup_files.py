@@ -1,0 +1,117 @@
+"""What the operations on backups share: the folder of backups, and a backup with the registry in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from orchestrator.archive.container import ABOUT, VERSION, Archive, ArchiveWriter, Damage
+from orchestrator.state import PartDone, Run, Shelf
+from orchestrator.tool import Caller
+from registry.domain import format_time, now
+from registry.errors import InvalidRequest, NotFound, StorageError
+from registry.storage.database import ReadTransaction
+from registry.storage.migrations import HEAD
+from registry.storage.upkeep.table_export import TABLES, count_kept, table_lines
+
+STAMP = "%Y-%m-%dT%H%M%SZ"
+SUFFIX = ".ctxr-backup.zip"
+UNSAID = ("parts",)
+"""What of a manifest is not told in a list."""
+
+
+@dataclass(slots=True)
+class OpenBackup:
+    """A backup that has the registry in it already."""
+
+    writer: ArchiveWriter
+    about: dict[str, Any]
+
+
+def write_registry(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], None]) -> OpenBackup:
+    writer = ArchiveWriter(path)
+    try:
+        about = {
+            "version": VERSION,
+            "createdAt": format_time(now()),
+            "program": version("context-registry"),
+            "revision": HEAD,
+            "database": tx.dialect.name,
+            "stats": count_kept(tx),
+        }
+        writer.add_json(ABOUT, about)
+        rows = {}
+        for number, name in enumerate(TABLES):
+            tell(PartDone(number, len(TABLES), f"table {name}"))
+            rows[name] = writer.add_lines(f"registry/{name}.jsonl", table_lines(tx, name))
+    except BaseException:
+        writer.discard()
+        raise
+    return OpenBackup(writer, {**about, "rows": rows})
+
+
+def free_names(folder: Path, label: str) -> Iterator[Path]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as exc:
+        raise StorageError("The folder of backups cannot be written.", f"{folder}: {exc.strerror}") from exc
+    stamp = f"{now():{STAMP}}{label}"
+    names = (folder / f"{stamp}{more}{SUFFIX}" for more in ("", *(f"-{number}" for number in range(2, 1000))))
+    yield from (path for path in names if not path.exists())
+
+
+def finish(begun: OpenBackup, stores: list[dict[str, Any]]) -> None:
+    try:
+        begun.writer.finish({**begun.about, "stores": stores})
+    except OSError as exc:
+        raise StorageError("The backup could not be written.", f"{begun.writer.path}: {exc.strerror}") from exc
+
+
+def manifest_of(archive: Archive) -> dict[str, Any]:
+    """A backup's manifest, with the size of its file."""
+    stats = archive.about.get("stats", {})
+    return {**archive.about, "stats": {**stats, "fileSize": archive.path.stat().st_size}}
+
+
+def find_damage(archive: Archive, tell: Callable[[PartDone], None]) -> list[Damage]:
+    return archive.check(lambda done: tell(PartDone(done, len(archive.names), "parts compared")))
+
+
+def existing_backup(shelf: Shelf, given: str) -> Path:
+    path = Path(given).expanduser()
+    if not path.is_absolute() and not path.is_file() and (shelf.folder / path).is_file():
+        path = shelf.folder / path
+    if not path.is_file():
+        near = ", ".join(sorted(file.name for file in shelf.folder.glob("*.zip"))[-3:])
+        raise NotFound("No such backup", f"path: given {given!r}; there are: {near or 'none yet'}")
+    return path.absolute()
+
+
+def shelf_of(run: Run) -> Shelf:
+    if run.shelf is None:
+        raise InvalidRequest("This program keeps no backups.", "ask `ctxr backup` on the machine of the registry")
+    return run.shelf
+
+
+def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
+    """Backups are files: nothing of the registry is needed."""
+
+
+def short_manifest(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool's result without the list of a backup's parts, which may be long."""
+    result = {name: value for name, value in outcome.items() if name != "success"}
+    if manifest := result.get("manifest"):
+        result["manifest"] = {name: value for name, value in manifest.items() if name not in UNSAID}
+    return result
+
+
+def refuse_far_path(caller: Caller, path: str, *, is_new: bool = False) -> None:
+    """Raise InvalidRequest for a path of a caller elsewhere: no files are read or written for others."""
+    if not caller.is_local and (is_new or "/" in path or "\\" in path):
+        raise InvalidRequest(
+            "This server reads and writes no files for others.",
+            f"path: given {path!r}; allowed over HTTP: a backup's name as list_backups gives it, or none",
+        )

@@ -1,0 +1,52 @@
+"""The record of an operation: everything the product knows of it. Each stands in its own file in `operations/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.requests.shapes import Request
+from orchestrator.state import Steps
+from orchestrator.tool import Tool
+from registry.access import Access, Level
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Operation:
+    """An operation with its request, its work at each node, and the tools that run it."""
+
+    request: type[Request]
+    level: Level
+    """The permission a token needs. A request that deletes for good needs `admin`, whatever this says."""
+    steps: Steps[Any, Any]
+    alias: str = ""
+    syncs_first: bool = False
+    """Brings in the clients' news before it reads."""
+    is_local: bool = False
+    """Works on files of this machine, or on all that is stored: not over HTTP."""
+    is_internal: bool = False
+    """Only this program requests it."""
+    needs_everything: bool = False
+    """Only for tokens without restrictions."""
+    names_channel: bool = False
+    """Changes the channel of exactly the given name, whether it exists or not."""
+    instead: str = ""
+    """For refusals: why it is not done over HTTP, and what to run."""
+    tools: Sequence[Tool] = ()
+    labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What the monitor calls this request's own fields, in English and Korean; `labels.toml` has the shared ones."""
+
+    @property
+    def name(self) -> str:
+        return self.request.operation
+
+    @property
+    def has_query(self) -> bool:
+        return "query" in self.request.model_fields
+
+    def check(self, request: Request, access: Access) -> None:
+        """Raise Unauthorized if a token does not allow a request."""
+        access.require(Level.ADMIN if request.is_for_good else self.level, self.instead)
+        if request.is_for_good or self.needs_everything:
+            access.require_everything()

@@ -1,0 +1,241 @@
+"""conversation_log: what a tool, a hook or another registry sends of a conversation is stored, each message once."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from datetime import datetime
+from hashlib import blake2b
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, SkipValidation
+
+from orchestrator.operation import Operation
+from orchestrator.requests.calls import UNKNOWN, source_of
+from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
+from orchestrator.requests.shapes import MessageIn, Meta, Request
+from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.tool import Caller, Effect, Tool, ToolArguments
+from registry.access import Level
+from registry.domain import Message, Project, Role, Session, format_time, now
+from registry.errors import InvalidRequest
+from registry.ingest.dedup import STORED_ID
+from registry.ingest.from_hook import ingest_from_hook
+from registry.ingest.from_tool import ends_with, ingest_from_tool
+from registry.ingest.save import Saved
+from registry.storage.conversations.channels import find_channel
+from registry.storage.database import WriteTransaction
+from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
+from registry.storage.exchange.edits import Edit, channels_meant
+from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
+
+
+class LogRequest(Request):
+    """Without a channel it gets one of its chat (`chat`). `timestamp` dates messages that bring none."""
+
+    operation = "conversation_log"
+    messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    follows: str | None = Field(None, description="id of the message that these come right behind")
+    grows: str | None = Field(None, description="id of the message of which this one has all words and more")
+
+    chat: str | None = Field(
+        None, max_length=200, description="what a tool's server knows of the chat; no channel given"
+    )
+    is_from_chat: bool = Field(False, description="from an AI's tool call: it writes into no other chat's channel")
+
+    def summary(self) -> dict[str, Any]:
+        characters = sum(len(message.text) for message in self.messages)
+        return {"channel": self.channel, "messages": len(self.messages), "characters": characters}
+
+
+class HookRequest(Request):
+    """Messages of a session from a client's hooks. Only from our own spool."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    operation = "conversation_log"
+
+    session: Session
+
+    @property
+    def written_to(self) -> str | None:
+        return self.session.session_id
+
+    def summary(self) -> dict[str, Any]:
+        return {"session_id": self.session.session_id, "messages": len(self.session.messages)}
+
+
+class PulledRequest(Request):
+    """Messages of a conversation from another registry. Only from our own exchange."""
+
+    operation = "conversation_log"
+
+    said: LogRequest
+    url: str
+    ids: list[str]
+    """The id of each message there."""
+
+    def summary(self) -> dict[str, Any]:
+        return self.said.summary()
+
+
+def conversation_log(
+    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: GeneralState
+) -> dict[str, Any]:
+    """Store what is new of a conversation."""
+    if isinstance(request, PulledRequest):
+        return _pulled(tx, run, request)
+    if isinstance(request, HookRequest):
+        channel, saved = ingest_from_hook(tx, request.source, request.session)
+        return _logged(run, channel, saved, len(request.session.messages))
+    name, note = _channel_for(tx, request)
+    if request.follows and not ends_with(tx, name, request.follows):
+        raise InvalidRequest(
+            "The conversation does not end there.",
+            f"follows: given {request.follows!r}; allowed: the id of its last message, or the messages before instead",
+        )
+    if request.grows and grown_to(tx, request.grows, request.messages[0].text) is None:
+        raise InvalidRequest(
+            NOT_GROWN,
+            f"grows: given {request.grows!r}; allowed: the id of one that was sent, with these words or fewer",
+        )
+    messages = [_message(sent, request.timestamp) for sent in request.messages]
+    channel, saved = _stored(tx, name, request, messages, is_end=bool(request.follows))
+    return {**_logged(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
+
+
+def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
+    """Return the channel to write to, and a note where it is not the one that was named."""
+    if request.channel is None:
+        chat = request.chat or f"{now():%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
+        return f"{request.source}_session_{chat}"[
+            :200
+        ], "The channel is new: pass it with every later call of this chat."
+    row = find_channel(tx, request.channel) if request.is_from_chat else None
+    if row is None:
+        return request.channel, ""
+    project = Project.from_path(request.metadata.project).path if request.metadata.project else row.project_path
+    is_other_client = request.source != UNKNOWN and row.source not in (UNKNOWN, request.source)
+    is_other_project = row.project_path is not None and project != row.project_path
+    if not (is_other_client or is_other_project):
+        return request.channel, ""
+    of_project = f"_{blake2b(str(project).encode(), digest_size=3).hexdigest()}" if is_other_project else ""
+    fork = f"{request.channel}{f'_{request.source}' if is_other_client else ''}{of_project}"[:200]
+    of = "client" if is_other_client else "project"
+    return fork, f"{request.channel} is a chat of another {of}: these messages are in {fork}. Pass that from now on."
+
+
+def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
+    """Store what is not here, and note what it is called there: at once, for another process may pull the same now."""
+    said, name = request.said, request.channel or ""
+    named = Edit("", None, now(), (name,), said.source, said.metadata.model_dump().get("session_id"))
+    messages = {there: _message(sent) for there, sent in zip(request.ids, said.messages, strict=True)}
+    new = note_here(tx, request.url, next(iter(channels_meant(tx, named)), None), messages)
+    if not new:
+        return _logged(run, name, Saved([], 0, now(), 0), 0)
+    found = find_channel(tx, name)
+    before = last_messages(tx, found.number) if found else []
+    context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in before]
+    channel, saved = _stored(tx, name, said, [*context, *(messages[there] for there in new)])
+    ids = saved.ids[len(before) :]
+    numbers = numbers_of_ids(tx, ids)
+    note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
+    return _logged(run, channel, replace(saved, ids=ids), len(ids))
+
+
+def _message(sent: MessageIn, asked_at: datetime | None = None) -> Message:
+    return Message(Role(sent.role), sent.text, sent.timestamp or asked_at, sent.context, sent.model_extra or {})
+
+
+def _stored(
+    tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message], *, is_end: bool = False
+) -> tuple[str, Saved]:
+    return ingest_from_tool(
+        tx,
+        name,
+        messages,
+        source=request.source,
+        metadata=request.metadata.model_dump(exclude_none=True),
+        received_at=now(),
+        is_end=is_end,
+    )
+
+
+def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
+    run.recorder.channel = channel
+    if saved.kept_out:
+        run.recorder.explain(channel=channel, kept_out=saved.kept_out)
+        return _not_kept(channel, saved, count)
+    run.recorder.explain(channel=channel, new=saved.new, duplicates=count - saved.new)
+    return {
+        "stored_ids": saved.ids,
+        "timestamp": format_time(saved.received_at),
+        "channel": channel,
+        "message_count": count,
+        "new_count": saved.new,
+        "duplicate_count": count - saved.new,
+    }
+
+
+def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
+    return {
+        "stored_ids": [],
+        "timestamp": format_time(saved.received_at),
+        "channel": channel,
+        "message_count": count,
+        "new_count": 0,
+        "duplicate_count": 0,
+        "not_kept": f"Nothing of this conversation is kept: {saved.kept_out}.",
+    }
+
+
+class LogArguments(ToolArguments):
+    ignores_empty = False
+    channel: Annotated[ChannelName | None, Field(description="from the last answer; left out: you get one")] = None
+    messages: SkipValidation[Annotated[list[MessageIn], Field(min_length=1)]]  # the request checks them
+    meta: Meta | None = None
+    source: SourceName | None = None
+    timestamp: Timestamp | None = None
+
+    def request(self, caller: Caller) -> dict[str, Any]:
+        meta = self.meta or Meta()
+        return {
+            "operation": LogRequest.operation,
+            "channel": self.channel,
+            "messages": self.messages,
+            "source": source_of(meta.source or self.source, caller.client, self.channel),
+            "timestamp": self.timestamp,
+            "metadata": {"project": caller.project, **meta.model_dump(exclude_none=True)},
+            "chat": caller.chat,
+            "is_from_chat": True,
+        }
+
+
+LOG_TOOL = Tool(
+    name="conversation_log",
+    title="Save this conversation",
+    description="Save the NEW turns of this chat, so that other AI clients can continue it; only where nothing "
+    "else (hooks, readers) captures this client. The first answer gives the channel: pass it with every later call of "
+    "this chat. What was saved already is recognised.",
+    effect=Effect.UPDATES,
+    arguments=LogArguments,
+    returns=["stored_ids", "channel", "message_count", "timestamp", "new_count", "duplicate_count"],
+    example={
+        "channel": "<channel of the last answer>",
+        "messages": [{"role": "user", "text": "<what the user wrote>"}],
+    },
+)
+OPERATION = Operation(
+    request=LogRequest,
+    alias="save",
+    level=Level.WRITE,
+    names_channel=True,
+    steps=Steps[LogRequest | HookRequest | PulledRequest, None](write=conversation_log),
+    tools=[LOG_TOOL],
+    labels={
+        "chat": ("chat", "채팅"),
+        "is_from_chat": ("called by an AI", "AI가 호출"),
+        "grows": ("has more words than", "이어진 메시지"),
+        "messages": ("messages", "메시지"),
+        "follows": ("comes behind", "앞 메시지"),
+    },
+)

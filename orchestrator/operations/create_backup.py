@@ -1,0 +1,169 @@
+"""create_backup: the registry and the clients' own histories in one file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.archive.container import Archive
+from orchestrator.archive.stores import add_stores
+from orchestrator.backup_files import (
+    STAMP,
+    SUFFIX,
+    OpenBackup,
+    finish,
+    free_names,
+    manifest_of,
+    refuse_far_path,
+    shelf_of,
+    short_manifest,
+    write_registry,
+)
+from orchestrator.operation import Operation
+from orchestrator.requests.shapes import Request
+from orchestrator.state import Run, Shelf, Steps
+from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
+from registry.access import Level
+from registry.errors import InvalidRequest
+from registry.storage.database import ReadTransaction
+
+SCHEDULED = "-scheduled"
+"""In the names of the series' backups; those that somebody asked for are never thinned."""
+
+
+class CreateBackupQuery(BaseModel):
+    """The parts of a backup beside the registry, and its path."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
+    stores: bool = Field(True, description="also the clients' own histories")
+    is_scheduled: bool = Field(False, description="one of a series, of which older ones are thinned by age")
+
+
+class CreateBackupRequest(Request):
+    operation = "create_backup"
+    takes_long = True
+    query: CreateBackupQuery = CreateBackupQuery()
+
+
+def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> OpenBackup:
+    """Write the registry as it is at this moment, table by table; whoever stores meanwhile is not kept waiting."""
+    shelf = shelf_of(run)
+    path = _new_file(shelf, request.query.path, SCHEDULED if request.query.is_scheduled else "")
+    begun = write_registry(tx, path, run.tell)
+    run.recorder.explain(path=str(path), **begun.about["stats"], by="one read transaction, table by table")
+    return begun
+
+
+def _new_file(shelf: Shelf, given: str | None, label: str = "") -> Path:
+    if given is None:
+        return next(free_names(shelf.folder, label))
+    path = Path(given).expanduser().absolute()
+    if path.exists() or not path.parent.is_dir() or path.suffix != ".zip":
+        raise InvalidRequest(
+            "The backup cannot be written there.",
+            f"path: given {given!r}; allowed: a new file in a folder that exists, with .zip at its end",
+        )
+    return path
+
+
+async def complete(run: Run, request: CreateBackupRequest, data: OpenBackup) -> dict[str, Any]:
+    """Add the clients' stores, and let the backup be there."""
+    shelf = shelf_of(run)
+    try:
+        stores = []
+        if request.query.stores and shelf.places:
+            stores = await asyncio.to_thread(add_stores, data.writer, shelf.readers, shelf.places, run.tell)
+        await asyncio.to_thread(finish, data, stores)
+    except BaseException:
+        data.writer.discard()
+        raise
+    run.recorder.explain(stores=len(stores), files=sum(store["files"] for store in stores))
+    archive = await asyncio.to_thread(Archive.open, data.writer.path)
+    thinned = await asyncio.to_thread(_thin, shelf.folder) if request.query.is_scheduled else []
+    run.recorder.explain(thinned=thinned)
+    return {"path": str(data.writer.path), "manifest": manifest_of(archive)}
+
+
+Age = Callable[[datetime], object]
+
+KEPT: tuple[tuple[int, Age], ...] = (
+    (7, lambda at: at.date()),
+    (4, lambda at: tuple(at.isocalendar())[:2]),
+    (12, lambda at: (at.year, at.month)),
+)
+"""The last of each of so many days, weeks and months in which there is one."""
+
+
+def kept(made: Collection[datetime]) -> set[datetime]:
+    """Return the moments whose backups are kept: the newer, the denser; the newest always."""
+    newest_first = sorted(made, reverse=True)
+    stay: set[datetime] = set()
+    for count, age in KEPT:
+        last_of = {age(at): at for at in reversed(newest_first)}
+        stay.update(islice(sorted(last_of.values(), reverse=True), count))
+    return stay
+
+
+def _thin(folder: Path) -> list[str]:
+    """Remove the backups of the series that are too old to be so many; their names."""
+    series = {path: _made_at(path) for path in folder.glob(f"*{SCHEDULED}*{SUFFIX}")}
+    stay = kept([at for at in series.values() if at])
+    gone = [path for path, at in series.items() if at and at not in stay]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return [path.name for path in gone]
+
+
+def _made_at(path: Path) -> datetime | None:
+    try:
+        return datetime.strptime(path.name.partition(SCHEDULED)[0], STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+class BackupArguments(ToolArguments):
+    path: Annotated[str | None, Field(min_length=1, description="a new .zip file")] = None
+    stores: Annotated[bool, Field(description="also the clients' own histories, which may be large")] = True
+
+    def request(self, caller: Caller) -> CreateBackupRequest:
+        if self.path:
+            refuse_far_path(caller, self.path, is_new=True)
+        query = CreateBackupQuery(path=self.path, stores=self.stores)
+        return CreateBackupRequest(query=query, source=caller.source)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return short_manifest(outcome)
+
+
+BACKUP_TOOL = Tool(
+    name="create_backup",
+    title="Back up all conversations",
+    description="Write a backup of the whole registry and of the clients' own histories into one file. Use it when the "
+    "user asks for a backup, or before something risky.",
+    effect=Effect.ADDS,
+    arguments=BackupArguments,
+    returns=["path", "manifest"],
+    example={"stores": False},
+    toolset="archive",
+)
+OPERATION = Operation(
+    request=CreateBackupRequest,
+    level=Level.ADMIN,
+    syncs_first=True,
+    is_local=True,
+    needs_everything=True,
+    steps=Steps[CreateBackupRequest, OpenBackup](query=begin, keep=complete),
+    tools=[BACKUP_TOOL],
+    labels={
+        "is_scheduled": ("one of a series", "정기 백업"),
+        "stores": ("with the clients' histories", "클라이언트 기록 포함"),
+    },
+)

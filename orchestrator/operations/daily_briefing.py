@@ -1,0 +1,313 @@
+"""The daily briefing: what was decided, left open and worked on in a day, handed to others once, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta, timezone
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.answer.delivery import MessageDict, message_dict
+from orchestrator.answer.digests.summary import WRITER, language_of, points_of
+from orchestrator.operation import Operation
+from orchestrator.outside.writing import BRIEFING as TASK
+from orchestrator.outside.writing import transcript
+from orchestrator.requests.field_types import Day, UtcOffset
+from orchestrator.requests.shapes import Request
+from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
+from registry.access import Level
+from registry.domain import new_id, now, preview_of
+from registry.errors import NotFound
+from registry.ingest.message_rows import SNAPSHOT
+from registry.storage.conversations.channels import channels_by_number
+from registry.storage.conversations.messages import MessageRow, messages_between
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.records.extract_results import find_briefing, save_result, set_metadata
+
+
+class BriefingQuery(BaseModel):
+    """The day that is reported, of the clock that is `utc_offset_minutes` ahead of UTC."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    date: Day
+    data_types: list[Literal["conversation_summaries", "notion_snapshots"]] = Field(
+        ["conversation_summaries", "notion_snapshots"], min_length=1
+    )
+    language: Literal["", "en", "ko"] = ""
+    utc_offset_minutes: UtcOffset = 0
+    again: bool = Field(False, description="hand it also to a system where it is not known whether it has it")
+
+
+class BriefingRequest(Request):
+    operation = "daily_briefing"
+    takes_long = True
+    query: BriefingQuery
+
+
+WORDS = {
+    "en": {
+        "title": "Briefing of {date}",
+        "decided": "Decided",
+        "open": "Open",
+        "worked": "Worked on",
+        "asked": "Asked",
+        "told": "Told",
+        "changed": "Changed",
+        "answered": "Answered",
+        "message": "1 message",
+        "messages": "{count} messages",
+    },
+    "ko": {
+        "title": "{date} 브리핑",
+        "decided": "결정한 것",
+        "open": "남은 것, 다음 할 일",
+        "worked": "한 일",
+        "asked": "질문",
+        "told": "알린 것",
+        "changed": "변경",
+        "answered": "답",
+        "message": "메시지 1개",
+        "messages": "메시지 {count}개",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TalkOfDay:
+    """A channel's part of the day."""
+
+    title: str
+    project: str
+    source: str
+    messages: list[MessageDict]
+
+
+@dataclass(frozen=True, slots=True)
+class TalksOfDay:
+    """A day's talks, and the briefing that was made of just these messages, if one was."""
+
+    talks: list[TalkOfDay]
+    earlier: dict[str, Any] | None
+    by: str = WRITER
+
+    @property
+    def ids(self) -> list[str]:
+        """The messages that a briefing of the day is made of."""
+        return [message["id"] for talk in self.talks for message in talk.messages]
+
+
+def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
+    """The day's conversations, channel by channel."""
+    zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
+    start = datetime.combine(request.query.date, time(), zone)
+    # of a channel that says more in a day, the last 1000 messages
+    rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
+    by_channel: dict[int, list[MessageDict]] = {}
+    for row in rows:
+        if not _is_wanted(row, request):
+            continue
+        if not row.payload.get("injected"):
+            by_channel.setdefault(row.channel_number, []).append(message_dict(row))
+    run.recorder.explain(channels=len(by_channel), messages=len(rows), day=str(request.query.date))
+    if not by_channel:
+        raise NotFound("No conversations on that day", f"date: given {request.query.date}")
+    known = channels_by_number(tx, list(by_channel))
+    talks = [
+        TalkOfDay(
+            preview_of(row.title or row.first_message_preview or row.name, 80),
+            row.project_name or "General",
+            row.source,
+            by_channel[number],
+        )
+        for number, row in known.items()
+    ]
+    day = TalksOfDay(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)), None)
+    return TalksOfDay(day.talks, find_briefing(tx, _channel(request), day.ids))
+
+
+def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
+    """Return whether a message is of the kinds of data that are asked for: what came from Notion, or what was said."""
+    kind = "notion_snapshots" if row.record_type == SNAPSHOT else "conversation_summaries"
+    return kind in request.query.data_types
+
+
+def _channel(request: BriefingRequest) -> str:
+    return f"briefing_{request.query.date}"
+
+
+async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
+    """The day as a text: decisions first, then what is open, then the work, by project and client."""
+    day: TalksOfDay = state["data"]
+    if day.earlier:
+        about = day.earlier["metadata"]
+        run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
+        return {"transformed_data": about["text"]}
+    text = ""
+    if run.writer:
+        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), 1500)
+    by = run.writer.model.name if run.writer and text else WRITER
+    language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
+    text = text or written(day.talks, str(request.query.date), WORDS[language])
+    run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
+    return {"transformed_data": text, "data": replace(day, by=by)}
+
+
+def _task(request: BriefingRequest) -> str:
+    language = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}[request.query.language]
+    return f"{TASK} The day is {request.query.date}.{language}"
+
+
+def _material(talks: list[TalkOfDay]) -> str:
+    return "\n\n".join(
+        f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}" for talk in talks
+    )
+
+
+def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
+    """The briefing in Markdown."""
+    points = [(talk, points_of(talk.messages)) for talk in talks]
+    lines = [f"# {words['title'].format(date=date)}"]
+    for kind in ("decided", "open"):
+        told = [
+            f"- **{talk.project}** · {talk.source}: {line}" for talk, found in points for line in found.get(kind, ())
+        ]
+        lines += ["", f"## {words[kind]}", "", *told] if told else []
+    lines += ["", f"## {words['worked']}"]
+    project = ""
+    for talk, found in points:
+        if talk.project != project:
+            project = talk.project
+            lines += ["", f"### {project}", ""]
+        lines += _work_of(talk, found, words)
+    return "\n".join(lines) + "\n"
+
+
+def _work_of(talk: TalkOfDay, found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterator[str]:
+    count = len(talk.messages)
+    yield f"- {talk.title} ({talk.source}, {words['message' if count == 1 else 'messages'].format(count=count)})"
+    for kind in ("asked", "told", "changed", "answered"):
+        if found.get(kind):
+            yield f"  - {words[kind]}: {' · '.join(found[kind])}"
+
+
+async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
+    """Hand the briefing to the outside systems, each once: what was begun is noted before it is done.
+
+    A system that cannot be reached is tried again, by the graph; one that fails leaves the briefing as it is, and the
+    next run of the same day goes to that one again.
+    """
+    kept = await run.registry.write(lambda tx: _kept(tx, run, request, state))
+    actions: dict[str, dict[str, str]] = dict(kept["metadata"]["actions"])
+    about = {"id": kept["id"], "date": kept["metadata"]["date"], "text": state["transformed_data"]}
+    for action in run.actions:
+        before = actions.get(action.name)
+        if before and before["status"] != "done" and (was_done := await _was_done(action, about)) is not None:
+            before = FOUND if was_done else None
+            if was_done:
+                await _note(run, kept, actions, action.name, FOUND)
+        if _is_to_do(before, again=request.query.again):
+            await _note(run, kept, actions, action.name, {"status": "started"})
+            await _perform(run, action, about, kept, actions)
+    run.recorder.explain(actions=actions, why=None if actions else "no outside system is configured")
+    problems = [
+        f"{name}: {one.get('error', one['status'])}" for name, one in actions.items() if one["status"] != "done"
+    ]
+    if problems:
+        run.recorder.steps[-1].error = {"code": "PARTLY_FAILED", "message": "; ".join(problems), "details": ""}
+    return {"data": {**kept, "metadata": {**kept["metadata"], "actions": actions}}}
+
+
+FOUND = {"status": "done", "result": "was there already"}
+
+
+async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | None:
+    """Return whether what was begun and never ended, or failed, was done all the same, as far as the outside tells."""
+    try:
+        return await action.was_done(about)
+    except Exception:  # it cannot be asked; the action itself says what is wrong
+        return None
+
+
+def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
+    if before is None or before["status"] == "failed":
+        return True
+    return again and before["status"] != "done"
+
+
+async def _perform(
+    run: Run,
+    action: ExternalAction,
+    about: Mapping[str, str],
+    kept: Mapping[str, Any],
+    actions: dict[str, dict[str, str]],
+) -> None:
+    try:
+        outcome = {"status": "done", "result": await action.perform(about)}
+    except Exception as exc:  # whatever is wrong outside must not cost the briefing
+        outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
+        attempts = sum(step.node == "external_action" for step in run.recorder.steps)
+        if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
+            await _note(run, kept, actions, action.name, outcome)
+            raise
+    await _note(run, kept, actions, action.name, outcome)
+
+
+async def _note(
+    run: Run, kept: Mapping[str, Any], actions: dict[str, dict[str, str]], name: str, outcome: dict[str, str]
+) -> None:
+    actions[name] = outcome
+    await run.registry.write(lambda tx: set_metadata(tx, kept["id"], {**kept["metadata"], "actions": dict(actions)}))
+
+
+def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
+    """The briefing as it is kept: the ids it was made of, its text, and what was done with it outside."""
+    day: TalksOfDay = state["data"]
+    if earlier := find_briefing(tx, _channel(request), day.ids):
+        return earlier
+    result_id, text = new_id("brief"), state["transformed_data"]
+    about = {
+        "execution_id": run.recorder.id,
+        "date": str(request.query.date),
+        "text": text,
+        "by": day.by,
+        "actions": {},
+    }
+    save_result(
+        tx,
+        result_id,
+        record_type="briefing",
+        channel=_channel(request),
+        result_type="summary",
+        items=day.ids,
+        metadata=about,
+        timestamp=now(),
+        token=run.recorder.token,
+    )
+    return {"id": result_id, "metadata": about}
+
+
+def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
+    """Return the briefing's answer; the briefing itself is stored already."""
+    kept = state["data"]
+    about = kept["metadata"]
+    actions = [{"name": name, **outcome} for name, outcome in about["actions"].items()]
+    run.recorder.explain(briefing=kept["id"])
+    briefing = {"id": kept["id"], **{name: about[name] for name in ("date", "text", "by")}, "actions": actions}
+    return {"briefing": briefing, "partly_failed": any(one["status"] != "done" for one in actions)}
+
+
+OPERATION = Operation(
+    request=BriefingRequest,
+    level=Level.WRITE,
+    syncs_first=True,
+    steps=Steps[BriefingRequest, TalksOfDay](query=the_day, shorten=in_short, publish=publish, write=told),
+    labels={
+        "date": ("day", "날짜"),
+        "again": ("handed on again", "다시 전달"),
+        "language": ("language", "언어"),
+        "data_types": ("made of", "재료"),
+    },
+)

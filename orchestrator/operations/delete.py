@@ -1,0 +1,171 @@
+"""delete: a message or a channel is hidden, or forgotten for good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from orchestrator.operation import Operation
+from orchestrator.requests.field_types import ChannelName, Instant
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Tool, ToolArguments, present
+from registry.access import Level
+from registry.errors import InvalidRequest
+from registry.storage.conversations.channels import channel_item, get_channel, tags_of
+from registry.storage.conversations.messages import delete_channel, delete_message, get_message, message_item
+from registry.storage.database import WriteTransaction
+from registry.storage.exchange.edits import DELETED, standing
+from registry.storage.safety.derived import resume_files
+from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, sources_of, wipe
+
+
+class DeleteQuery(BaseModel):
+    """A message by its id, or without one the whole channel of the request.
+
+    For good (`soft` false) also a project, what is older, what holds some words: all that is given must hold.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str | None = None
+    soft: bool = True
+    project: str | None = Field(None, min_length=1)
+    before: Instant | None = None
+    matching: str | None = Field(None, min_length=1, max_length=4000)
+    dry_run: bool = Field(False, description="only say what would be forgotten")
+
+    @model_validator(mode="after")
+    def _for_good(self) -> DeleteQuery:
+        if self.soft and self.model_fields_set & {"project", "before", "matching", "dry_run"}:
+            raise ValueError("project, before, matching and dry_run with soft = false")
+        return self
+
+
+class DeleteRequest(Request):
+    operation = "delete"
+    query: DeleteQuery
+
+    @property
+    def is_for_good(self) -> bool:
+        return not self.query.soft
+
+    def summary(self) -> dict[str, Any]:
+        if not self.is_for_good:
+            return super().summary()
+        # a full record would name what is forgotten
+        return {"soft": False, "by": sorted(self.query.model_fields_set), "dry_run": self.query.dry_run}
+
+
+def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: GeneralState) -> dict[str, Any]:
+    """Delete a message, or a whole channel."""
+    if not request.query.soft:
+        return _forget(tx, run, request)
+    run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)
+    if request.query.id:
+        message = get_message(tx, request.query.id, include_deleted=True)
+        is_news = standing(tx, message.channel_number, {DELETED: True}, request.timestamp, message.number)
+        run.recorder.set_channel(message.channel)
+        return {"message": delete_message(tx, message.id) if is_news else message_item(message)}
+    if request.channel is None:
+        raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
+    row = get_channel(tx, request.channel)
+    item = channel_item(row, tags_of(tx, [row.number])[row.number])
+    if standing(tx, row.number, {DELETED: True}, request.timestamp):
+        delete_channel(tx, row, soft=True, until=request.timestamp)
+    return {"channel": {**item, "deleted": True}}
+
+
+def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str, Any]:
+    """For good. The record names nothing of it but its receipt."""
+    query = request.query
+    run.recorder.channel = None
+    wanted = Wanted(query.id, request.channel, query.project, query.before, query.matching)
+    if wanted == Wanted():
+        raise InvalidRequest("Nothing to forget was named.", "allowed: query.id, channel, project, before, matching")
+    found = affected_by(tx, wanted)
+    shown = _shown(tx, found, wanted)
+    files = _files_of(tx, run, found, query.matching)
+    receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching)
+    for file in [] if query.dry_run else files:
+        file.unlink(missing_ok=True)
+    figures = {**receipt.as_dict(), "files": len(files)}
+    run.recorder.explain(receipt=figures)
+    return {**shown, "receipt": {**figures, "backups": _backups(run)}}
+
+
+def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
+    """Return the files in our folder that hold a forgotten conversation for another client, or the words."""
+    drafts = run.shelf.drafts if run.shelf else None
+    if drafts is None or not drafts.is_dir():
+        return []
+    written = set(resume_files(tx, sources_of(tx, found)))
+    words = matching.lower() if matching else None
+    return [
+        file
+        for file in drafts.iterdir()
+        if str(file) in written or (words and words in file.read_text(encoding="utf-8", errors="replace").lower())
+    ]
+
+
+def _backups(run: Run) -> list[str]:
+    """The backups there are: what was forgotten still stands in those that were made before."""
+    return sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
+
+
+def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:
+    if wanted.id:
+        return {"message": {**message_item(found.messages[0]), "deleted": True}}
+    if wanted == Wanted(channel=wanted.channel):
+        [row] = found.channels
+        return {"channel": {**channel_item(row, tags_of(tx, [row.number])[row.number]), "deleted": True}}
+    return {}
+
+
+async def _wiped(run: Run, request: DeleteRequest) -> None:
+    if not (request.query.soft or request.query.dry_run):
+        await wipe(run.registry)
+
+
+class ForgetArguments(ToolArguments):
+    message_id: Annotated[str | None, Field(min_length=1, description="conv_…, snap_…")] = None
+    channel: ChannelName | None = None
+    project: Annotated[str | None, Field(min_length=1, description=PROJECT)] = None
+    before: Annotated[Instant | None, Field(description=WHEN)] = None
+    matching: Annotated[str | None, Field(min_length=1, max_length=4000, description="exactly these words")] = None
+    dry_run: Annotated[bool, Field(description="only say what would be forgotten")] = True
+
+    def request(self, caller: Caller) -> DeleteRequest:
+        narrowed = self.model_dump(include={"project", "before", "matching", "dry_run"})
+        query = DeleteQuery(id=self.message_id, soft=False, **narrowed)
+        return DeleteRequest(channel=self.channel, query=query, source=caller.source)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return present(outcome, "receipt")
+
+
+FORGET_TOOL = Tool(
+    name="forget",
+    title="Forget for good",
+    description="Erase a message, a whole conversation, a project's conversations, what is older than a time or what "
+    "holds some words: it cannot be restored and does not come back. All that is named must hold. Only when the user "
+    "asks for exactly that; call it with dry_run first and tell the user how much it would be.",
+    effect=Effect.REPLACES,
+    arguments=ForgetArguments,
+    returns=["receipt"],
+    example={"channel": "<channel>", "dry_run": True},
+    toolset="admin",
+)
+OPERATION = Operation(
+    request=DeleteRequest,
+    level=Level.WRITE,
+    names_channel=True,
+    steps=Steps[DeleteRequest, None](write=delete, afterwards=_wiped),
+    tools=[FORGET_TOOL],
+    labels={
+        "matching": ("with exactly these words", "정확히 이 말"),
+        "soft": ("can be restored", "복원 가능"),
+    },
+)

@@ -1,0 +1,304 @@
+"""fetch: one session's messages, as an answer or as a document."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.answer.delivery import (
+    CONTEXT,
+    MessageDict,
+    complete,
+    delivered,
+    fits,
+    length_of,
+    message_dict,
+    tokens_for,
+    tokens_in,
+)
+from orchestrator.answer.digests.suggestions import add_suggestions
+from orchestrator.answer.digests.summaries import add_summaries
+from orchestrator.answer.finding.related import related_sessions
+from orchestrator.answer.fitting import page_within, piece_of
+from orchestrator.export.sharing import for_others
+from orchestrator.export.texts import ExportFormat, document_path, export, write_new_file
+from orchestrator.operation import Operation
+from orchestrator.requests.field_types import MOST_COUNTED, Limit
+from orchestrator.requests.shapes import Request
+from orchestrator.state import Run, Steps
+from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, ToolArguments, present
+from registry.access import Level
+from registry.domain import parse_time, preview_of
+from registry.errors import InvalidRequest, NotFound
+from registry.storage.conversations.aliases import aliases_of, links_of
+from registry.storage.conversations.channels import ChannelRow, channel_item, model_facts, tags_of
+from registry.storage.conversations.messages import (
+    MessageRow,
+    get_message,
+    message_place,
+    messages_of,
+    messages_onward,
+)
+from registry.storage.conversations.references import resolve_session
+from registry.storage.database import ReadTransaction
+from registry.storage.paging import cursor_of, decode_cursor, encode_cursor
+
+EVERYTHING = 1_000_000
+
+
+class FetchQuery(BaseModel):
+    """Which part of one session is wanted: its end, or what stands before a sequence number."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: str = Field(min_length=1, max_length=300)
+    message_limit: Limit | None = None
+    before: int | None = Field(None, ge=1, le=MOST_COUNTED)
+    message_id: str | None = Field(None, description="that message, whole")
+    max_tokens: int | None = Field(None, ge=1, description="what is longer comes in pages, or shortened")
+    cursor: str | None = Field(None, description='next_cursor of the last answer; "" for the beginning')
+    is_folded: bool = False
+    is_complete: bool = Field(False, description="each message with all that is kept of it")
+
+    @property
+    def is_first_look(self) -> bool:
+        """Return whether it is asked what the session is, and not for a part of it or for all."""
+        return self.message_limit is not None and not (self.before or self.message_id or self.cursor)
+
+
+class FetchRequest(Request):
+    operation = "fetch"
+    query: FetchQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A session and the messages read from it. `has_more`: there are more after the last one."""
+
+    session: dict[str, Any]
+    messages: list[MessageDict]
+    has_more: bool = False
+
+
+def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetched:
+    """Read a session's last messages, those after a cursor or from the beginning, or one message."""
+    query = request.query
+    row = resolve_session(tx, query.session_id)
+    run.recorder.channel = row.name
+    rows, how, has_more = _messages_wanted(tx, row, query)
+    run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
+    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row), **model_facts(row)}
+    add_summaries(tx, run, [session])
+    if query.is_first_look:
+        add_suggestions(tx, [session])
+        if near := related_sessions(tx, row):
+            session["related"] = near
+    return Fetched(session, [message_dict(message) for message in rows], has_more)
+
+
+def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
+    if wanted := query.message_id or _piece_place(query.cursor).get("m"):
+        return [_message_of(tx, row, wanted)], "the message's id", False
+    if query.cursor is not None:
+        rows, has_more = messages_onward(tx, row.number, limit=200, cursor=query.cursor or None)
+        return rows, "the session from its beginning, page by page", has_more
+    before = message_place(tx, row.number, query.before - 1) if query.before else None
+    last = messages_of(tx, row.number, limit=query.message_limit or EVERYTHING, before=before)
+    return last, "the session's last messages", False
+
+
+def _piece_place(cursor: str | None) -> dict[str, Any]:
+    try:
+        return decode_cursor(cursor, m=str, o=int) if cursor else {}
+    except InvalidRequest:
+        return {}  # it names a place in the session, or nothing: who reads that says so
+
+
+def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> MessageRow:
+    message = get_message(tx, message_id)
+    if message.channel_number != row.number:
+        raise NotFound("No such message in this session", f"{message_id!r} is in channel {message.channel!r}")
+    return message
+
+
+def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
+    """Return the channel's other names and possible duplicates; empty ones are left out."""
+    known = {"also_known_as": aliases_of(tx, row.number), "maybe_same_as": links_of(tx, row.number)}
+    return {name: names for name, names in known.items() if names}
+
+
+async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
+    """The messages in order, each with its sequence number; the noise of tools shortened where that is wanted."""
+    query = request.query
+    messages = [{**_as_told(query, message), "sequence": message["seq"] + 1} for message in data.messages]
+    if query.message_id is not None or _piece_place(query.cursor):
+        return {"session": data.session, **_in_pieces(run, query, data.session, messages[0])}
+    if query.is_folded:
+        for message in messages:
+            if message["role"] in ("tool", "thinking"):
+                message["text"] = preview_of(message["text"], 200)
+    shown = _within(run, query, data.session, messages)
+    tokens = sum(tokens_in(message["text"]) for message in shown)
+    run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens", tokens=tokens)
+    more: dict[str, Any] = {}
+    if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
+        last = data.messages[len(shown) - 1]
+        more["next_cursor"] = cursor_of(parse_time(last["timestamp"]), last["number"])
+    return {"session": data.session, "messages": shown, **more}
+
+
+def _as_told(query: FetchQuery, message: MessageDict) -> MessageDict:
+    """With a tool's call whole where there is room for it: where no size is given, or where one message is wanted."""
+    if query.is_complete:
+        return complete(message)
+    is_small = query.message_id is not None and length_of(message["tool"]) <= CONTEXT
+    return delivered(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
+
+
+def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+    """The message whole, or as much of it as the asking client lets through, and where it goes on."""
+    if query.max_tokens is None:
+        return {"messages": [message]}
+    offset = min(max(_piece_place(query.cursor).get("o", 0), 0), len(message["text"]))
+    tokens = tokens_for(run.room, query.max_tokens)
+
+    def answer(text: str) -> dict[str, Any]:
+        end = offset + len(text)
+        is_whole = (offset, end) == (0, len(message["text"]))
+        marks = {} if is_whole else {"full_length": len(message["text"]), "offset": offset}
+        onward = {} if end == len(message["text"]) else {"next_cursor": encode_cursor({"m": message["id"], "o": end})}
+        return {"messages": [{**message, "text": text, **marks}], **onward}
+
+    def is_small(text: str) -> bool:
+        sized = {"session": session, **answer(text)}
+        return tokens_in(text) <= tokens and fits(run.room, sized)
+
+    piece = piece_of(message["text"], offset, is_small)
+    run.recorder.explain(kept=1, characters=len(piece), of=len(message["text"]), offset=offset)
+    return answer(piece)
+
+
+def _within(
+    run: Run, query: FetchQuery, session: dict[str, Any], messages: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    if query.max_tokens is None:
+        return messages
+    tokens = tokens_for(run.room, query.max_tokens)
+    shown = _page(query, messages, tokens)
+    while tokens > 1 and not fits(run.room, {"session": session, "messages": shown}):
+        tokens = tokens * 3 // 4
+        shown = _page(query, messages, tokens)
+    return shown
+
+
+def _page(query: FetchQuery, messages: list[dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
+    return page_within(messages, tokens) if query.cursor is not None else page_within(reversed(messages), tokens)[::-1]
+
+
+class FetchArguments(ToolArguments):
+    other_names: ClassVar = {"id": "session_id", "channel": "session_id"}
+    session_id: SessionId
+    message_limit: Limit = 50
+    before: Annotated[int | None, Field(ge=1)] = None
+    message_id: Annotated[str | None, Field(min_length=1)] = None
+    cursor: Annotated[str | None, Field(min_length=1)] = None
+    max_tokens: Annotated[int, Field(ge=1)] = 6000
+
+    def request(self, caller: Caller) -> FetchRequest:
+        """A session from its beginning comes complete; one message as long as the client lets through."""
+        is_complete = self.cursor is not None and self.message_id is None
+        is_whole_message = self.message_id is not None and "max_tokens" not in self.model_fields_set
+        query = FetchQuery(
+            session_id=self.session_id,
+            message_limit=None if is_complete else self.message_limit,
+            before=self.before,
+            message_id=self.message_id,
+            cursor="" if self.cursor == "start" else self.cursor,
+            max_tokens=1_000_000 if is_whole_message else self.max_tokens,
+            is_folded=not is_complete,
+        )
+        return FetchRequest(query=query, source=caller.source)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return session_result(outcome)
+
+
+def session_result(outcome: Outcome) -> dict[str, Any]:
+    """Return a session with its messages."""
+    return present(outcome, "session", "messages", "next_cursor", "local_copy")
+
+
+class ExportArguments(ToolArguments):
+    other_names: ClassVar = {"id": "session_id", "channel": "session_id"}
+    session_id: SessionId
+    format: ExportFormat = "markdown"
+    path: Annotated[str | None, Field(min_length=1, description="a new file in an existing folder")] = None
+    share: bool = False
+
+    def request(self, caller: Caller) -> FetchRequest:
+        if self.path and not caller.is_local:
+            raise InvalidRequest(
+                "This server writes no files for others.",
+                f"path: given {self.path!r}; allowed over HTTP: none; leave it out, and the document is the answer's "
+                "text",
+            )
+        return FetchRequest(query=FetchQuery(session_id=self.session_id), source=caller.source)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        document = await asyncio.to_thread(self._document, outcome, caller.project)
+        return {"session_id": outcome["session"]["session_id"], "format": self.format, **document}
+
+    def _document(self, outcome: Outcome, folder: str | None) -> dict[str, str]:
+        file = document_path(self.path, self.format, folder) if self.path else None
+        if file is None and self.format == "pdf":
+            raise InvalidRequest("A PDF is no text.", "path: given none; allowed: a new file, .pdf at its end")
+        told = outcome["session"], outcome["messages"]
+        content = export(self.format, *(for_others(*told) if self.share else told))
+        return {"path": str(write_new_file(file, content))} if file else {"text": content.decode()}
+
+
+FETCH_TOOL = Tool(
+    name="fetch_session_by_id",
+    title="Read a past session",
+    description="Read a PAST session, quoted, by the id that list_sessions or search_sessions gave or that the user "
+    "names. Gives its last messages; for older ones pass the first sequence as before. One with "
+    "full_length is shortened: pass its id as message_id, next_cursor as cursor.",
+    effect=Effect.READS,
+    arguments=FetchArguments,
+    returns=["quoted", "session", "messages", "next_cursor"],
+    example={"session_id": "#1"},
+    quotes=True,
+    aliases=[
+        Alias("fetch_session_by_nickname", renamed={"nickname": "session_id"}),
+        Alias("get_session_detail", defaults={"cursor": "start"}),
+    ],
+)
+EXPORT_TOOL = Tool(
+    name="export_session",
+    title="Export a past session",
+    description="A whole PAST session as a document, to keep or to hand to somebody. With path it is written to that "
+    "new file and the path is returned (nothing is ever overwritten); without, you get the text: long. share takes out "
+    "secrets, folders, user names and addresses, for others to read.",
+    effect=Effect.ADDS,
+    arguments=ExportArguments,
+    returns=["session_id", "format", "text", "path"],
+    example={"session_id": "auth-design", "format": "markdown"},
+    toolset="history",
+)
+OPERATION = Operation(
+    request=FetchRequest,
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[FetchRequest, Fetched](query=fetch_session, keep=keep_fetched),
+    tools=[FETCH_TOOL, EXPORT_TOOL],
+    labels={
+        "message_limit": ("most messages", "최대 메시지 수"),
+        "is_folded": ("folded", "접어서 보기"),
+        "message_id": ("message", "메시지"),
+        "is_complete": ("with all that is kept", "보관된 것 전부"),
+    },
+)

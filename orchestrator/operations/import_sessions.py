@@ -1,0 +1,65 @@
+"""import: what a reader finds in a client's own store is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ConfigDict
+
+from orchestrator.operation import Operation
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from registry.access import Level
+from registry.ingest.from_client import ingest_all
+from registry.storage.client_stores import SeenSession, save_seen_sessions
+from registry.storage.database import WriteTransaction
+from sources.base import FoundSession
+
+
+class ImportRequest(Request):
+    """Sessions as a reader found them in a client's own store. Not for the doors: the reader has checked them."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    operation = "import"
+
+    store: str
+    found: list[FoundSession]
+
+    @property
+    def is_awaited(self) -> bool:
+        return False
+
+    @property
+    def written_to(self) -> str | None:
+        return self.store
+
+    def summary(self) -> dict[str, Any]:
+        messages = sum(len(found.session.messages) for found in self.found)
+        return {"store": self.store, "sessions": len(self.found), "messages": messages}
+
+
+def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: GeneralState) -> dict[str, Any]:
+    """Store what is new in some sessions of a client's own store, and that they were read."""
+    told = [found for found in request.found if found.session.messages]
+    stored = ingest_all(tx, request.source, [found.session for found in told])
+    numbers = iter([saved.channel_number or None for saved in stored])
+    seen = [
+        SeenSession(found.key, found.fingerprint, next(numbers) if found.session.messages else None)
+        for found in request.found
+    ]
+    new, sent = sum(saved.new for saved in stored), sum(len(saved.ids) for saved in stored)
+    save_seen_sessions(tx, request.source, request.store, seen)
+    run.recorder.explain(store=request.store, sessions=len(request.found), new=new, duplicates=sent - new)
+    return {"sessions": len(request.found), "new_count": new, "duplicate_count": sent - new}
+
+
+OPERATION = Operation(
+    request=ImportRequest,
+    level=Level.WRITE,
+    is_internal=True,
+    steps=Steps[ImportRequest, None](write=import_sessions),
+    labels={
+        "store": ("store", "저장소"),
+        "found": ("found", "찾음"),
+    },
+)

@@ -1,0 +1,72 @@
+"""list_backups: the backups in the folder of backups."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from orchestrator.archive.container import Archive
+from orchestrator.backup_files import UNSAID, manifest_of, no_query, shelf_of
+from orchestrator.operation import Operation
+from orchestrator.requests.shapes import Request
+from orchestrator.state import Run, Steps
+from orchestrator.tool import Caller, Effect, Tool, ToolArguments
+from registry.access import Level
+from registry.errors import StorageError
+
+
+class ListBackupsQuery(BaseModel):
+    """A list of backups takes no arguments."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ListBackupsRequest(Request):
+    operation = "list_backups"
+    query: ListBackupsQuery = ListBackupsQuery()
+
+
+async def listed(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:
+    """The backups in the folder of backups, newest first."""
+    return {"backups": await asyncio.to_thread(_listed, shelf_of(run).folder)}
+
+
+def _listed(folder: Path) -> list[dict[str, Any]]:
+    files = sorted(folder.glob("*.zip"), key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+    return [_in_short(path) for path in files]
+
+
+def _in_short(path: Path) -> dict[str, Any]:
+    try:
+        manifest = manifest_of(Archive.open(path))
+    except StorageError as exc:
+        return {"path": str(path), "manifest": None, "error": exc.details}
+    return {"path": str(path), "manifest": {name: manifest[name] for name in manifest if name not in UNSAID}}
+
+
+class ListBackupsArguments(ToolArguments):
+    def request(self, caller: Caller) -> ListBackupsRequest:
+        return ListBackupsRequest(source=caller.source)
+
+
+LIST_BACKUPS_TOOL = Tool(
+    name="list_backups",
+    title="List backups",
+    description="The backups there are, newest first, each with when it was made and how much it holds.",
+    effect=Effect.READS,
+    arguments=ListBackupsArguments,
+    returns=["backups"],
+    example={},
+    toolset="archive",
+)
+OPERATION = Operation(
+    request=ListBackupsRequest,
+    level=Level.ADMIN,
+    is_local=True,
+    needs_everything=True,
+    steps=Steps[ListBackupsRequest, None](query=no_query, keep=listed),
+    tools=[LIST_BACKUPS_TOOL],
+)

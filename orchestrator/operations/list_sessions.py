@@ -1,0 +1,243 @@
+"""list: sessions by last activity, or those that speak of something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from orchestrator.answer.digests.suggestions import add_suggestions
+from orchestrator.answer.digests.summaries import LISTED, add_summaries
+from orchestrator.answer.finding.looking_up import ask, find, understood
+from orchestrator.answer.finding.moved_folders import moved_from
+from orchestrator.answer.finding.relevance import best_channels, explanation
+from orchestrator.operation import Operation
+from orchestrator.operations.blame import BlameQuery, BlameRequest
+from orchestrator.operations.search_sessions import pagination, within_client
+from orchestrator.requests.calls import project_of, searched_project
+from orchestrator.requests.field_types import EndInstant, Instant, Limit, Offset
+from orchestrator.requests.queries import ListQuery
+from orchestrator.requests.shapes import ListRequest
+from orchestrator.state import Run, Steps
+from orchestrator.tool import (
+    WHEN,
+    Alias,
+    Caller,
+    Effect,
+    Outcome,
+    ProjectName,
+    Tool,
+    ToolArguments,
+    present,
+)
+from registry.access import Level
+from registry.domain import format_time, now, parse_time, preview_of
+from registry.search.retrieval import SearchResult
+from registry.search.scope import Scope
+from registry.storage.conversations.channels import (
+    ChannelFilter,
+    list_channels,
+    numbers_of,
+    places_among_recent,
+    some_channels,
+)
+from registry.storage.conversations.messages import by_numbers
+from registry.storage.database import ReadTransaction
+from registry.storage.paging import Page
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A part of the sessions there are. `found`: how the words were read, and the best message of each session."""
+
+    items: list[dict[str, Any]]
+    total: int
+    next_cursor: str | None = None
+    found: dict[str, Any] = field(default_factory=dict)
+
+
+def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed:
+    """A part of the sessions there are, by last activity."""
+    query = request.query
+    if query.text:
+        return _speaking_of(tx, run, query, query.text)
+    items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
+    add_summaries(tx, run, items, LISTED)
+    add_suggestions(tx, items)
+    _number(tx, query, items)
+    run.recorder.explain(by="the channels' last activity", candidates=total)
+    said = {"from": query.since, "to": query.until}
+    span = {name: format_time(at) for name, at in said.items() if at}
+    return Listed(items, total, found={"understood": span} if span else {})
+
+
+def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any]]) -> None:
+    """Say what number names a session: its place among all, also where the list is of some."""
+    if not _is_filtered(query):
+        for place, one in enumerate(items, query.offset + 1):
+            one["index"] = place
+        return
+    places = places_among_recent(tx, 1000)
+    for one in items:
+        if one["channel"] in places:
+            one["index"] = places[one["channel"]]
+
+
+def _is_filtered(query: ListQuery) -> bool:
+    """Return whether `#3` names another one than the third of these; the latest ones all stand before the rest."""
+    return bool(query.project or query.source or query.tag or query.tagged_only or query.until)
+
+
+def _filter(query: ListQuery, **narrowed: Any) -> ChannelFilter:
+    given = query.model_dump(include={"source", "project", "tag"}) | {"from_": query.since, "to": query.until}
+    return ChannelFilter(**given | narrowed, is_named=query.tagged_only)
+
+
+def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> Listed:
+    """The sessions that speak of something, or are called so."""
+    given = Scope(
+        sources=[query.source] if query.source else [], project=query.project, tags=[query.tag] if query.tag else []
+    )
+    read, scope = ask(tx, text, query.utc_offset_minutes, given)
+    search = read.search
+    is_about_something = search.words or search.excluded
+    found = find(tx, run, read, scope) if is_about_something else None
+    wanted = _filter(
+        query,
+        source=search.source or query.source or next(iter(read.sources), None),
+        project=search.project or query.project,
+        tag=query.tag or next(iter(search.tags), None),
+        q=search.words if found else None,
+        numbers=[number for number, _ in best_channels(found)] if found else [],
+        from_=query.since or search.from_,
+        to=query.until or search.to,
+    )
+    page = list_channels(tx, wanted, Page(query.limit, query.cursor, query.order))
+    add_summaries(tx, run, page["items"], LISTED)
+    run.recorder.explain(**explanation(found) if found else {"by": "the channels' last activity"})
+    hits = {"hits": _hits(tx, found, page["items"])} if found else {}
+    return Listed(page["items"], page["total"], page["next_cursor"], {"understood": understood(read, found), **hits})
+
+
+def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """For each of these channels the best of its messages."""
+    shown = set(numbers_of(tx, [item["channel"] for item in items]).values())
+    best: dict[int, int] = {}
+    for ranked in findings.ranked:
+        if ranked.candidate.channel_id in shown:
+            best.setdefault(ranked.candidate.channel_id, ranked.candidate.number)
+    return {row.channel: {"id": row.id, "text": row.text} for row in by_numbers(tx, list(best.values()))}
+
+
+async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
+    """The part as it was read, or as much of it as the client lets through, with what there is beside it."""
+    limit, offset = request.query.limit, request.query.offset
+    whole = [line_of(item, now()) for item in data.items] if request.query.as_lines else data.items
+    items = within_client(run, whole) if request.query.is_sized else whole
+    reason = "limit and offset" if len(items) == len(data.items) else "what the client lets through"
+    run.recorder.explain(kept=len(items), dropped=data.total - len(items), reason=reason)
+    place = pagination(data.total, limit, offset, len(items))
+    if request.query.text:
+        place |= {"has_more": data.next_cursor is not None, "next_cursor": data.next_cursor}
+    is_of_folder = request.query.project and not (request.query.text or offset)
+    before = await moved_from(run, request.query.project or "") if is_of_folder else {}
+    return {"sessions": items, "pagination": place, **data.found, **({"elsewhere": before} if before else {})}
+
+
+class ListArguments(ToolArguments):
+    limit: Limit = 20
+    offset: Offset = 0
+    project: ProjectName = "current"
+    source: str | None = None
+    tag: str | None = None
+    tagged_only: bool = False
+    since: Annotated[Instant | None, Field(description=WHEN)] = None
+    until: EndInstant | None = None
+    file: Annotated[str | None, Field(min_length=1, description="path or path:line")] = None
+    commit: Annotated[str | None, Field(min_length=1)] = None
+    full: Annotated[bool, Field(description="all facts of each session, not one line")] = False
+
+    def request(self, caller: Caller) -> ListRequest | BlameRequest:
+        """With a file or a commit it asks in which conversations that came about."""
+        folder = project_of(self.project, caller.project)
+        if self.file or self.commit:
+            where = folder or caller.project or "."
+            traced = BlameQuery(file=self.file, commit=self.commit, folder=where, limit=min(self.limit, 100))
+            return BlameRequest(query=traced, source=caller.source)
+        given = self.model_dump(exclude={"project", "file", "commit", "full"})
+        query = ListQuery(**given, project=folder, is_sized=True, as_lines=not self.full)
+        return ListRequest(query=query, source=caller.source)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        listed = as_sessions(outcome) if "found" in outcome else outcome
+        names = ("sessions", "pagination", "project", "note", "understood", "elsewhere", "syncing", "local_copy")
+        return present({**listed, **searched_project(self.project, caller.project)}, *names)
+
+
+def line_of(session: Mapping[str, Any], moment: datetime) -> str:
+    """Return a session in at most 120 characters, its id first: `0f3a9c1e · 2 days ago · Login fails · shop`."""
+    known = session["session_id"] or ""
+    short = known[:8] if re.fullmatch(r"[0-9a-f]{8}-[0-9a-f-]{27}", known) else known
+    handles = (session["nickname"], short, session["channel"])
+    handle = next((one for one in handles if one and len(one) <= 40), f"#{session.get('index', 1)}")
+    count = session["message_count"]
+    facts = [session["project_name"], session["source"], "1 message" if count == 1 else f"{count} messages"]
+    end = " · ".join(["", *(preview_of(fact, 24) for fact in facts if fact)])
+    begin = f"{handle} · {age_of(parse_time(session['updated_at']), moment)}"
+    title = preview_of(session["title"] or session["first_message_preview"] or "", max(116 - len(begin) - len(end), 1))
+    return f"{begin} · {title}{end}" if title else begin + end
+
+
+def age_of(at: datetime, moment: datetime) -> str:
+    """Return how long ago something was; after two months its day."""
+    minutes = max(int((moment - at).total_seconds() // 60), 0)
+    if minutes >= 60 * 24 * 60:
+        return f"{at:%Y-%m-%d}"
+    for unit, length in (("day", 24 * 60), ("hour", 60), ("minute", 1)):
+        if count := minutes // length:
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now"
+
+
+def as_sessions(traced: Outcome) -> dict[str, Any]:
+    """Return the conversations in which a change came about as a list of sessions with their evidence."""
+    told = ("confidence", "why", "message_id", "commit")
+    sessions = [{**found["session"], **present(found, *told)} for found in traced["found"]]
+    return {"sessions": sessions, "pagination": pagination(len(sessions), len(sessions), 0, len(sessions))}
+
+
+LIST_TOOL = Tool(
+    name="list_sessions",
+    title="List past sessions",
+    description="List the user's PAST conversations with any AI client, latest first ('what have I been working on?', "
+    "'what did I do yesterday?'). One line each: id, age, title, project, client; full gives all facts. With file or "
+    "commit (git): those in which it came about. Not for the current chat.",
+    effect=Effect.READS,
+    arguments=ListArguments,
+    returns=["sessions", "pagination", "project"],
+    example={"project": "all", "since": "yesterday"},
+    aliases=[
+        Alias("list_recent_sessions", defaults={"project": "all"}),
+        Alias("find_sessions_by_tag", required=["tag"], defaults={"project": "all"}),
+    ],
+)
+OPERATION = Operation(
+    request=ListRequest,
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[ListRequest, Listed](
+        query=list_sessions, keep=keep_list, subject=lambda request: request.query.text or ""
+    ),
+    tools=[LIST_TOOL],
+    labels={
+        "as_lines": ("as lines", "한 줄씩"),
+        "since": ("since", "이 시각부터"),
+        "tagged_only": ("only with tags", "태그 있는 것만"),
+        "is_sized": ("as many as fit", "들어갈 만큼만"),
+        "until": ("until", "종료"),
+    },
+)

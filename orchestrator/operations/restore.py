@@ -1,0 +1,54 @@
+"""restore: what was deleted, and not for good, is there again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from orchestrator.operation import Operation
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from registry.access import Level
+from registry.errors import InvalidRequest
+from registry.storage.conversations.channels import channel_item, find_channel, tags_of
+from registry.storage.conversations.messages import get_message, message_item, restore_channel, restore_message
+from registry.storage.database import WriteTransaction
+from registry.storage.exchange.edits import DELETED, standing
+
+
+class RestoreQuery(BaseModel):
+    """The deleted message that comes back, or all of the request's channel when there is none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str | None = None
+
+
+class RestoreRequest(Request):
+    operation = "restore"
+    query: RestoreQuery
+
+
+def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: GeneralState) -> dict[str, Any]:
+    """Take the soft deletion of a message back, or of all in a channel."""
+    run.recorder.explain(id=request.query.id, channel=request.channel)
+    if request.query.id:
+        message = get_message(tx, request.query.id, include_deleted=True)
+        is_news = standing(tx, message.channel_number, {DELETED: False}, request.timestamp, message.number)
+        run.recorder.set_channel(message.channel)
+        return {"message": restore_message(tx, message.id) if is_news else message_item(message)}
+    if request.channel is None:
+        raise InvalidRequest("Nothing to restore was named.", "query.id: missing; allowed: an id, or a channel")
+    row = find_channel(tx, request.channel)
+    if row is None or standing(tx, row.number, {DELETED: False}, request.timestamp):
+        row = restore_channel(tx, request.channel)
+    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+
+
+OPERATION = Operation(
+    request=RestoreRequest,
+    level=Level.WRITE,
+    names_channel=True,
+    steps=Steps[RestoreRequest, None](write=restore),
+)

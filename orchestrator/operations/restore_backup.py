@@ -1,0 +1,204 @@
+"""restore_backup: a backup takes the place of everything that is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from orchestrator.archive.container import MANIFEST, Archive, Damage
+from orchestrator.archive.stores import give_back
+from orchestrator.backup_files import (
+    existing_backup,
+    find_damage,
+    finish,
+    free_names,
+    refuse_far_path,
+    shelf_of,
+    write_registry,
+)
+from orchestrator.operation import Operation
+from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.tool import Caller, Effect, Tool
+from registry.access import Level
+from registry.errors import StorageError
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.migrations import HEAD
+from registry.storage.paging import change_state
+from registry.storage.safety.forgetting import wipe
+from registry.storage.safety.staying_forgotten import forget_again, tombstones_of
+from registry.storage.upkeep.table_export import count_kept, rehearse, replace_everything
+
+
+class RestoreBackupQuery(ValidateBackupQuery):
+    """Which backup takes the place of what is stored."""
+
+    rest: bool = Field(False, description="of a damaged backup, what is left of it")
+    stores_to: str | None = Field(None, min_length=1, description="a new folder for the clients' own histories")
+    dry_run: bool = Field(False, description="try it in a temporary place, and change nothing")
+
+
+class RestoreBackupRequest(Request):
+    operation = "restore_backup"
+    takes_long = True
+    query: RestoreBackupQuery
+
+
+@dataclass(slots=True)
+class Rehearsed:
+    """A backup as it came out in a temporary place, and the copy of what it will replace."""
+
+    archive: Archive
+    file: Path
+    counts: dict[str, int]
+    damaged: list[Damage]
+    safety_copy: str | None
+    folder: TemporaryDirectory[str] = field(repr=False)
+
+
+def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
+    """Check every part, restore into a temporary place, and copy what is stored now; StorageError names the damage."""
+    shelf, query = shelf_of(run), request.query
+    archive = Archive.open(existing_backup(shelf, query.path))
+    damaged = find_damage(archive, run.tell)
+    if damaged and not query.rest:
+        raise damaged_backup(damaged)
+    revision = archive.about.get("revision", HEAD)
+    if revision > HEAD:
+        raise StorageError(
+            "The backup was made by a newer version of Context Registry.",
+            f"Its tables are at revision {revision}, this version knows {HEAD}: update Context Registry",
+        )
+    folder = TemporaryDirectory(prefix="ctxr-restore-")
+    try:
+        return _tried_out(tx, run, request, archive, folder)
+    except BaseException:
+        folder.cleanup()
+        raise
+
+
+def _tried_out(
+    tx: ReadTransaction, run: Run, request: RestoreBackupRequest, archive: Archive, folder: TemporaryDirectory[str]
+) -> Rehearsed:
+    file, damaged = Path(folder.name, "registry.db"), archive.damaged
+    revision = archive.about.get("revision", HEAD)
+    counts = rehearse(file, revision, lambda table: archive.lines(f"registry/{table}.jsonl"), is_damaged=bool(damaged))
+    told = {name: archive.about.get("stats", {}).get(name) for name in counts}
+    if not damaged and not request.query.rest and counts != told:
+        raise StorageError(
+            "The backup does not hold what it says.",
+            f"{archive.path}: damaged part: {MANIFEST} (it tells of {told}, and there are {counts});"
+            " `ctxr backup restore --rest` gives what is there",
+        )
+    is_needed = not request.query.dry_run and any(count_kept(tx).values())
+    copy = _safety_copy(tx, run) if is_needed else None
+    run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)
+    return Rehearsed(archive, file, counts, damaged, copy, folder)
+
+
+def damaged_backup(damaged: list[Damage]) -> StorageError:
+    """The refusal of a damaged backup: every part by its name."""
+    parts = "; ".join(f"damaged part: {damage.part} ({damage.why})" for damage in damaged[:20])
+    more = f"; and {len(damaged) - 20} more" if len(damaged) > 20 else ""
+    return StorageError("The backup is damaged.", f"{parts}{more}; `ctxr backup restore --rest` gives what is left")
+
+
+def _safety_copy(tx: ReadTransaction, run: Run) -> str:
+    begun = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
+    finish(begun, [])
+    return str(begun.writer.path)
+
+
+async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) -> dict[str, Any]:
+    """Give back the clients' stores, and say what will come of the registry."""
+    query, lost = request.query, list[str]()
+    written = 0
+    if query.stores_to and not query.dry_run:
+        try:
+            lost = await asyncio.to_thread(give_back, data.archive, Path(query.stores_to))
+        except BaseException:
+            data.folder.cleanup()
+            raise
+        written = len(data.archive.files()) - len(lost)
+    return {
+        "path": str(data.archive.path),
+        "filesRestored": written,
+        "sessionsRestored": data.counts["sessionCount"],
+        "messagesRestored": data.counts["messageCount"],
+        "messagesForgotten": 0,
+        "safety_copy": data.safety_copy,
+        "dry_run": query.dry_run,
+        "damaged": [{"part": damage.part, "why": damage.why} for damage in data.damaged],
+    }
+
+
+def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
+    """Replace what is stored, all of it or nothing: other programs see the one or the other.
+
+    What was forgotten since the backup was made stays forgotten.
+    """
+    data: Rehearsed = state["data"]
+    again = 0
+    with data.folder:
+        if not request.query.dry_run:
+            tombstones = tombstones_of(tx)
+            replace_everything(tx, data.file)
+            change_state(tx)
+            again = forget_again(tx, tombstones)
+            run.recorder.explain(forgotten_again=again)
+    return {**state["result"], "messagesForgotten": again}
+
+
+async def _wiped(run: Run, request: RestoreBackupRequest) -> None:
+    if not request.query.dry_run:
+        await wipe(run.registry)
+
+
+class RestoreArguments(NamedBackup):
+    rest: Annotated[bool, Field(description="of a damaged backup, what is left")] = False
+    dry_run: Annotated[bool, Field(description="only say what would come back")] = False
+
+    def request(self, caller: Caller) -> RestoreBackupRequest:
+        refuse_far_path(caller, self.path)
+        query = RestoreBackupQuery(path=self.path, rest=self.rest, dry_run=self.dry_run)
+        return RestoreBackupRequest(query=query, source=caller.source)
+
+
+RESTORE_TOOL = Tool(
+    name="restore_backup",
+    title="Restore a backup",
+    description="Put a backup in the place of everything the registry holds, only when the user asks for exactly that. "
+    "What is there now is backed up first. Try it with dry_run before.",
+    effect=Effect.REPLACES,
+    arguments=RestoreArguments,
+    returns=[
+        "path",
+        "filesRestored",
+        "sessionsRestored",
+        "messagesRestored",
+        "messagesForgotten",
+        "safety_copy",
+        "dry_run",
+        "damaged",
+    ],
+    example={"path": "2026-01-31T083000Z.ctxr-backup.zip", "dry_run": True},
+    toolset="archive",
+)
+OPERATION = Operation(
+    request=RestoreBackupRequest,
+    level=Level.ADMIN,
+    is_local=True,
+    needs_everything=True,
+    steps=Steps[RestoreBackupRequest, Rehearsed](query=try_out, keep=about_to, write=put_back, afterwards=_wiped),
+    tools=[RESTORE_TOOL],
+    labels={
+        "stores_to": ("clients' histories to", "클라이언트 기록을 둘 곳"),
+        "rest": ("what is left of it", "남은 것만"),
+    },
+)

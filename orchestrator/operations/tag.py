@@ -1,0 +1,153 @@
+"""tag: a session's title, nickname, tags and pin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.answer.digests.summaries import add_summaries
+from orchestrator.operation import Operation
+from orchestrator.requests.calls import UNKNOWN
+from orchestrator.requests.field_types import Nickname, Tag, Tags
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.tool import Caller, Effect, Outcome, SessionId, Tool, ToolArguments
+from registry.access import Level
+from registry.domain import now, preview_of
+from registry.errors import InvalidRequest
+from registry.storage.conversations.channels import (
+    ChannelFilter,
+    ChannelRow,
+    channel_item,
+    edit_channel,
+    get_channel,
+    some_channels,
+    tags_of,
+)
+from registry.storage.conversations.pins_and_views import set_pin
+from registry.storage.conversations.references import resolve_session
+from registry.storage.database import WriteTransaction
+from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, nickname_of_later, standing
+from registry.storage.safety.masking import masked
+
+
+class TagQuery(BaseModel):
+    """The new names of a channel; what is not given stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str | None = Field(None, max_length=300)
+    nickname: Nickname | None = None
+    tags: list[Tag] | None = Field(None, description="all it shall have")
+    add_tags: list[Tag] = []
+    remove_tags: list[Tag] = []
+    pinned: bool | None = Field(None, description="whether it stands above the others")
+
+
+class TagRequest(Request):
+    """Without a channel the chat that is going on is meant, if it is known which one that is."""
+
+    operation = "tag"
+    query: TagQuery
+    folder: str | None = Field(None, description="worked in")
+
+    @property
+    def means_now(self) -> bool:
+        return self.channel is None
+
+
+def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
+    """Name a channel. What another machine says of it counts where nothing later was said."""
+    meant = resolve_session(tx, request.channel) if request.channel else current_channel(tx, request)
+    run.recorder.channel = meant.name
+    tags = tags_of(tx, [meant.number])[meant.number]
+    said = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))
+    said |= {} if request.query.pinned is None else {PINNED: request.query.pinned}
+    said |= {TAGGED + name: is_held for name, is_held in _tags_said(tags, _masked_tags(tx, request.query)).items()}
+    news = standing(tx, meant.number, said, request.timestamp)
+    if request.timestamp and news.get(NICKNAME):
+        news[NICKNAME] = nickname_of_later(tx, news[NICKNAME], meant, request.timestamp)
+    changes = {name: news[name] for name in (TITLE, NICKNAME) if name in news}
+    row = edit_channel(tx, meant.name, changes, _tags_after(tags, news))
+    if PINNED in news:
+        set_pin(tx, row.number, is_pinned=news[PINNED])
+    run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
+    session = channel_item(row, tags_of(tx, [row.number])[row.number])
+    add_summaries(tx, run, [session])
+    return {"channel": session}
+
+
+def current_channel(tx: WriteTransaction, request: TagRequest) -> ChannelRow:
+    """Return the one chat of this client, in this folder, that was active within the hour. Raises InvalidRequest."""
+    source = None if request.source == UNKNOWN else request.source
+    wanted = ChannelFilter(source=source, project=request.folder, from_=now() - timedelta(hours=1))
+    found, total = some_channels(tx, wanted, limit=3, offset=0)
+    if total == 1:
+        return get_channel(tx, found[0]["channel"])
+    titles = [
+        f"{one['channel']} ({preview_of(one['title'] or one['first_message_preview'] or '', 40)})" for one in found
+    ]
+    allowed = f"one of {', '.join(titles)}" if found else "the id of this chat; none was active within the hour"
+    raise InvalidRequest("It is not known which chat is meant.", f"session_id: missing; allowed: {allowed}")
+
+
+def _masked_tags(tx: WriteTransaction, query: TagQuery) -> TagQuery:
+    named = query.model_dump(include={"tags", "add_tags", "remove_tags"})
+    return query.model_copy(update=masked(tx, named))
+
+
+def _tags_said(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
+    all_of_them = {} if query.tags is None else {name: name in query.tags for name in (*tags, *query.tags)}
+    return all_of_them | dict.fromkeys(query.add_tags, True) | dict.fromkeys(query.remove_tags, False)
+
+
+def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | None:
+    """All tags the channel shall have; None leaves them."""
+    said = {name.removeprefix(TAGGED): is_held for name, is_held in news.items() if name.startswith(TAGGED)}
+    kept = [name for name in tags if said.get(name, True)]
+    return [*kept, *(name for name, is_held in said.items() if is_held)] if said else None
+
+
+class TagArguments(ToolArguments):
+    other_names: ClassVar = {"id": "session_id", "channel": "session_id"}
+    nickname: Annotated[str | None, Field(min_length=1, max_length=100)] = None
+    tags: Tags | None = None
+    session_id: SessionId | None = None
+
+    def request(self, caller: Caller) -> TagRequest:
+        given = {"nickname": self.nickname} if self.nickname is not None else {}
+        query = TagQuery(add_tags=self.tags or [], **given)
+        return TagRequest(channel=self.session_id, query=query, source=caller.source, folder=caller.project)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return {"session": outcome["channel"]}
+
+
+TAG_TOOL = Tool(
+    name="tag_current_session",
+    title="Name this session",
+    description="Give a session a nickname and more tags, so that the user can ask for it by name ('tag this as "
+    "auth-design'). For the current chat pass its id or the channel you log it to as session_id: without one it is "
+    "refused where more than one chat may be meant.",
+    effect=Effect.UPDATES,
+    arguments=TagArguments,
+    returns=["session"],
+    example={"session_id": "<id or channel of this chat>", "nickname": "auth-design", "tags": ["api"]},
+)
+OPERATION = Operation(
+    request=TagRequest,
+    level=Level.WRITE,
+    steps=Steps[TagRequest, None](write=tag),
+    tools=[TAG_TOOL],
+    labels={
+        "tags": ("tags", "태그"),
+        "add_tags": ("tags added", "더한 태그"),
+        "title": ("title", "제목"),
+        "pinned": ("pinned", "고정"),
+        "nickname": ("nickname", "별명"),
+        "remove_tags": ("tags removed", "뺀 태그"),
+    },
+)

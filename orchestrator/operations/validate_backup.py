@@ -1,0 +1,85 @@
+"""validate_backup: every part of a backup is compared with its SHA-256."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.archive.container import Archive
+from orchestrator.backup_files import (
+    UNSAID,
+    existing_backup,
+    find_damage,
+    manifest_of,
+    no_query,
+    refuse_far_path,
+    shelf_of,
+    short_manifest,
+)
+from orchestrator.operation import Operation
+from orchestrator.requests.shapes import Request
+from orchestrator.state import Run, Steps
+from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
+from registry.access import Level
+
+
+class ValidateBackupQuery(BaseModel):
+    """Which backup is meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(min_length=1, description="its path, or its name in the folder of backups")
+
+
+class ValidateBackupRequest(Request):
+    operation = "validate_backup"
+    takes_long = True
+    query: ValidateBackupQuery
+
+
+async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
+    """Every part of a backup compared with its SHA-256."""
+    path = existing_backup(shelf_of(run), request.query.path)
+    archive = await asyncio.to_thread(Archive.open, path)
+    damaged = await asyncio.to_thread(find_damage, archive, run.tell)
+    run.recorder.explain(parts=len(archive.names), damaged=[damage.part for damage in damaged])
+    return {
+        "path": str(path),
+        "valid": not damaged,
+        "parts": len(archive.names),
+        "damaged": [{"part": damage.part, "why": damage.why} for damage in damaged],
+        "manifest": {name: value for name, value in manifest_of(archive).items() if name not in UNSAID},
+    }
+
+
+class NamedBackup(ToolArguments):
+    path: Annotated[str, Field(min_length=1, description="its path, or its name in the folder of backups")]
+
+    def request(self, caller: Caller) -> Request:
+        refuse_far_path(caller, self.path)
+        return ValidateBackupRequest(query=ValidateBackupQuery(path=self.path), source=caller.source)
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        return short_manifest(outcome)
+
+
+VALIDATE_TOOL = Tool(
+    name="validate_backup",
+    title="Check a backup",
+    description="Read every part of a backup and compare it with its SHA-256. Damaged parts are named.",
+    effect=Effect.READS,
+    arguments=NamedBackup,
+    returns=["path", "valid", "parts", "damaged", "manifest"],
+    example={"path": "2026-01-31T083000Z.ctxr-backup.zip"},
+    toolset="archive",
+)
+OPERATION = Operation(
+    request=ValidateBackupRequest,
+    level=Level.ADMIN,
+    is_local=True,
+    needs_everything=True,
+    steps=Steps[ValidateBackupRequest, None](query=no_query, keep=validated),
+    tools=[VALIDATE_TOOL],
+)

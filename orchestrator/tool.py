@@ -1,0 +1,179 @@
+"""A tool as AI clients see it: its texts, its arguments as one request, and the outcome as its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+from orchestrator.requests.calls import source_of
+from orchestrator.requests.refusals import invalid_request
+from orchestrator.requests.shapes import Request
+from registry.errors import InvalidRequest
+
+Outcome = Mapping[str, Any]
+
+
+class Effect(Enum):
+    """The effect of a call on what is stored: (read_only, destructive, idempotent), as the protocol's hints."""
+
+    READS = (True, False, True)
+    UPDATES = (False, False, True)
+    ADDS = (False, False, False)
+    REPLACES = (False, True, True)
+
+
+class Caller(NamedTuple):
+    """The caller of a tool: the client program, the folder it works in, and whether it is this machine's user."""
+
+    client: str | None = None
+    project: str | None = None
+    is_local: bool = False
+    chat: str | None = None
+    """A name of the chat, where the client or the connection tells one chat from another."""
+
+    @property
+    def source(self) -> str:
+        return source_of(None, self.client)
+
+
+class ToolArguments(BaseModel):
+    """The arguments of a call. A tool's own class adds the fields, and says how they are one request."""
+
+    model_config = ConfigDict(extra="forbid")
+    other_names: ClassVar[Mapping[str, str]] = {}
+    """Names that models give to an argument instead of its own."""
+    ignores_empty: ClassVar[bool] = True
+    """Treats null and "" as left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalised(cls, given: Any) -> Any:
+        """Drop empty arguments, rename others, and parse JSON texts: models send all of these."""
+        if not isinstance(given, Mapping):
+            return given
+        if given.keys() == {"tool", "parameters"} and isinstance(given["parameters"], Mapping):
+            given = given["parameters"]
+        sent = {name: value for name, value in given.items() if not (cls.ignores_empty and value in (None, ""))}
+        renamed = {name: own for name, own in cls.other_names.items() if own not in sent}
+        named = {renamed.get(name, name): value for name, value in sent.items()}
+        return cls.reshape({name: _parsed(cls.model_fields.get(name), value) for name, value in named.items()})
+
+    @classmethod
+    def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments in the tool's own shape; a tool overrides it for shapes that models send."""
+        return given
+
+    def request(self, caller: Caller) -> Request | dict[str, Any]:
+        """Return the request of this call. Raises InvalidRequest."""
+        raise NotImplementedError
+
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        """Return the result of a call that succeeded."""
+        return {name: value for name, value in outcome.items() if name != "success"}
+
+
+def _parsed(field: FieldInfo | None, value: Any) -> Any:
+    """Parse an object or a list that was sent as JSON text, unless the argument is a text."""
+    if field is None or not isinstance(value, str) or value[:1] not in ("{", "["):
+        return value
+    if str in (field.annotation, *get_args(field.annotation)):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+class Alias(NamedTuple):
+    """A further name of a tool: renamed arguments, required ones, and defaults."""
+
+    name: str
+    renamed: Mapping[str, str] = {}
+    required: Sequence[str] = ()
+    defaults: Mapping[str, Any] = {}
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a call's arguments as the tool takes them. Raises InvalidRequest."""
+        if missing := [name for name in self.required if name not in given]:
+            raise invalid_request([{"type": "missing", "loc": (name,)} for name in missing])
+        return {**self.defaults, **{self.renamed.get(name, name): value for name, value in given.items()}}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tool:
+    """A tool. `description` tells an AI when to call it."""
+
+    name: str
+    title: str
+    description: str
+    effect: Effect
+    arguments: type[ToolArguments]
+    returns: Sequence[str]
+    """The fields of its result, as published; some may be missing."""
+    example: Mapping[str, Any]
+    """A correct call, shown to whoever makes a wrong one."""
+    toolset: str = "default"
+    """`default`, `history`, or a set that the user switches on: `archive`, `admin`."""
+    quotes: bool = False
+    """Its answers quote what was said."""
+    aliases: Sequence[Alias] = field(default_factory=tuple)
+
+    @property
+    def shown_example(self) -> str:
+        """A correct call in one line."""
+        return f"{self.name}({json.dumps(self.example, ensure_ascii=False)})"
+
+    def parse(self, given: Mapping[str, Any]) -> ToolArguments:
+        """Check a call's arguments. Raises InvalidRequest."""
+        if copied := {*placeholders_in(self.example)} & {*placeholders_in(given)}:
+            shown = sorted(copied)[0]
+            raise InvalidRequest(
+                "The example's placeholder was sent.", f"given {shown!r}; allowed: a value of your own"
+            )
+        try:
+            return self.arguments.model_validate(dict(given))
+        except ValidationError as exc:
+            known = sorted(self.arguments.model_fields)
+            unknown_first = sorted(exc.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+            raise invalid_request(unknown_first, known) from exc
+
+
+def placeholders_in(value: Any) -> Iterator[str]:
+    """Yield the texts in angle brackets that stand for a value in an example."""
+    if isinstance(value, str) and value[:1] == "<" and value[-1:] == ">":
+        yield value
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from placeholders_in(part)
+
+
+def present(outcome: Outcome, *names: str) -> dict[str, Any]:
+    """Return the named parts of an outcome that are there."""
+    return {name: outcome[name] for name in names if name in outcome}
+
+
+PROJECT = "current (this client's folder), all, or a folder's path or name"
+WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
+
+
+def _as_text(given: object) -> object:
+    """A bare number is a place in the list of sessions, too."""
+    return str(given) if isinstance(given, int) else given
+
+
+ProjectName = Annotated[str, Field(description=PROJECT)]
+SessionId = Annotated[
+    str,
+    BeforeValidator(_as_text, json_schema_input_type=str),
+    Field(
+        min_length=1,
+        max_length=300,
+        description="id or its unique beginning, channel, nickname, or #3 for the third latest",
+    ),
+]

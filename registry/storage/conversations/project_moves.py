@@ -1,0 +1,36 @@
+"""Channels whose folder is now another one."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, or_, select, update
+
+from registry.domain import Project
+from registry.storage.conversations.channels import MOVED, ChannelRow, reindex_title
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import channel
+
+
+def channels_of_project(tx: ReadTransaction, path: str) -> list[ChannelRow]:
+    """Return the channels of a folder and of the folders in it, deleted ones too: they may come back."""
+    inside = [channel.c.project_path.startswith(path + end, autoescape=True) for end in ("/", "\\")]
+    query = select(channel).where(or_(channel.c.project_path == path, *inside))
+    return list(tx.execute(query.order_by(channel.c.number)))
+
+
+def project_paths(tx: ReadTransaction) -> list[str]:
+    """Return the folders that channels belong to, those used last first."""
+    query = select(channel.c.project_path).where(channel.c.project_path.is_not(None)).group_by(channel.c.project_path)
+    return list(tx.execute(query.order_by(func.max(channel.c.updated_at).desc())).scalars())
+
+
+def move_channel(tx: WriteTransaction, row: ChannelRow, path: str) -> None:
+    """Let a channel belong to another folder, also when its client names the old one again."""
+    project = Project.from_path(path)
+    before = {**row.meta.get(MOVED, {}), **({row.project_path: project.path} if row.project_path else {})}
+    said = row.meta.get("project")
+    if isinstance(said, str):
+        before[said] = project.path
+    moved = {old: project.path for old in before if old != project.path}
+    changes = {"project_path": project.path, "project_name": project.name, "meta": {**row.meta, MOVED: moved}}
+    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+    reindex_title(tx, row, changes)

@@ -1,0 +1,84 @@
+"""Runs in brief: what is kept of an ordinary run once it is not among the newest any more.
+
+A run that failed, found nothing, guessed or was slow, and one that somebody rated, keeps its details.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, select, update
+
+from registry.domain import format_time
+from registry.storage.database import WriteTransaction
+from registry.storage.tables import execution, rating
+
+NEWEST = 200  # runs that are kept in full
+EVERY = 50  # runs between two passes
+SLOW_MS = 1000
+
+
+def shorten_older(tx: WriteTransaction, number: int) -> None:
+    """Shorten the ordinary runs that are no longer among the newest; called with each new run's number."""
+    if number % EVERY:
+        return
+    columns = execution.c.number, execution.c.steps, execution.c.result, execution.c.started_at
+    query = select(*columns).where(
+        execution.c.number.between(number - NEWEST - 2 * EVERY, number - NEWEST),
+        execution.c.status == "succeeded",
+        execution.c.duration_ms < SLOW_MS,
+        ~select(rating.c.execution_id).where(rating.c.execution_id == execution.c.id).exists(),
+    )
+    rows = tx.execute(query.order_by(execution.c.number).with_for_update(skip_locked=True)).all()
+    brief = [
+        {"of": row.number, "steps": _brief_steps(row.steps, row.started_at), "result": _brief(row.result)}
+        for row in rows
+        if not _is_brief(row.steps)
+    ]
+    if brief:
+        statement = update(execution).where(execution.c.number == bindparam("of"))
+        tx.execute(statement, brief)
+
+
+def _is_brief(steps: Sequence[Any]) -> bool:
+    return not steps or isinstance(steps[0], list)
+
+
+def _brief_steps(steps: Sequence[Mapping[str, Any]], started_at: datetime) -> list[list[Any]]:
+    """Return each step as node, milliseconds since the run began, and duration."""
+    begun = [datetime.fromisoformat(step["started_at"]) - started_at for step in steps]
+    return [
+        [step["node"], round(since / timedelta(milliseconds=1)), round(step["duration_ms"], 1)]
+        for step, since in zip(steps, begun, strict=True)
+    ]
+
+
+def full_steps(steps: Sequence[Any], started_at: datetime) -> Sequence[Mapping[str, Any]]:
+    """Return the steps as they are shown; those kept in brief have no details."""
+    if not _is_brief(steps):
+        return steps
+    return [
+        {
+            "node": node,
+            "started_at": format_time(started_at + timedelta(milliseconds=since)),
+            "duration_ms": duration_ms,
+            "status": "succeeded",
+            "error": None,
+            "detail": {},
+        }
+        for node, since, duration_ms in steps
+    ]
+
+
+def _brief(value: Any) -> Any:
+    """Keep figures and short words; of a list its length."""
+    match value:
+        case {**held}:
+            return {name: short for name, part in held.items() if (short := _brief(part)) not in (None, {}, "")}
+        case list():
+            return len(value)
+        case str():
+            return value if len(value) <= 12 else None
+    return value

@@ -1,0 +1,181 @@
+"""Forget what was made of forgotten messages: records of runs, results, briefings, kept questions, views and titles.
+
+What goes is noted as keyed digests of its id, so that it does not come back when an older state is put back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, update
+
+from registry.storage.conversations.channels import ChannelRow, reindex_title
+from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
+from registry.storage.records.brief_runs import full_steps
+from registry.storage.records.extract_results import RESUMED
+from registry.storage.tables import channel, edit, execution, expectation, extract_result, saved_view, tag
+
+_MANY = 200
+"""Ids that are looked for in records; of more, only the records of their channels go."""
+_DESCRIBED = ("title", "summary", "made_summary", "nickname")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The forgotten messages of which something may have been made."""
+
+    names: Sequence[str]
+    """Of channels that go whole, with their aliases."""
+    beside: Collection[str]
+    """Names of channels that stay, and lose some messages."""
+    ids: Collection[str]
+    numbers: Sequence[int]
+    matching: str | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """Return the words by which a text speaks of them."""
+        return [*self.names, *(self.ids if len(self.ids) <= _MANY else ()), *([self.matching] if self.matching else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The ids of what was made of some messages."""
+
+    executions: Sequence[str] = ()
+    results: Sequence[str] = ()
+    cases: Sequence[str] = ()
+    views: Sequence[str] = ()
+    texts: Sequence[str] = ()
+    """Titles, summaries and nicknames of channels that stay."""
+
+    @property
+    def keys(self) -> list[str]:
+        """Return what is noted of them, so that they do not come back."""
+        return [*self.executions, *self.results, *self.cases, *self.views, *self.texts]
+
+
+def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
+    """Return what was made of the messages."""
+    texts = _descriptions(tx, sources.matching) if sources.matching else []
+    return Derived(_executions(tx, sources), _results(tx, sources), _cases(tx, sources), _views(tx, sources), texts)
+
+
+def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
+    """Delete it. Runs stay as runs that took so long and ended so; what was asked, found and answered goes."""
+    for table, ids in ((extract_result, derived.results), (expectation, derived.cases), (saved_view, derived.views)):
+        for some in in_parts(ids):
+            tx.execute(delete(table).where(table.c.id.in_(some)))
+    for some in in_parts(derived.executions):
+        for row in tx.execute(select(execution).where(execution.c.id.in_(some))).all():
+            tx.execute(update(execution).where(execution.c.number == row.number).values(**_without_words(row)))
+    if derived.texts:
+        _forget_texts(tx, set(derived.texts))
+
+
+def forget_words(tx: WriteTransaction, matching: str) -> None:
+    """Forget tags, and what else is said of channels and was said of them before, where the words are in it."""
+    tx.execute(delete(tag).where(tag.c.name.icontains(matching, autoescape=True)))
+    for row in tx.execute(select(channel).where(cast(channel.c.meta, Text).icontains(matching, autoescape=True))).all():
+        kept = {name: value for name, value in row.meta.items() if matching.lower() not in str(value).lower()}
+        describe(tx, row, {"meta": kept})
+    tx.execute(delete(edit).where(edit.c.field.startswith("tag:"), edit.c.field.icontains(matching, autoescape=True)))
+
+
+def describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) -> None:
+    """Change what is said of a channel."""
+    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+    reindex_title(tx, row, changes)
+
+
+def all_derived(tx: ReadTransaction) -> Derived:
+    """Return everything that may have been made of messages."""
+    tables = (execution, extract_result, expectation, saved_view)
+    executions, results, cases, views = (tx.execute(select(table.c.id)).scalars().all() for table in tables)
+    return Derived(executions, results, cases, views, _texts(tx))
+
+
+def resume_files(tx: ReadTransaction, sources: Sources) -> list[str]:
+    """Return the files that were written for another client to go on with one of the channels."""
+    named = extract_result.c.channel.in_([*sources.names, *sources.beside])
+    rows = tx.execute(select(extract_result.c.metadata).where(extract_result.c.record_type == RESUMED, named)).scalars()
+    return [path for metadata in rows for path in (metadata or {}).get("files", ())]
+
+
+def _without_words(row: Any) -> dict[str, Any]:
+    shape = ("node", "started_at", "duration_ms", "status")
+    steps = [
+        {**{name: step[name] for name in shape}, "error": None, "detail": {}}
+        for step in full_steps(row.steps, row.started_at)
+    ]
+    error = {"code": row.error["code"], "message": "", "details": ""} if row.error else None
+    request = {"forgotten": True}
+    return {"channel": None, "request": request, "asked": "", "result": None, "steps": steps, "error": error}
+
+
+def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:
+    texts = (execution.c.request, execution.c.result, execution.c.steps, execution.c.error)
+    channels = [*sources.names, *(sources.beside if len(sources.ids) > _MANY else ())]
+    meant = [*_mentioning(texts, sources.words), *(execution.c.channel.in_(some) for some in in_parts(channels))]
+    return _ids_where(tx, execution, meant)
+
+
+def _cases(tx: ReadTransaction, sources: Sources) -> list[str]:
+    """Kept questions that should find one of the messages, or that speak of what is forgotten themselves."""
+    meant = [expectation.c.message_number.in_(some) for some in in_parts(sources.numbers)]
+    return _ids_where(tx, expectation, [*meant, *_mentioning((expectation.c.request,), sources.words)])
+
+
+def _views(tx: ReadTransaction, sources: Sources) -> list[str]:
+    return _ids_where(tx, saved_view, _mentioning((saved_view.c.name, saved_view.c.address), sources.words))
+
+
+def _results(tx: ReadTransaction, sources: Sources) -> list[str]:
+    """Return the results that hold one of the messages or the words, briefings too; a channel's that goes whole."""
+    columns = extract_result.c.id, extract_result.c.channel, extract_result.c["items"], extract_result.c.metadata
+    names, ids, words = set(sources.names), set(sources.ids), (sources.matching or "").lower()
+    return [
+        id_
+        for id_, of, items, metadata in tx.execute(select(*columns))
+        if of in names
+        or not ids.isdisjoint(items)
+        or (words and words in json.dumps(metadata, ensure_ascii=False).lower())
+    ]
+
+
+def _descriptions(tx: ReadTransaction, matching: str) -> list[str]:
+    """Return titles, summaries and nicknames with the words in them."""
+    return [text for text in _texts(tx) if matching.lower() in text.lower()]
+
+
+def _texts(tx: ReadTransaction) -> list[str]:
+    """Return what channels are called and summed up as, and what they were called before."""
+    described = tx.execute(select(*(channel.c[name] for name in _DESCRIBED))).all()
+    said = tx.execute(select(edit.c.value).where(edit.c.field.in_(_DESCRIBED))).scalars()
+    texts = [*(text for row in described for text in row), *said]
+    return list(dict.fromkeys(text for text in texts if text and isinstance(text, str)))
+
+
+def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
+    for row in tx.execute(select(channel)).all():
+        gone = {name: None for name in _DESCRIBED if getattr(row, name) in texts}
+        if gone:
+            describe(tx, row, gone)
+    for number, value in tx.execute(select(edit.c.number, edit.c.value).where(edit.c.field.in_(_DESCRIBED))).all():
+        if value in texts:
+            tx.execute(update(edit).where(edit.c.number == number).values(value=None))
+
+
+def _mentioning(columns: Iterable[ColumnElement[Any]], words: Sequence[str]) -> list[ColumnElement[bool]]:
+    texts = [func.lower(func.coalesce(cast(column, Text), "")) for column in columns]
+    return [
+        or_(*(text.contains(word.lower(), autoescape=True) for text in texts for word in some))
+        for some in in_parts(words, 10)
+    ]
+
+
+def _ids_where(tx: ReadTransaction, table: Any, conditions: Iterable[ColumnElement[bool]]) -> list[str]:
+    return list(dict.fromkeys(id_ for one in conditions for id_ in tx.execute(select(table.c.id).where(one)).scalars()))

@@ -1,0 +1,57 @@
+"""Undo escapes in a text: JSON in JSON, percent encoding, HTML entities. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+_ESCAPE = re.compile(  # begins with one of three signs: so they are looked for, and nothing else
+    r"[\\%&](?:(?<=\\)\\*(?:u(?P<unit>[0-9a-fA-F]{4})|(?P<sign>[\"'/nrt]))"
+    r"|(?<=%)(?P<octets>(?:25)*[0-9a-fA-F]{2}(?:%(?:25)*[0-9a-fA-F]{2})*)"
+    r"|(?<=&)(?:amp;)*(?P<entity>quot|apos|lt|gt|amp|#\d{2,5}|#x[0-9a-fA-F]{2,4});)"
+)
+_OCTET = re.compile(r"%(?:25)*(?P<hex>[0-9a-fA-F]{2})")
+_ENTITIES = {"quot": '"', "apos": "'", "lt": "<", "gt": ">", "amp": "&"}
+_LETTERS = {"n": "\n", "r": "\n", "t": "\t"}
+_SIGNS = ("\\u", "%", "&", '\\"', "\\'")  # a text without any of them has no escapes
+
+
+def unescaped(text: str) -> tuple[str, Sequence[int]]:
+    """Its lines that hold escapes, each with the one before, as they are read; and where each of their letters begins.
+
+    The places are one more than the letters: the last is the end. Where nothing is escaped, both are empty.
+    """
+    parts, places, end, line_end = list[str](), list[int](), 0, 0
+    for escape in _ESCAPE.finditer(text) if any(map(text.__contains__, _SIGNS)) else ():
+        if escape.start() >= line_end:
+            parts.append(text[end:line_end])
+            places += range(end, line_end)
+            end = max(line_end, text.rfind("\n", 0, max(0, text.rfind("\n", 0, escape.start()))) + 1)
+        parts.append(text[end : escape.start()])
+        places += range(end, escape.start())
+        for letter, place in _letters(escape):
+            parts.append(letter)
+            places.append(place)
+        end = escape.end()
+        line_end = max(end, text.find("\n", end) + 1 or len(text))
+    return "".join((*parts, text[end:line_end])), [*places, *range(end, line_end + 1)] if parts else []
+
+
+def _letters(escape: re.Match[str]) -> Iterator[tuple[str, int]]:
+    at = escape.start()
+    if unit := escape["unit"]:
+        yield chr(int(unit, 16)), at
+    elif entity := escape["entity"]:
+        yield _ENTITIES.get(entity) or chr(int(f"0{entity[1:]}", 16 if entity[1] == "x" else 10)), at
+    elif sign := escape["sign"]:
+        yield _LETTERS.get(sign, sign), at
+    else:
+        yield from _in_octets(escape[0], at)
+
+
+def _in_octets(written: str, at: int) -> Iterator[tuple[str, int]]:
+    octets = [(int(octet["hex"], 16), at + octet.start()) for octet in _OCTET.finditer(written)]
+    number = 0
+    for letter in bytes(value for value, _ in octets).decode(errors="surrogateescape"):
+        yield letter, octets[number][1]
+        number += len(letter.encode(errors="surrogateescape"))

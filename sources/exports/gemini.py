@@ -1,0 +1,109 @@
+"""Read conversations with the Gemini app in an export of Google's "My Activity" (Takeout, as JSON). Pure.
+
+The export is a list of activities, the newest first. Since 2026 a prompt names its conversation by a link; an older one
+is a conversation of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+
+from registry.domain import Role, Session
+from sources.exports.reading import Version, name_of, unique_ids
+from sources.kit import drafts
+from sources.kit.conversation_draft import Conversation
+from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.loose_json import objects
+
+PLACE = "gemini.google.com"
+_PROMPTED = "Prompted "  # before a prompt in English exports
+_LINK = re.compile(r"gemini\.google\.com/(?:u/\d+/)?app/(\w+)")
+
+
+def is_conversation(record: Record) -> bool:
+    """Return True for an activity of the Gemini app, and for the prompts of a conversation."""
+    is_gemini = any(name in string(record.get("header")) for name in ("Gemini", "Bard"))
+    return "prompts" in record or (is_gemini and isinstance(record.get("title"), str) and "time" in record)
+
+
+def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
+    """Group prompts by their conversation; yield everything else, such as feedback, as it is."""
+    grouped: dict[str, Record] = {}
+    for record in records:
+        if isinstance(record, str) or not is_conversation(record) or not _is_prompt(record):
+            yield record
+        else:
+            links = (_LINK.search(string(each.get("url"))) for each in objects(record.get("details")))
+            link = next(filter(None, links), None)
+            key = link[1] if link else name_of(record.get("time"))
+            answers = (string(mapping(part).get("html")) for part in items(record.get("safeHtmlItem")))
+            prompt = {name: record.get(name) for name in ("title", "time", "attachedFiles")}
+            text = "\n\n".join(filter(None, map(text_of, answers)))
+            grouped.setdefault(key, {"id": key, "prompts": []})["prompts"].append({**prompt, "answer": text})
+    yield from grouped.values()
+
+
+def _is_prompt(record: Record) -> bool:
+    return string(record.get("title")).startswith(_PROMPTED) or bool(record.get("safeHtmlItem"))
+
+
+def identity(record: Record) -> str:
+    return string(record.get("id"))
+
+
+def version(record: Record) -> Version:
+    prompts = objects(record.get("prompts"))
+    times = (drafts.moment(prompt.get("time")) for prompt in prompts)
+    return Version(max(filter(None, times), default=None), len(prompts))
+
+
+def project_name(_record: Record) -> None:
+    """Return nothing: the app has no projects."""
+
+
+def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
+    """Read the conversation."""
+    talk = Conversation(identity(record), unknown=unknown)
+    for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
+        at, key = drafts.moment(prompt.get("time")), string(prompt.get("time"))
+        names = [name for name in items(prompt.get("attachedFiles")) if isinstance(name, str)]
+        attached: Record = {"attachments": names} if names else {}
+        talk.say(Role.USER, string(prompt.get("title")).removeprefix(_PROMPTED).strip(), at, key, **attached)
+        talk.say(Role.ASSISTANT, string(prompt.get("answer")), at, f"{key}:answer")
+    unique_ids(talk.drafts)
+    return talk.build()
+
+
+def text_of(html: str) -> str:
+    """Return the text of an answer, with lists, code and paragraphs as in Markdown."""
+    parser = _Text()
+    parser.feed(html)
+    parser.close()
+    return re.sub(r"[ \t]*\n(?:[ \t]*\n)+", "\n\n", "".join(parser.pieces)).strip()
+
+
+class _Text(HTMLParser):
+    """Collects the text of HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+        self._is_code = False
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._is_code = self._is_code or tag == "pre"
+        breaks = {"pre": "\n\n```\n", "li": "\n- ", "br": "\n", "tr": "\n", "td": " ", "th": " "}
+        self.pieces.append(breaks.get(tag, "\n\n" if re.fullmatch("p|div|ul|ol|table|blockquote|h[1-6]", tag) else ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "pre":
+            self._is_code = False
+            self.pieces.append("\n```\n\n")
+        elif re.fullmatch("p|ul|ol|table|h[1-6]", tag):
+            self.pieces.append("\n\n")
+
+    def handle_data(self, data: str) -> None:
+        self.pieces.append(data if self._is_code else re.sub(r"\s+", " ", data))

@@ -1,0 +1,12 @@
+"""Pi, a coding agent for the terminal. It has no MCP: its conversations are read, but it cannot ask for others."""
+
+from __future__ import annotations
+
+from sources.client import Client
+
+PI = Client(
+    source="pi",
+    name="Pi",
+    history="`~/.pi/agent/sessions`; `PI_CODING_AGENT_DIR` or `CTXR_PI_DIR`",
+    shown_by=("pi",),
+)

@@ -1,0 +1,166 @@
+"""Which chat is meant: a channel for each, none written into by another, and a name only for one that is known."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, Implementation, Tool
+
+from mcp_server.server import create_server, tools_of
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+CURSOR = Implementation(name="cursor-vscode", version="1.0")
+CLAUDE = Implementation(name="claude-ai", version="1.0")
+
+
+def said(*texts: str) -> list[dict[str, str]]:
+    return [{"role": "user", "text": text} for text in texts]
+
+
+class Chat:
+    """A client in a folder."""
+
+    def __init__(self, orchestrator: Orchestrator, program: Implementation = CURSOR, folder: str | None = None) -> None:
+        self._server = create_server(orchestrator.run, project=folder, is_local=True)
+        self._program = program
+
+    async def call(self, called: str, meta: dict[str, Any] | None = None, /, **arguments: Any) -> dict[str, Any]:
+        async with Client(self._server, client_info=self._program) as client:
+            answer = await client.call_tool(called, arguments, meta=meta)  # type: ignore[arg-type]
+        assert isinstance(answer, CallToolResult)
+        body = answer.structured_content
+        assert body
+        return body["result"] if body["ok"] else body["error"]  # type: ignore[no-any-return]
+
+    async def log(self, *texts: str, **about: Any) -> dict[str, Any]:
+        return await self.call("conversation_log", messages=said(*texts), **about)
+
+
+async def test_a_chat_without_a_channel_gets_one_and_goes_on_in_it(orchestrator: Orchestrator) -> None:
+    chat = Chat(orchestrator)
+    first = await chat.log("Why is the basket empty?")
+    assert first["channel"].startswith("cursor_session_")
+    assert "pass it with every later call" in first["note"]
+    second = await chat.log("And after login?", channel=first["channel"])
+    assert (second["channel"], second["new_count"], "note" in second) == (first["channel"], 1, False)
+    other = await chat.log("Paint the fence.")
+    assert other["channel"] != first["channel"]
+
+
+async def test_a_client_that_sends_its_chats_id_gets_the_same_channel_each_time(orchestrator: Orchestrator) -> None:
+    chat, meta = Chat(orchestrator), {"example.com/session_id": "s-1"}
+    channels = [(await chat.call("conversation_log", meta, messages=said(text)))["channel"] for text in ("one", "two")]
+    assert channels == ["cursor_session_s-1"] * 2
+
+
+async def test_another_client_s_write_into_a_channel_is_kept_apart_and_says_so(orchestrator: Orchestrator) -> None:
+    first = await Chat(orchestrator).log("Why is the basket empty?", channel="shop")
+    claude = Chat(orchestrator, CLAUDE)
+    forks = [await claude.log(text, channel="shop") for text in ("Go on please.", "And now?")]
+    assert first["channel"] == "shop"
+    assert [one["channel"] for one in forks] == ["shop_claude"] * 2
+    assert "is a chat of another client" in forks[0]["note"]
+    stored = await orchestrator.registry.get_conversations("shop")
+    assert [one["text"] for one in stored] == ["Why is the basket empty?"]
+
+
+async def test_two_projects_that_use_one_name_are_not_mixed(orchestrator: Orchestrator) -> None:
+    folders = ("/home/ann/shop", "/home/ann/blog")
+    windows = [Chat(orchestrator, folder=folder) for folder in folders]
+    kept = [(await window.log(f"In {number}.", channel="chat"))["channel"] for number, window in enumerate(windows)]
+    assert kept[0] == "chat" != kept[1]
+    again = await windows[1].log("Still here.", channel=kept[1])
+    assert again["channel"] == kept[1]
+
+
+async def test_what_an_example_shows_is_not_taken_for_a_value(orchestrator: Orchestrator) -> None:
+    refused = await Chat(orchestrator).log("x", channel="<channel of the last answer>")
+    assert refused["message"] == "The example's placeholder was sent."
+
+
+async def test_the_time_of_a_call_dates_messages_that_bring_none(orchestrator: Orchestrator) -> None:
+    messages = [{"role": "human", "content": "one"}, {"role": "ai", "text": "two", "timestamp": "2026-01-02T00:00:00Z"}]
+    given = {"channel": "c", "messages": messages, "timestamp": "2026-01-01T00:00:00Z"}
+    await Chat(orchestrator).call("conversation_log", tool="conversation_log", parameters=given)
+    stored = await orchestrator.registry.get_conversations("c")
+    assert [(one["role"], one["text"], one["timestamp"][:10]) for one in stored] == [
+        ("user", "one", "2026-01-01"),
+        ("assistant", "two", "2026-01-02"),
+    ]
+
+
+async def test_content_in_parts_is_a_text(orchestrator: Orchestrator) -> None:
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    await Chat(orchestrator).call("conversation_log", channel="c", messages=[{"role": "user", "content": parts}])
+    assert (await orchestrator.registry.get_conversations("c"))[0]["text"] == "one\ntwo"
+
+
+async def test_a_name_goes_to_the_only_chat_that_may_be_meant(orchestrator: Orchestrator) -> None:
+    chat = Chat(orchestrator, folder="/home/ann/shop")
+    await chat.log("Why is the basket empty?", channel="basket")
+    named = await chat.call("tag_current_session", nickname="basket-bug")
+    assert (named["session"]["channel"], named["session"]["nickname"]) == ("basket", "basket-bug")
+
+
+async def test_where_two_chats_may_be_meant_both_are_named_and_neither_is_tagged(orchestrator: Orchestrator) -> None:
+    chat = Chat(orchestrator, folder="/home/ann/shop")
+    for channel in ("basket", "prices"):
+        await chat.log(f"About {channel}.", channel=channel)
+    await Chat(orchestrator, folder="/home/ann/blog").log("Elsewhere.", channel="blog")
+    refused = await chat.call("tag_current_session", nickname="this")
+    assert refused["message"] == "It is not known which chat is meant."
+    assert "basket (About basket.)" in refused["details"]
+    assert "prices (About prices.)" in refused["details"]
+    assert "blog" not in refused["details"].partition("; a correct call")[0]
+    found = await chat.call("list_sessions", project="all", tagged_only=True)
+    assert found["sessions"] == []
+
+
+async def test_a_chat_of_yesterday_is_not_this_one(orchestrator: Orchestrator) -> None:
+    old = {"role": "user", "text": "Long ago.", "timestamp": "2026-01-01T00:00:00Z"}
+    await Chat(orchestrator).call("conversation_log", channel="old", messages=[old])
+    refused = await Chat(orchestrator).call("tag_current_session", tags=["x"])
+    assert "none was active within the hour" in refused["details"]
+
+
+async def test_a_session_in_a_list_is_one_line_with_its_age(orchestrator: Orchestrator) -> None:
+    chat = Chat(orchestrator, folder="/home/ann/shop")
+    title = "Why does the basket lose its items after login " * 3
+    await chat.log("Why?", channel="basket", meta={"title": title})
+    [line] = (await chat.call("list_sessions"))["sessions"]
+    assert line.startswith("basket · just now · Why does the basket")
+    assert line.endswith("· shop · cursor · 1 message")
+    assert len(line) <= 120
+    [whole] = (await chat.call("list_sessions", full=True))["sessions"]
+    assert (whole["channel"], whole["project_path"]) == ("basket", "/home/ann/shop")
+
+
+STRICT = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description", "format"}
+STRICT |= {"minimum", "maximum", "minItems", "maxItems"}
+
+
+def keywords(schema: Any) -> set[str]:
+    """The keywords of a schema and of all schemas in it."""
+    inside = [*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *filter(None, [schema.get("items")])]
+    return set(schema).union(*map(keywords, inside))
+
+
+async def published(orchestrator: Orchestrator) -> list[Tool]:
+    async with Client(create_server(orchestrator.run, ("all", "archive", "admin"))) as client:
+        listed = await client.list_tools()
+        assert listed.ttl_ms == 5 * 60 * 1000
+        return listed.tools
+
+
+async def test_every_tool_is_taken_by_a_strict_host_and_says_the_main_thing_first(orchestrator: Orchestrator) -> None:
+    for tool in await published(orchestrator):
+        assert keywords(tool.input_schema) <= STRICT, tool.name
+        assert tool.input_schema["additionalProperties"] is False
+        if tool.name in tools_of("all"):
+            first = re.split(r"[;:.] ", tool.description or "")[0]
+            assert len(first) <= 150, tool.name

@@ -1,0 +1,79 @@
+"""A session or a store that fails keeps no other from coming in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from orchestrator.sync.sync import sync
+from registry.ingest.message_rows import Row, add_words
+from sources.base import FoundSession, Places
+from sources.readers import READERS
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+from tests.sources.gemini import gemini_files
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def store(empty_home: Path) -> Path:
+    for number in range(3):
+        talk = Dialogue(session_id(number))
+        talk.user(f"Why does basket {number} lose its items?")
+        talk.says("It makes a new list each time.", f"msg_{number}")
+        write(empty_home / ".claude", talk)
+    return empty_home
+
+
+NUTS = "The basket eats nuts."
+
+
+@pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch, store: Path) -> Iterator[pytest.MonkeyPatch]:
+    """One session of a store cannot be made into rows where they are stored, until this is undone."""
+    talk = Dialogue(session_id(1))
+    talk.user(NUTS)
+    write(store / ".claude", talk)
+    gemini_files.write(store / ".gemini", gemini_files.working_chat())
+
+    def fails(row: Row, words: Sequence[str] | None = None) -> None:
+        if row["text"] == NUTS:
+            raise ArithmeticError("too many nuts")
+        add_words(row, words)
+
+    with monkeypatch.context() as patch:
+        for where in ("registry.ingest.message_rows", "registry.ingest.save"):
+            patch.setattr(f"{where}.add_words", fails)
+        yield patch
+
+
+async def test_a_session_that_cannot_be_stored_hinders_no_other(
+    orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch
+) -> None:
+    places = Places(store, {})
+    first, second = await sync(orchestrator, READERS, places)
+    assert (first.new_messages, first.is_complete) == (4, False)
+    assert [Path(one.what).stem for one in first.skipped] == [session_id(1)]
+    assert (second.new_messages, second.is_complete) == (10, True)
+    poison.undo()
+    again, _ = await sync(orchestrator, READERS, places)
+    assert (again.new_messages, again.is_complete, again.skipped) == (1, True, [])
+
+
+async def test_a_mistake_over_one_store_hinders_no_other(
+    orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch
+) -> None:
+    def fails(_: FoundSession) -> int:
+        raise ArithmeticError("too many nuts")
+
+    poison.setattr("orchestrator.sync.sync.BATCH_MESSAGES", 1)
+    poison.setattr("orchestrator.sync.sync._characters", lambda found: fails(found) if NUTS in str(found) else 1)
+    first, second = await sync(orchestrator, READERS, Places(store, {}))
+    assert (first.is_complete, first.skipped[0].why) == (False, "bringing it in failed: ArithmeticError: too many nuts")
+    assert (second.new_messages, second.is_complete) == (10, True)
+    poison.undo()
+    again, _ = await sync(orchestrator, READERS, Places(store, {}))
+    assert (first.new_messages + again.new_messages, again.is_complete) == (5, True)

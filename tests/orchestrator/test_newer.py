@@ -1,0 +1,117 @@
+"""A later statement on the same thing leads the answer; an earlier one is called replaced only if somebody says so."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+MAIL = ("What do the order mails go through?", "Postmark, the order mails go through its API.")
+MOVED = ("We moved the order mails from Postmark to Resend last week.", "Then the order mails go through Resend now.")
+
+
+async def log(orchestrator: Orchestrator, channel: str, day: str, *texts: str, project: str = "/home/me/shop") -> None:
+    at = datetime.fromisoformat(f"{day}T08:00:00+00:00")
+    messages = [
+        {"role": role, "text": text, "timestamp": (at + timedelta(minutes=place)).isoformat()}
+        for place, (role, text) in enumerate(zip(("user", "assistant") * len(texts), texts, strict=False))
+    ]
+    meta = {"project": project}
+    saved = await orchestrator.run(
+        {"operation": "save", "channel": channel, "messages": messages, "source": "cursor", "metadata": meta}
+    )
+    assert saved["success"], saved
+
+
+async def ask(orchestrator: Orchestrator, text: str, channel: str | None = None) -> dict[str, Any]:
+    answer = await orchestrator.run({"operation": "extract", "channel": channel, "query": {"text": text}})
+    assert answer["success"], answer
+    return answer
+
+
+def replaced(answer: dict[str, Any]) -> list[str]:
+    return [message["text"] for message in answer["messages"] if "replaced_on" in message]
+
+
+async def test_a_later_conversation_on_the_same_thing_leads_and_the_old_statement_is_called_replaced(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "old", "2026-01-05", *MAIL)
+    await log(orchestrator, "later", "2026-03-05", *MOVED)
+    answer = await ask(orchestrator, "what do the order mails go through again")
+    assert answer["channel"] == "old"
+    newer = answer["newer"]
+    assert {"channel": newer["channel"], "source": newer["source"]} == {"channel": "later", "source": "cursor"}
+    assert "Resend" in newer["line"]
+    assert newer["when"].startswith("2026-03-05T08:01")
+    assert replaced(answer) == [MAIL[1]]
+
+
+async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_nothing_is_called_replaced(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "old", "2026-01-05", "Which engine powers the product search?", "Elasticsearch, one node.")
+    talk = ["The product search forgives no typos.", "Meilisearch would. Shall I port the search to it?"]
+    await log(orchestrator, "later", "2026-03-05", *talk, "yes", "Ported, the sync worker writes to Meilisearch.")
+    answer = await ask(orchestrator, "which engine powers the product search again")
+    assert "Ported" in answer["newer"]["line"]
+    assert replaced(answer) == []
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        ("Should we replace Postmark for the order mails?", "You could.", "no, leave it", "Nothing changed."),
+        ("Replace Postmark on staging for the order mails.", "Replaced Postmark by a dummy on staging."),
+        ("Replace Postmark by Resend for the order mails until Monday.", "Replaced Postmark."),
+    ],
+    ids=["kept", "another environment", "for a time"],
+)
+async def test_what_is_kept_or_changed_for_a_place_or_a_time_is_not_called_replaced(
+    orchestrator: Orchestrator, later: tuple[str, ...]
+) -> None:
+    await log(orchestrator, "old", "2026-01-05", *MAIL)
+    await log(orchestrator, "later", "2026-03-05", *later)
+    assert replaced(await ask(orchestrator, "what do the order mails go through again", "old")) == []
+    assert replaced(await ask(orchestrator, "what do the order mails go through again")) == []
+
+
+@pytest.mark.parametrize(
+    "past",
+    [
+        "which provider sent the order mails before we switched",
+        "which provider sent the order mails originally",
+        "주문 메일 order mails 업체 바꾸기 전에는 provider 뭐였지",
+    ],
+)
+async def test_a_question_for_the_past_is_answered_with_the_past(orchestrator: Orchestrator, past: str) -> None:
+    await log(orchestrator, "old", "2026-01-05", MAIL[0], "Postmark.")
+    provider = "Which provider sends the order mails? We moved the order mails to the provider Resend."
+    await log(orchestrator, "later", "2026-03-05", provider, "Resend sends them.")
+    answer = await ask(orchestrator, past)
+    assert answer["channel"] == "old"
+    assert "newer" not in answer
+
+
+async def test_a_later_conversation_of_another_project_must_be_as_near(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", "2026-01-05", *MAIL)
+    other = ("Paint the mails of the order clerk.", "Painted.")
+    await log(orchestrator, "elsewhere", "2026-03-05", *other, project="/home/me/toys")
+    assert "newer" not in await ask(orchestrator, "what do the order mails go through again")
+
+
+async def test_what_is_taken_back_in_the_same_conversation_comes_with_what_takes_it_back(
+    orchestrator: Orchestrator,
+) -> None:
+    said = ["Admin passwords need a minimum of 10 characters.", "The validator wants 10 characters.", "And fences?"]
+    back = "Let's do a minimum of 14 characters instead."
+    await log(orchestrator, "c", "2026-01-05", *said, "Paint them.", back, "Changed.", "Fine, and the gate?", "Red.")
+    answer = await ask(orchestrator, "minimum length of admin passwords")
+    assert answer["newer"]["line"] == back
+    assert said[0] in replaced(answer)
+    assert back in [message["text"] for message in answer["messages"]]

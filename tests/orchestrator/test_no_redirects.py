@@ -1,0 +1,61 @@
+"""Whoever answers at a configured address sends us nowhere else: no redirect is followed into a private network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from orchestrator.outside.language_model import LanguageModel
+from orchestrator.outside.writing import WriterUnavailable
+from orchestrator.remote.client import RemoteRegistry, Unreachable
+from orchestrator.semantic.embedders import Unavailable
+from orchestrator.semantic.endpoint import Endpoint
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[tuple[str, list[str]]]:
+    """A server that redirects all to its page /private, and the pages it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(307)
+            self.send_header("Location", f"http://localhost:{self.server.server_port}/private")  # type: ignore[attr-defined]
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+
+
+async def test_a_model_cannot_redirect_us(elsewhere: tuple[str, list[str]]) -> None:
+    address, asked = elsewhere
+    model = LanguageModel(address, "m", pause_s=0.01)
+    with pytest.raises(WriterUnavailable):
+        await model.write("sum it up", "text", 100)
+    await model.close()
+    with pytest.raises(Unavailable, match="307"):
+        await Endpoint(address, "m").passages(["text"])
+    assert "/private" not in asked
+
+
+async def test_a_registry_elsewhere_cannot_redirect_us(elsewhere: tuple[str, list[str]]) -> None:
+    address, asked = elsewhere
+    async with RemoteRegistry(address) as remote:
+        with pytest.raises(Unreachable, match="307"):
+            await remote.changes(0)
+    assert "/private" not in asked

@@ -1,0 +1,106 @@
+"""Every operation is complete in its own file: its permission, its work, its tools, and words for its fields."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from mcp_server.server import TOOLSETS, create_server, tools_of
+from orchestrator.operation import Operation
+from orchestrator.operations import aliases, labels, operation_of, operations, tools
+from orchestrator.requests.shapes import Request
+from orchestrator.service import Orchestrator
+from orchestrator.tool import Caller
+from registry.access import Access, Level
+from registry.errors import Unauthorized
+
+pytestmark = pytest.mark.anyio
+ALL = list(operations().values())
+HERE = Caller(project="/home/me/shop", is_local=True)
+
+
+def named(operation: Operation) -> str:
+    return operation.name
+
+
+@pytest.mark.parametrize("operation", ALL, ids=named)
+def test_an_operation_reads_or_writes_and_only_one_that_reads_looks_for_news_first(operation: Operation) -> None:
+    assert operation.steps.query or operation.steps.write
+    assert bool(operation.syncs_first) <= bool(operation.steps.query)
+    assert operation.level is not Level.READ or not operation.names_channel
+
+
+LEVELS = {
+    Level.READ: {"complete", "extract", "fetch", "list", "note", "search", "search_sessions"},
+    Level.WRITE: {"conversation_log", "daily_briefing", "delete", "import", "restore", "tag"},
+    Level.ADMIN: {
+        *("create_backup", "list_backups", "validate_backup", "restore_backup"),
+        *("blame", "migrate", "resume"),
+    },
+}
+
+
+@pytest.mark.parametrize("operation", ALL, ids=named)
+def test_a_token_below_an_operations_level_may_not_run_it(operation: Operation) -> None:
+    assert operation.name in LEVELS[operation.level], "a new operation's level is a decision: write it down here too"
+    for level in list(Level)[: list(Level).index(operation.level)]:
+        with pytest.raises(Unauthorized):
+            operation.check(Request(), Access("a", level))
+
+
+@pytest.mark.parametrize("operation", ALL, ids=named)
+def test_every_field_of_a_request_has_a_label_in_both_languages(operation: Operation) -> None:
+    models: Any = operation.request
+    shapes = [models, *(field.annotation for name, field in models.model_fields.items() if name == "query")]
+    fields = {field.alias or name for shape in shapes for name, field in shape.model_fields.items()}
+    fields -= {"query", "session"}
+    assert fields - labels().keys() == set()
+    for name in {*fields, *operation.labels}:
+        english, korean = labels()[name]
+        assert english.isascii()
+        assert "_" not in english
+        assert any("가" <= letter <= "힣" for letter in korean)
+
+
+def test_an_operations_own_labels_are_of_its_own_fields() -> None:
+    for operation in ALL:
+        request: Any = operation.request
+        query = request.model_fields["query"].annotation if operation.has_query else request
+        names = {field.alias or name for name, field in query.model_fields.items()}
+        assert operation.labels.keys() <= {*names, *operation.request.model_fields}
+
+
+def example_of(tool: str) -> dict[str, Any]:
+    """A tool's example with the user's own values in place of the placeholders."""
+    example: dict[str, Any] = json.loads(re.sub(r"<[^>]+>", "auth", json.dumps(dict(tools()[tool].example))))
+    return example
+
+
+@pytest.mark.parametrize("name", tools())
+def test_a_tools_example_is_a_request_of_its_operation(name: str) -> None:
+    request = tools()[name].parse(example_of(name)).request(HERE)
+    operation = request["operation"] if isinstance(request, dict) else request.operation
+    assert operation == operation_of(name).name
+
+
+@pytest.mark.parametrize("name", [*tools_of("all"), "list_backups", "forget"])
+async def test_a_tools_example_runs(orchestrator: Orchestrator, name: str) -> None:
+    said = {"role": "user", "text": "make login faster"}
+    await orchestrator.run({"operation": "save", "channel": "auth", "source": "unknown", "messages": [said]})
+    await orchestrator.run({"operation": "tag", "channel": "auth", "query": {"nickname": "auth-design"}})
+    async with Client(create_server(orchestrator.run, ("all", "archive", "admin"), is_local=True)) as client:
+        answer = await client.call_tool(name, example_of(name))
+    body = answer.structured_content
+    assert body
+    assert body["ok"] or body["error"]["code"] in ("NOT_FOUND", "INVALID_REQUEST"), body
+
+
+def test_every_tool_is_in_a_toolset_and_no_name_stands_for_two() -> None:
+    assert {name for toolset in TOOLSETS for name in tools_of(toolset)} == tools().keys()
+    names = [*tools(), *(alias.name for tool in tools().values() for alias in tool.aliases)]
+    assert len(names) == len(set(names))
+    assert not aliases().keys() & operations().keys()

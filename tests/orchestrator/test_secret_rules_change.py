@@ -1,0 +1,45 @@
+"""When the rules for secrets change, the registry is scanned again and a user is told what is stored in clear."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.ingest.redact_existing import SCANNED, redact, scan_again, scanned
+from registry.text.privacy import masking
+from registry.text.privacy.rules import OWN_RULES, load_rules, use_own_rules
+
+pytestmark = pytest.mark.anyio
+BADGE = "acme_4f9k2m7q1w8e3r6t"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    use_own_rules(tmp_path)
+    yield tmp_path
+    use_own_rules(tmp_path / "none")
+
+
+async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestrator, home: Path) -> None:
+    messages = [{"role": "user", "text": f"my badge is {BADGE}"}]
+    await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
+    await scan_again(orchestrator.registry, home)
+    assert scanned(home)["total"] == 0
+    (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z0-9]{16,}']]")
+    masking._CLEAN.clear()
+    load_rules.cache_clear()
+    await scan_again(orchestrator.registry, home)
+    assert json.loads((home / SCANNED).read_text())["secrets"] == {"acme-badge": 2}  # the message, and its preview
+    held = await redact(orchestrator.registry, lambda _done, _total: None)
+    assert held.kinds["acme-badge"] >= 1
+    text = (await orchestrator.registry.get_conversations("c"))[0]["text"]
+    assert text.startswith("my badge is [secret:acme-badge:")
+
+
+def test_a_wrong_rule_is_named_and_the_built_in_ones_stay(home: Path) -> None:
+    (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z']]")
+    load_rules.cache_clear()
+    assert OWN_RULES in load_rules().problem
+    assert len(load_rules().all) > 100

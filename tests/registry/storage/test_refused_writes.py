@@ -1,0 +1,140 @@
+"""A refusal leaves nothing behind: the next writes of all processes are stored."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from registry.access import Level
+from registry.errors import RegistryError, StorageError
+from registry.registry import Registry
+from registry.storage.connections import ClosingConnection
+from registry.storage.conversations.channels import edit_channel, get_channel
+from registry.storage.conversations.messages import delete_message, message_place, restore_channel, restore_message
+from registry.storage.conversations.pins_and_views import drop_view
+from registry.storage.conversations.references import existing_channel, resolve_session
+from registry.storage.database import WriteTransaction
+from registry.storage.paging import Page
+from registry.storage.records.executions import get_execution, list_executions
+from registry.storage.records.extract_results import get_result
+from registry.storage.records.judgements import drop_expectation, keep_expectation, rate_execution
+from registry.storage.safety.forgetting import Wanted, affected_by
+from registry.storage.safety.tokens import create_token, revoke_token
+
+pytestmark = pytest.mark.anyio
+
+REFUSED: list[Callable[[WriteTransaction], Any]] = [
+    lambda tx: edit_channel(tx, "channel b", {"nickname": "NICK A"}, None),
+    lambda tx: edit_channel(tx, "channel b", {"nickname": "#3"}, None),
+    lambda tx: edit_channel(tx, "none", {"title": "x"}, None),
+    lambda tx: get_channel(tx, "none"),
+    lambda tx: existing_channel(tx, "none"),
+    lambda tx: resolve_session(tx, "channel"),
+    lambda tx: resolve_session(tx, "#99"),
+    lambda tx: message_place(tx, 1, 99),
+    lambda tx: delete_message(tx, "conv_none"),
+    lambda tx: restore_message(tx, "conv_none"),
+    lambda tx: restore_channel(tx, "none"),
+    lambda tx: affected_by(tx, Wanted(channel="none")),
+    lambda tx: drop_view(tx, "none"),
+    lambda tx: get_execution(tx, "none"),
+    lambda tx: list_executions(tx, {}, Page(cursor="none")),  # type: ignore[arg-type]
+    lambda tx: get_result(tx, "none"),
+    lambda tx: rate_execution(tx, "none", useful=True),
+    lambda tx: keep_expectation(tx, {}, "conv_none"),
+    lambda tx: drop_expectation(tx, "none"),
+    lambda tx: create_token(tx, "ci", Level.READ),
+    lambda tx: revoke_token(tx, "none"),
+]
+
+
+@pytest.fixture
+async def windows(tmp_path: Path) -> AsyncIterator[list[Registry]]:
+    """Four programs over one registry with some named channels."""
+    opened = [Registry(f"sqlite:///{tmp_path / 'registry.db'}") for _ in range(4)]
+    for name in "abcd":
+        await opened[0].save_conversation(f"channel {name}", [{"role": "user", "text": f"hello {name}"}], "cursor")
+    for name in "acd":
+        named = {"nickname": f"nick {name}"}
+        await opened[0].write(lambda tx, named=named: edit_channel(tx, f"channel {named['nickname'][-1]}", named, None))  # type: ignore[misc]
+    await opened[0].write(lambda tx: create_token(tx, "ci", Level.READ))
+    yield opened
+    for registry in opened:
+        registry.close()
+
+
+async def refuse_all(registry: Registry) -> list[BaseException]:
+    """The refusals of every operation, three times, held like a log or a caller would."""
+    refusals: list[BaseException] = []
+    for place, work in enumerate(REFUSED * 3):
+        try:
+            await registry.write(work)
+        except (RegistryError, AttributeError) as exc:
+            refusals.append(exc)
+        else:
+            pytest.fail(f"not refused: {place}")
+    return refusals
+
+
+def write(registry: Registry, window: int) -> None:
+    for turn in range(8):
+        asyncio.run(
+            registry.save_conversation(f"window {window}", [{"role": "user", "text": f"turn {turn}"}], "cursor")
+        )
+
+
+async def test_after_refusals_four_windows_write_at_once(windows: list[Registry]) -> None:
+    refusals = await refuse_all(windows[0])
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, windows, range(4)))
+    assert len(refusals) == 3 * len(REFUSED)
+    for window in range(4):
+        assert len(await windows[0].get_conversations(f"window {window}")) == 8
+
+
+async def test_a_connection_that_still_holds_something_is_replaced(
+    windows: list[Registry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ClosingConnection, "rollback", sqlite3.Connection.rollback)
+    refusals = await refuse_all(windows[0])
+    for window in (1, 0):
+        await windows[window].save_conversation("c", [{"role": "user", "text": f"from {window}"}], "cursor")
+    assert refusals
+    assert len(await windows[0].get_conversations("c")) == 2
+
+
+class Unconfirmed:
+    """A server that goes away while it commits."""
+
+    sqlstate = None
+
+    def __str__(self) -> str:
+        return "server closed the connection unexpectedly"
+
+
+async def test_a_commit_without_an_answer_may_have_stored_and_says_so(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry(postgres_url)
+
+    def lost(_connection: object) -> None:
+        raise OperationalError("COMMIT", {}, Unconfirmed())  # type: ignore[arg-type]
+
+    try:
+        await registry.save_conversation("c", [{"role": "user", "text": "one"}], "cursor")
+        monkeypatch.setattr(registry.engine.dialect, "do_commit", lost)
+        with pytest.raises(StorageError) as refusal:
+            await registry.save_conversation("c", [{"role": "user", "text": "two"}], "cursor")
+        assert "it may have been stored: sending it again is safe" in refusal.value.details
+        monkeypatch.undo()
+        await registry.save_conversation("c", [{"role": "user", "text": "two"}], "cursor")
+        assert [one["text"] for one in await registry.get_conversations("c")] == ["one", "two"]
+    finally:
+        registry.close()

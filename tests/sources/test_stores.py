@@ -1,0 +1,163 @@
+"""What holds for the store of every client: it is found, read once, left as it was, and nothing beside it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from sources.base import Places, Source
+from sources.readers import READERS
+from tests.sources.aider import test_aider as aider
+from tests.sources.antigravity import antigravity_files as antigravity
+from tests.sources.claude_code import claude_code_files as claude_code
+from tests.sources.cline import cline_files as cline
+from tests.sources.codex import codex_files as codex
+from tests.sources.continue_dev import continue_files as continue_dev
+from tests.sources.copilot import copilot_files as copilot
+from tests.sources.gemini import gemini_files as gemini
+from tests.sources.goose import goose_files as goose
+from tests.sources.grok import grok_files as grok
+from tests.sources.opencode import opencode_files as opencode
+from tests.sources.pi import pi_files as pi
+from tests.sources.qwen import qwen_files as qwen
+from tests.sources.reading import found, seen_of
+from tests.sources.untouched import opened_files, state_of
+from tests.sources.zed import zed_files as zed
+
+
+@dataclass(frozen=True)
+class Store:
+    """A client's store: its usual folder below the home, and a function that writes a conversation into a folder.
+
+    `variables`: those that name another folder, each with the path below what it names.
+    """
+
+    source: str
+    usual: str
+    write: Callable[[Path], object]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reader(self) -> Source:
+        """Return the client's reader."""
+        return next(reader for reader in READERS if reader.name == self.source)
+
+
+def write_goose(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    goose.write(folder, goose.working_messages())
+
+
+STORES = (
+    Store(
+        *("claude-code", ".claude", lambda root: claude_code.write(root, claude_code.working_session())),
+        {"CLAUDE_CONFIG_DIR": "", "CTXR_CLAUDE_CODE_DIR": ""},
+    ),
+    Store(
+        *("codex", ".codex", lambda root: codex.write(root, codex.legacy())),
+        {"CODEX_HOME": "", "CTXR_CODEX_DIR": ""},
+    ),
+    Store(
+        *("copilot-cli", ".copilot", lambda root: copilot.write_log(root, copilot.working_log(), "name: x")),
+        {"COPILOT_HOME": "", "CTXR_COPILOT_CLI_DIR": ""},
+    ),
+    Store(
+        *("copilot-vscode", ".config/Code/User", lambda root: copilot.write_chat(root, copilot.working_chat())),
+        {"CTXR_VSCODE_DIR": ""},
+    ),
+    Store(
+        *("gemini-cli", ".gemini", lambda root: gemini.write(root, gemini.working_chat())),
+        {"GEMINI_CLI_HOME": ".gemini", "CTXR_GEMINI_CLI_DIR": ""},
+    ),
+    Store(
+        *("antigravity", ".gemini/antigravity", lambda root: antigravity.write(root, antigravity.working_steps())),
+        {"CTXR_ANTIGRAVITY_DIR": ""},
+    ),
+    Store(
+        "opencode",
+        ".local/share/opencode",
+        lambda root: opencode.write_database(root, opencode.working_dialogue()),
+        {"XDG_DATA_HOME": "opencode", "CTXR_OPENCODE_DIR": ""},
+    ),
+    Store(
+        *("qwen-code", ".qwen", lambda root: qwen.write(root, qwen.working_chat())),
+        {"QWEN_HOME": "", "CTXR_QWEN_CODE_DIR": ""},
+    ),
+    Store(
+        *("cline", ".cline/data", lambda root: cline.write_task(root, cline.working_view())),
+        {"CLINE_DATA_DIR": "", "CTXR_CLINE_DIR": ""},
+    ),
+    Store(
+        "roo-code",
+        ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline",
+        lambda root: cline.write_task(root, cline.working_view()),
+        {"CTXR_ROO_CODE_DIR": ""},
+    ),
+    Store(
+        *("zed", ".local/share/zed", lambda root: zed.write(root, zed.THREAD, zed.thread(zed.working_messages()))),
+        {"XDG_DATA_HOME": "zed", "CTXR_ZED_DIR": ""},
+    ),
+    Store(
+        *("continue", ".continue", lambda root: continue_dev.write(root, continue_dev.working_history())),
+        {"CONTINUE_GLOBAL_DIR": "", "CTXR_CONTINUE_DIR": ""},
+    ),
+    Store(
+        *("goose", ".local/share/goose/sessions", write_goose),
+        {"XDG_DATA_HOME": "goose/sessions", "GOOSE_PATH_ROOT": "data/sessions", "CTXR_GOOSE_DIR": ""},
+    ),
+    Store(
+        *("grok-cli", ".grok", lambda root: grok.write(root, grok.working_session())),
+        {"GROK_HOME": "", "CTXR_GROK_CLI_DIR": ""},
+    ),
+    Store(
+        *("pi", ".pi/agent", lambda root: pi.write(root, pi.working_session())),
+        {"PI_CODING_AGENT_DIR": "", "CTXR_PI_DIR": ""},
+    ),
+    Store("aider", "src/shop", lambda root: aider.write(root, aider.FIRST), {"CTXR_AIDER_DIRS": ""}),
+)
+
+every_store = pytest.mark.parametrize("client", STORES, ids=lambda each: each.source)
+
+
+@every_store
+def test_a_store_is_found_in_its_usual_place_or_where_a_variable_says(client: Store, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert list(client.reader.find(Places(home, {}))) == []
+    client.write(tmp_path / "usual" / client.usual)
+    [store] = client.reader.find(Places(tmp_path / "usual", {}))
+    assert store.is_relative_to(tmp_path / "usual" / client.usual)
+    for variable, below in client.variables.items():
+        client.write(tmp_path / variable / below)
+        [store] = client.reader.find(Places(home, {variable: str(tmp_path / variable)}))
+        assert store.is_relative_to(tmp_path / variable / below)
+
+
+@every_store
+def test_a_second_pass_over_a_store_finds_nothing(client: Store, tmp_path: Path) -> None:
+    client.write(tmp_path / client.usual)
+    [store] = client.reader.find(Places(tmp_path, {}))
+    stamp, seen = client.reader.stamp(store), seen_of(client.reader, store)
+    assert seen
+    assert found(client.reader, store, seen) == []
+    assert client.reader.stamp(store) == stamp
+
+
+@every_store
+def test_reading_changes_nothing_and_opens_nothing_beside_the_conversations(client: Store, tmp_path: Path) -> None:
+    client.write(tmp_path / client.usual)
+    secrets = ("auth.json", "oauth_creds.json", "settings.json", "config.yaml", "config.toml", ".env", "accounts.db")
+    for folder in (tmp_path / client.usual, (tmp_path / client.usual).parent):
+        for name in secrets:
+            (folder / name).write_text("sk-secret", encoding="utf-8")
+    before = state_of(tmp_path)
+    with opened_files() as opened:
+        everything = [
+            each for store in client.reader.find(Places(tmp_path, {})) for each in found(client.reader, store)
+        ]
+    assert everything
+    assert state_of(tmp_path) == before
+    assert not [path for path in opened if path.endswith(secrets)]
+    assert "sk-secret" not in repr(everything)

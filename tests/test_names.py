@@ -1,0 +1,64 @@
+"""One name, one thing: no two modules and no two public classes of the product share a name."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
+FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+
+ROLES = {"__init__", "__main__", "reader", "client"}
+"""Modules whose folder says of what they are: a reader and a record for each client."""
+
+
+def places(names: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {name: found for name, found in sorted(names.items()) if len(found) > 1}
+
+
+def modules() -> dict[str, list[str]]:
+    names: dict[str, list[str]] = defaultdict(list)
+    for file in FILES:
+        if file.stem not in ROLES:
+            names[file.stem].append(str(file.relative_to(ROOT)))
+    return places(names)
+
+
+def classes() -> dict[str, list[str]]:
+    names: dict[str, list[str]] = defaultdict(list)
+    for file in FILES:
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                names[node.name].append(str(file.relative_to(ROOT)))
+    return places(names)
+
+
+COMMANDS = ("blame", "migrate", "note", "resume", "search")
+"""Commands of the terminal that are called as the operation they run."""
+SHARED_MODULES = frozenset(
+    (
+        *("channels", "chat", "connections", "conversation", "conversations", "copying", "edits", "errors"),
+        *("events", "executions", "files", "forgetting", "masking", "meaning", "messages", "problems", "prompts"),
+        *("queries", "reading", "remote", "rendering", "runs", "schedule", "sessions", "snippets"),
+        *("sources", "state", "statistics", "store", "stores", "sync", "tokens", "tools", "transcript"),
+        *("writer", "writing"),
+    )
+)
+"""To be parted: take a name out when it stands for one module."""
+SHARED_CLASSES = frozenset(
+    (
+        *("Change", "Chat", "Client", "Damage", "Dialogue", "Entry", "Evidence", "Named", "Part", "Place", "Point"),
+        *("Request", "Rule", "Rules", "Said", "Sources", "Span", "Transcript", "Window"),
+    )
+)
+"""To be parted: take a name out when it stands for one class."""
+
+
+def test_no_two_modules_share_a_name() -> None:
+    assert {name: found for name, found in modules().items() if name not in SHARED_MODULES | {*COMMANDS}} == {}
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    assert {name: found for name, found in classes().items() if name not in SHARED_CLASSES} == {}
