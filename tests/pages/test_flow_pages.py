@@ -91,10 +91,6 @@ async def test_a_run_that_found_nothing_says_what_was_missing(
     assert "Why nothing was delivered" in shown
     for word in ("kubernetes", "xyzzy"):
         assert f'<span class="chip bad">{word}</span>' in shown
-    assert re.search(r"The nearest message holds \d+ % of the request", shown)
-    assert "at least one whole word" in shown
-    assert "The nearest messages" in shown
-    assert 'class="dropped"' in shown
     assert 'class="kept"' not in shown
 
 
@@ -144,9 +140,11 @@ async def test_a_record_holds_nothing_that_a_deleted_message_said(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     answer = await orchestrator.run({"operation": "extract", "channel": FIBONACCI})
-    assert answer["stands_at"]["last_question"]
+    said = [message["text"] for message in answer["messages"]]
+    assert said
     run = await newest(http)
-    assert answer["stands_at"]["last_question"] not in (await http.get(f"/bo/ao/executions/{run['id']}")).text
+    record = (await http.get(f"/bo/ao/executions/{run['id']}")).json()
+    assert not [text for text in said if text[:40] in str(record)]
 
 
 async def test_an_extract_within_some_tokens_is_counted_as_it_was_delivered(
