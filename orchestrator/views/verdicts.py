@@ -40,7 +40,6 @@ class Missed:
 
     unknown: list[str]
     nearest: Judgement | None
-    filtered_out: int
     narrowed: dict[str, Any]
 
 
@@ -106,7 +105,6 @@ class RecordedLookup:
         return Missed(
             [word.text for word in words if not matched_by(ParsedQuery((word,)), found)(_own(word, found))],
             max(judged, key=lambda one: one.coverage, default=None),
-            int(self.noted.get("filtered_out") or 0),
             {name: understood[name] for name in NARROWING if understood.get(name)},
         )
 

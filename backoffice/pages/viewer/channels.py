@@ -153,10 +153,6 @@ def _read(understood: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield kind, shown text, and the pattern of how it was typed."""
     for word in understood.get("words", ()):
         yield "word", word, rf"(?<!\w){re.escape(word)}\S*"
-    for phrase in understood.get("phrases", ()):
-        yield "phrase", f"“{phrase}”", rf'["“]{re.escape(phrase)}["”]'
-    for prefix in understood.get("prefixes", ()):
-        yield "word", f"{prefix}*", rf"{re.escape(prefix)}[.\-_]*\*"
     for word in understood.get("excluded", ()):
         yield "without", word, rf'-["“]?{re.escape(word)}["”]?'
     for tag in understood.get("tags", ()):
