@@ -88,6 +88,9 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
         return ended if said.is_narrowed else replace(ended, confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
+    if query.least_coverage is not None and all(one.reason for one in choice.inside):
+        recorder.explain(**outcome(choice.inside))
+        raise nothing_like(asked, found)
     sure = sure_of(asked, choice)
     if choice.kept:
         return its_answer(asked, choice, choice.kept, sure)

@@ -112,7 +112,7 @@ async def test_one_tries_how_much_of_the_request_a_message_must_hold(http: httpx
     assert run["status"] == "not_found"
     page = (await http.get(strict)).text
     assert "holds less of the request than this run wanted" in page
-    assert "<td>nothing found</td><td>succeeded</td>" in page
+    assert "<td>nothing found</td><td>guessed</td>" in page
     assert 'value="0.95"' in (await http.get(f"/flow/try?run={run['id']}")).text, "and it is tried again with it"
 
 

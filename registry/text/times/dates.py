@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from registry.text.times.spans import TICK, Span, day_of, month_of, week_of, year_of
-from registry.text.times.words import WORDS, one_of
+from registry.text.times.vocabulary import WORDS, one_of
 
 _MONTH = rf"(?P<month>{one_of(WORDS['months'])})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 
 from registry.text.times.spans import Span, hours_of, midnight
-from registry.text.times.words import WORDS
+from registry.text.times.vocabulary import WORDS
 
 HOURS: dict[str, tuple[int, int]] = WORDS["hours"]
 _CLOCK = r"(?P<hour>\d{1,2})(?::[0-5]\d)? ?(?P<half>[ap]\.?m\.?)|(?P<noon>noon|midday)"

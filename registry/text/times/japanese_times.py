@@ -8,7 +8,7 @@ from datetime import datetime
 
 from registry.text.times.hours import HOURS
 from registry.text.times.spans import Span, day_of, hours_of, month_of, week_of, weekend_of, year_of
-from registry.text.times.words import WORDS, one_of
+from registry.text.times.vocabulary import WORDS, one_of
 
 _BACK: dict[str, dict[str, int]] = WORDS["japanese"]
 _WEEKDAYS: str = WORDS["japanese_weekdays"]

@@ -26,7 +26,7 @@ from registry.text.times.spans import (
     weekend_of,
     year_of,
 )
-from registry.text.times.words import WORDS
+from registry.text.times.vocabulary import WORDS
 
 SPANS: dict[str, Callable[[datetime, int], Span]] = {
     "minute": minutes_around, "hour": hour_around, "day": day_of, "week": week_of, "month": month_of,

@@ -22,7 +22,7 @@ from registry.text.times.spans import (
     month_of,
     year_of,
 )
-from registry.text.times.words import WORDS
+from registry.text.times.vocabulary import WORDS
 
 
 class TimeWord(NamedTuple):

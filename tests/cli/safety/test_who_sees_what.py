@@ -141,7 +141,7 @@ async def world(url: str, home: Path, people: People, *, with_b: bool) -> AsyncI
             assert (await here.orchestrator.run(named))["success"]
             run = new_id("exec")
             here.runs["b" if one["is_b"] else "a"].append(run)
-            asked = {"operation": "extract", "query": {"text": one["messages"][0]["text"]}}
+            asked = {"operation": "extract", "channel": one["channel"], "query": {"text": one["messages"][0]["text"]}}
             await here.orchestrator.run(asked, None, run)
         made = await here.orchestrator.registry.write(lambda tx: create_token(tx, "a", Level.ADMIN, ["a_*"]))
         here.headers = {"authorization": f"Bearer {made.secret}"}
@@ -345,7 +345,7 @@ async def test_the_answers_are_those_of_a_registry_without_the_others(
         assert sum("login" in answer for answer in told.values()) > 20
         assert {asked: answer[:200] for asked, answer in told.items() if answer.startswith("5")} == {}
         pages = {asked: answer for asked, answer in told.items() if "<html" in answer}
-        assert [asked for asked in pages if asked.startswith("GET /usage")]
+        assert [asked for asked in pages if asked.startswith("GET /insights")]
         assert [asked for asked, answer in pages.items() if not answer.rstrip().endswith("</html>")] == []
 
 
