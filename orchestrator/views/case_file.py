@@ -14,7 +14,7 @@ from registry.storage.database import ReadTransaction
 
 
 @dataclass(frozen=True, slots=True)
-class RankedConversation:
+class AnswerOption:
     """A conversation that could be the answer; `held`: the words of the question that its best messages hold."""
 
     channel: str
@@ -35,8 +35,8 @@ class CaseFile:
     `is_sure`: False for a guess, a miss, and an answer that holds none of the words.
     """
 
-    answer: RankedConversation | None
-    runner_up: RankedConversation | None
+    answer: AnswerOption | None
+    runner_up: AnswerOption | None
     decided: str
     facts: dict[str, Any]
     is_named: bool
@@ -81,13 +81,13 @@ def case_file(tx: ReadTransaction, view: RunView) -> CaseFile:
     )
 
 
-def _candidate(tx: ReadTransaction, view: RunView, name: str, scores: Mapping[str, Any]) -> RankedConversation | None:
+def _candidate(tx: ReadTransaction, view: RunView, name: str, scores: Mapping[str, Any]) -> AnswerOption | None:
     row: ChannelRow | None = find_channel(tx, name)
     if row is None:
         return None
     verdicts = [one for one in view.verdicts if one.shown and one.shown["channel"] == row.name]
     best = max(verdicts, key=lambda one: (len(one.held), one.score), default=None)
-    return RankedConversation(
+    return AnswerOption(
         row.name,
         row.name if row.deleted else row.title or row.first_message_preview or row.name,
         row.source,
@@ -101,7 +101,7 @@ def _candidate(tx: ReadTransaction, view: RunView, name: str, scores: Mapping[st
 
 
 def _decided(
-    answer: RankedConversation | None, runner_up: RankedConversation | None, *, is_named: bool
+    answer: AnswerOption | None, runner_up: AnswerOption | None, *, is_named: bool
 ) -> tuple[str, dict[str, Any]]:
     if answer is None:
         return "", {}
