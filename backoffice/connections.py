@@ -1,4 +1,4 @@
-"""How the AI clients of this machine are connected to Context Registry."""
+"""Show how the AI clients of this machine are connected to Context Registry."""
 
 from __future__ import annotations
 

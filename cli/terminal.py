@@ -21,7 +21,7 @@ class Terminal:
     is_utf8: bool
     run: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
     are_terminals: tuple[bool, bool] = (False, False)
-    """Whether the user's stdout and stderr are terminals."""
+    """True for each of stdout and stderr that is a terminal."""
 
 
 class NotHere(BaseException):

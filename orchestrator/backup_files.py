@@ -1,4 +1,4 @@
-"""What the operations on backups share: the folder of backups, and a backup with the registry in it."""
+"""Share the folder of backups, and opening a backup, among the operations on backups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from registry.storage.upkeep.table_export import TABLES, count_kept, table_lines
 STAMP = "%Y-%m-%dT%H%M%SZ"
 SUFFIX = ".ctxr-backup.zip"
 UNSAID = ("parts",)
-"""What of a manifest is not told in a list."""
+"""Fields of a manifest that a list leaves out."""
 
 
 @dataclass(slots=True)

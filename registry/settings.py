@@ -23,7 +23,6 @@ from registry.errors import InvalidRequest
 from registry.log import LogFormat
 
 _RULE = re.compile("(source|project|channel|path):.")
-HOME_VARIABLE = "CTXR_HOME"
 
 
 def default_home() -> Path:

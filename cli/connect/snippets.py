@@ -1,4 +1,4 @@
-"""How a client starts us: as JSON, as a link, and as a shell command."""
+"""Write the entry that starts our server: as JSON, as a link, and as a shell command."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _REQUESTS = re.compile(
     r"|\b(?:still|fails?|error|not working|doesn['’]t)\b|안 ?돼|안 ?됨|에러|오류",
     re.IGNORECASE,
 )
-"""What a user wants done, or reports as a problem."""
+"""Sentences in which a user asks for work or reports a problem."""
 _THANKS = (
     r"(?:many )?thanks?(?: you)?(?: (?:a lot|so much|very much|again|for (?:everything|(?:the|your) help)))?|thx|ty"
 )

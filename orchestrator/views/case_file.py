@@ -1,4 +1,4 @@
-"""What a person needs to know of a run first: the answer, its runner-up, what decided, and what the trash holds."""
+"""Build the first screen of a run: the answer, its runner-up, the deciding fact, and hits in the trash."""
 
 from __future__ import annotations
 

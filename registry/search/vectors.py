@@ -103,11 +103,6 @@ def count_unembedded(tx: ReadTransaction, model: EmbeddingModel) -> int:
     return tx.execute(select(func.count()).select_from(conversation).where(*_lacking(model))).scalar_one()
 
 
-def count_embeddable(tx: ReadTransaction) -> int:
-    """Count the messages that are embedded at all."""
-    return tx.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
-
-
 _caught_up_to: WeakKeyDictionary[Engine, dict[int, int]] = WeakKeyDictionary()
 
 

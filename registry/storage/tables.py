@@ -262,8 +262,6 @@ extract_result = Table(
     sqlite_autoincrement=True,
 )
 
-_OUTCOME = ("operation", "source", "status", "error_code", "duration_ms")
-
 execution = Table(
     "execution",
     metadata,

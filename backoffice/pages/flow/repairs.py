@@ -1,4 +1,4 @@
-"""What a run could have asked instead: its request with one condition taken off, and what that would find."""
+"""Suggest repairs of a run: its request without one condition, and what that would find."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Rule(NamedTuple):
     needs: tuple[str, ...] = ()
     """If there are any, one of them is in the text, too."""
     is_long: bool = False
-    """Whether the keyword is in a run of 20 characters or more in each match."""
+    """True if the keyword is in a run of 20 characters or more in each match."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -57,7 +57,7 @@ class Name(NamedTuple):
 
     @property
     def needs_long(self) -> bool:
-        """Whether the value has 20 characters or more."""
+        """Return True if the value has 20 characters or more."""
         return self.is_whole_word and self.kind == "secret"
 
 

@@ -12,7 +12,7 @@ from registry.text.ranking import weights
 
 
 class Confidence(StrEnum):
-    """How sure it is that a conversation answers: right in 95 %, in 80 %, or one of a few to choose from."""
+    """Confidence that a conversation answers: right in 95 %, in 80 %, or one of a few to choose from."""
 
     HIGH = "high"
     MEDIUM = "medium"

@@ -78,11 +78,6 @@ def parse_query(text: str) -> ParsedQuery:
     return ParsedQuery(tuple(found.values()))
 
 
-def is_sentence(text: str) -> bool:
-    """Return True for a natural-language question, False for a list of keywords."""
-    return any(_is_request(word) for word in words(text))
-
-
 def is_only_asking(text: str) -> bool:
     """Return True for a request without a subject: "my work", "a summary", "what happened", 뭐 고쳤어."""
     said = [word.text.lower() for word in parse_query(text).words]
