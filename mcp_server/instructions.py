@@ -1,4 +1,4 @@
-"""What a client's model is told before anything is asked: when to log, when to recall, and how."""
+"""Instructions for a client's model, sent before anything is asked: when to log, when to recall, and how."""
 
 from __future__ import annotations
 

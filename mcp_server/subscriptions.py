@@ -1,4 +1,4 @@
-"""Who subscribes to a channel is told when it grows, in both eras of the protocol.
+"""Notify subscribers of a channel when it grows, in both protocol eras.
 
 Clients of 2026-07-28 open a stream for it (`subscriptions/listen`), over stdio and HTTP. Older ones subscribe by URI
 and are told on their connection; over our HTTP, which keeps none, they cannot.

@@ -11,23 +11,21 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
 
-NOT_YET = ("orchestrator/answer",)
-"""Being rewritten: the composing of answers."""
+NOT_YET = ("registry", "sources", "orchestrator", "backoffice", "cli")
+"""Packages whose module docstrings and constants are still being rewritten; each leaves the list when done."""
 
 RIDDLES = {
-    "a clause as the subject": r"(What|Who|Whom|Whose|Whoever|Whatever|Where|When|That|Those|Of|So (much|many|long))\b",
+    "a clause as the subject": r"(Wh(at|o|om|ose|oever|atever|ere|en|ether|y)|How|That|Those|Of|So (much|many|long))\b",
     "nobody as the subject": r"(Nobody|Nothing|Somebody|Some of)\b",
     "a thing without a verb": r"(One (?!memory)|Another|The one|The same|All (that|of)|As (it|much|many|they))\b",
 }
 
 
 def docstrings(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line, text) of the docstrings of a file's functions and classes."""
+    """Yield (line, text) of every string that documents a module, class, function or constant."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (
-            text := ast.get_docstring(node)
-        ):
-            yield node.lineno, text
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value.strip()
 
 
 def riddles(file: Path) -> Iterator[str]:
