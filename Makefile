@@ -1,3 +1,4 @@
+# make try     see one question answered from this machine's histories; nothing is kept unless you want it
 # make up      install what is needed into .venv, start the registry; EXTRAS=embed,zst installs these extras too
 # make quick   what fails in seconds: no PostgreSQL, no browser, no node, no process of its own
 # make test    everything that must hold before a change lands
@@ -10,7 +11,10 @@ BIN := $(VENV)/bin
 WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 INSTALL := @./.ci/install $(VENV)
 
-.PHONY: up quick test checks tests bench faults ha editor lock dist clean
+.PHONY: try up quick test checks tests bench faults ha editor lock dist clean
+
+try: $(VENV)/.runtime
+	@$(BIN)/ctxr try
 
 up: $(VENV)/.runtime
 	$(if $(EXTRAS),$(INSTALL) --editable '.[$(EXTRAS)]')

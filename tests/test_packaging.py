@@ -212,7 +212,8 @@ def test_the_installed_program_serves_its_pages(installed: Path, tmp_path: Path)
 def test_the_installed_program_connects_a_client(installed: Path, empty_home: Path) -> None:
     run(installed / "ctxr", "install", "claude-code", "--yes")
     written = json.loads((empty_home / ".claude.json").read_text(encoding="utf-8"))
-    assert written["mcpServers"]["context-registry"]["command"] == str(installed / "ctxr")
+    command = written["mcpServers"]["context-registry"]["command"]
+    assert run(Path(command), "--version") == run(installed / "ctxr", "--version")
 
 
 def test_the_installed_program_says_how_to_add_an_extra_to_itself(
