@@ -45,10 +45,11 @@ bench: $(VENV)/.dev
 editor:
 	cd editor && npm install --no-package-lock --silent && npm run --silent check && npm test --silent && npm run --silent build && npm run --silent package
 
-# What is published: the source distribution, and the wheel that is built from it.
+# What is published: the source distribution, the wheel that is built from it, and the bundle for Claude Desktop.
 dist: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m hatchling build
+	cd integrations/claude-desktop && $(CURDIR)/$(BIN)/python -m zipfile -c $(CURDIR)/dist/context-registry.mcpb manifest.json pyproject.toml main.py
 
 # A real server that is killed, runs out of disk and time, and is crowded, under load: an hour.
 faults: $(VENV)/.dev

@@ -78,7 +78,7 @@ class StdioServer:
 def this_program() -> tuple[str, ...]:
     """Return the words that start the running program from any folder, without the shell's PATH."""
     program = shutil.which(sys.argv[0])
-    is_ctxr = program and Path(program).stem == "ctxr"
+    is_ctxr = program and Path(program).stem in ("ctxr", "context-registry")
     return (os.path.abspath(program),) if program and is_ctxr else (sys.executable, "-m", "cli.entry")
 
 
