@@ -17,13 +17,14 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(
-    r"^[A-Za-z_]\w*(?:\.|->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:)?/|^@|^!\w+$|^(?:arn|urn):"  # expressions, addresses
+    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:)?/|^@|^!\w+$|^(?:arn|urn):"  # expressions, addresses
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css"
     r"|sh|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?::\d+){0,2}:?$"  # files, with a line
     r"|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|\[A-Z|\\d|\{\d"
 )
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")  # user.token: if each part is written like a name
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
-_CAMEL = re.compile(r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|V?\d{1,3}+|[_.:-])++")  # OAuth2Client
+_CAMEL = re.compile(r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|[A-Z]\d(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++")  # OAuth2Client
 _TECHNICAL = re.compile(
     r"(?:(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
     r"[-_]?\d{0,5}(?:id?|d)?[-_/]?)+",
@@ -33,6 +34,12 @@ _SPOKEN = re.compile(
     r"(?:string|str|text|varchar|char|int|number|bool|null|none|true|false|empty|min(?:length)?|max(?:length)?|required"
     r"|confirm\w*|hashed\w*|encrypted\w*|changed|reset|updated|set|wrong|invalid|incorrect|expired|rejected|accepted"
     r"|missing|removed|deleted|rotated|stored|saved|step|phase|version|option|table|column|field|value|page)[_-]?v?\d{0,3}\??",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(  # a word of the field with a number or a version
+    r"(?:[a-z]+[-_ ]?)?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win|windows"
+    r"|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude)"
+    r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|[A-Z]+[-#]\d+|[A-Za-z]+\d",
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
@@ -55,7 +62,13 @@ def is_placeholder(value: str) -> bool:
 
 def is_code(value: str) -> bool:
     """Return whether a value without quotes is an expression, an address, a path, or a line of a file."""
-    return len(value) <= 2 * LONGEST_CHOSEN and _CODE.search(value) is not None
+    if len(value) > 2 * LONGEST_CHOSEN:
+        return False
+    dotted = _DOTTED.match(value)
+    is_path = dotted is not None and all(
+        len(part) < 4 or _CAMEL.fullmatch(part) or _WORDS.fullmatch(part) for part in dotted[0].split(".")
+    )
+    return is_path or _CODE.search(value) is not None
 
 
 def is_random(value: str) -> bool:
@@ -94,6 +107,12 @@ def is_strong(value: str) -> bool:
     is_made = any(map(str.isdigit, value)) and (is_mixed or bool(re.search(r"[!#$%^&*?~+=]", value)))
     is_other = is_name(value) or "/" in value or re.search(r"\w@[\w-]+\.\w", value)
     return is_made and not is_other and 7 < len(value) <= LONGEST_CHOSEN and is_chosen(value)
+
+
+def is_mentioned(value: str) -> bool:
+    """Return whether it may be a password where a sentence says that one follows, and is no technical word."""
+    is_plain = _NUMBERED.fullmatch(value) or TITLED.fullmatch(value[:200]) or re.search(r"\w@[\w-]+\.\w|^[\w.-]*/", value)
+    return 5 < len(value) <= LONGEST_CHOSEN and not is_plain and is_chosen(value)
 
 
 def is_no_default(value: str) -> bool:
@@ -143,7 +162,24 @@ def is_card(number: str) -> bool:
     return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
 
 
+def is_argument(value: str) -> bool:
+    """Return whether an argument of a command that takes a password is one, and no variable, option or prompt."""
+    return is_no_default(value) and len(set(value)) > 2
+
+
+def is_pin(value: str) -> bool:
+    """Return whether digits are no year and no example."""
+    return not re.match(r"(?:19|20)\d\d$|0000+$|9999+$|1234567?8?$", value)
+
+
+def is_code_of_recovery(value: str) -> bool:
+    return any(map(str.isdigit, value))
+
+
 TESTS = {
+    "argument": is_argument,
+    "pin": is_pin,
+    "code": is_code_of_recovery,
     "random": is_random,
     "thrown": is_thrown,
     "chosen": is_chosen,

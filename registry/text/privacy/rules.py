@@ -54,11 +54,13 @@ class Name(NamedTuple):
     kind: str
     words: str
     is_whole_word: bool
+    is_cue: bool = False
+    """True for a word that only announces a login, so that a value near it may be a password."""
 
     @property
     def needs_long(self) -> bool:
         """Return True if the value has 20 characters or more."""
-        return self.is_whole_word and self.kind == "secret"
+        return self.is_whole_word and self.kind == "secret" and not self.is_cue
 
 
 class Keywords:
@@ -160,11 +162,11 @@ def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
 
 
 def _read_names(table: Mapping[str, Any]) -> Iterator[Name]:
-    for section in ("names", "words"):
+    for section in ("names", "words", "cues"):
         for kind, names in table.get(section, {}).items():
             for name in names:
                 for words in {name, name.replace(" ", "")}:
-                    yield Name(kind, words, section == "words")
+                    yield Name(kind, words, section != "names", section == "cues")
 
 
 _own_files: list[str] = []

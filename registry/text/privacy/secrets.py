@@ -20,6 +20,7 @@ from registry.text.privacy.likeness import (
     is_strong,
     is_thrown,
 )
+from registry.text.privacy.prose import find_mentioned
 from registry.text.privacy.rules import SHORTEST_KEY, Name, Rule, Rules, load_rules, spaced_words
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
@@ -142,8 +143,15 @@ def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
         while at >= 0:
             end = at + len(name.words)
             if not (name.is_whole_word and _is_part(spaced, at, end)) and not _is_public(text[max(0, at - 200) : at]):
-                secret, end = _value_behind(text, end, name)
+                begin = end
+                secret, end = (None, end) if name.is_cue else _value_behind(text, end, name)
                 yield from [secret] if secret else ()
+                yield from (
+                    Secret(name.kind, *place)
+                    for place in find_mentioned(
+                        text, at, begin, is_password=name.kind == "password", is_weak=name.is_cue
+                    )
+                )
             at = spaced.find(name.words, end)
 
 
@@ -223,6 +231,8 @@ def _name_of(field: str) -> Name | None:
     if _ABOUT.search(field):
         return None
     for name in load_rules().names.values():
+        if name.is_cue:
+            continue
         if spaced == name.words if name.is_whole_word else name.words in spaced:
             return name
     return None
