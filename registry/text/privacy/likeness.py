@@ -20,11 +20,11 @@ _CODE = re.compile(
     r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:)?/|^@|^!\w+$|^(?:arn|urn):"  # expressions, addresses
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css"
     r"|sh|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?::\d+){0,2}:?$"  # files, with a line
-    r"|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|\[A-Z|\\d|\{\d"
+    r"|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d"
 )
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")  # user.token: if each part is written like a name
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
-_CAMEL = re.compile(r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|[A-Z]\d(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++")  # OAuth2Client
+_CAMEL = re.compile(r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++")  # OAuth2Client
 _TECHNICAL = re.compile(
     r"(?:(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
     r"[-_]?\d{0,5}(?:id?|d)?[-_/]?)+",
@@ -66,7 +66,7 @@ def is_code(value: str) -> bool:
         return False
     dotted = _DOTTED.match(value)
     is_path = dotted is not None and all(
-        len(part) < 4 or _CAMEL.fullmatch(part) or _WORDS.fullmatch(part) for part in dotted[0].split(".")
+        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part) or is_name(part) or _WORDS.fullmatch(part) for part in dotted[0].split(".")
     )
     return is_path or _CODE.search(value) is not None
 
@@ -111,7 +111,7 @@ def is_strong(value: str) -> bool:
 
 def is_mentioned(value: str) -> bool:
     """Return whether it may be a password where a sentence says that one follows, and is no technical word."""
-    is_plain = _NUMBERED.fullmatch(value) or TITLED.fullmatch(value[:200]) or re.search(r"\w@[\w-]+\.\w|^[\w.-]*/", value)
+    is_plain = _NUMBERED.fullmatch(value) or TITLED.fullmatch(value[:200]) or re.search(r"\w@[\w-]+\.\w|^[\w.-]*/|[=*]$", value)
     return 5 < len(value) <= LONGEST_CHOSEN and not is_plain and is_chosen(value)
 
 
@@ -178,7 +178,6 @@ def is_code_of_recovery(value: str) -> bool:
 
 TESTS = {
     "argument": is_argument,
-    "pin": is_pin,
     "code": is_code_of_recovery,
     "random": is_random,
     "thrown": is_thrown,

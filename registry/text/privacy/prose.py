@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from registry.text.privacy.likeness import is_mentioned, is_strong, is_thrown
+from registry.text.privacy.likeness import is_mentioned, is_pin, is_strong, is_thrown
 
 BEFORE = 100
 BEHIND = 160
@@ -14,38 +14,54 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: other rule
     r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*|--|\d+[:.-]\S)|^\S+:\d+:|\d\d:\d\d:\d\d",
     re.MULTILINE,
 )
-_TOKEN = re.compile(r"(?!~)[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{6,}")
+_TOKEN = re.compile(r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{6,}")
 _LEAD = re.compile(  # says that a value follows
     r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
     r"|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
     r"[ \t]{1,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
+_ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")
 _NAMED = re.compile(  # says that another value follows
     r"(?:ssid|name|user(?:name)?|host|server|version|id|model|branch|class|이름|아이디|버전|모델)(?:은|는|이|가)?"
     r"(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
+_DIGEST = re.compile(r"(?:commit|sha\d*|md5|hash|digest|id|rev\w*|version|fingerprint|etag|checksum)\W{1,4}\Z", re.IGNORECASE)
 _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
     r"[\"'`”’)]?\s?(?:로|이고|고(?=\s)|이?야|이에요|예요|에요|입니다|이?요|임|이?라고|이?라|인데|이니까|일걸|이?었|였|넣|치고"
     r"|치면|치니|썼|쓰|설정|그대로|이거|맞|을|를|으로|이다)"
 )
+_PIN = re.compile(
+    r"(?P<between>(?:[^\n\d;=(){}<>]|\d(?=\s|FA)){0,40}?)(?<![\w.,:/+-])(?P<secret>#?\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?![\w%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte"
+    r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
+)
+_TOLD = re.compile(r"\s?(?:is|was|:|=)\s{1,2}\Z")
 
 
-def find_mentioned(text: str, at: int, end: int, *, is_password: bool, is_weak: bool) -> Iterator[tuple[int, int]]:
+def find_pin(text: str, end: int, *, is_told: bool) -> tuple[int, int] | None:
+    """Return the place of a number behind the end of a cue ("pin", "door code"), directly behind it if `is_told`."""
+    found = _PIN.match(text, end)
+    if found and is_pin(found["secret"]) and (not is_told or _TOLD.fullmatch(found["between"])):
+        return found.span("secret")
+    return None
+
+
+def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: bool) -> Iterator[tuple[int, int]]:
     """Yield the places of values that are likely secrets near a cue from `at` to `end`.
 
     A weak cue ("login", "wifi") takes only values that look like nothing but a password.
     """
     first = max(text.rfind("\n", 0, at) + 1, at - BEFORE)
-    last = text.find("\n", end, end + BEHIND)
+    last = text.find("\n\n", end, end + BEHIND)
     last = min(len(text), end + BEHIND) if last < 0 else last
-    if _CODE.search(text, max(first, at - BEFORE), last):
-        return
-    for token in _TOKEN.finditer(text, first, last):
-        start, stop = token.start(), token.end()
-        while text[stop - 1] in ".:" or (text[stop - 1] in "?!" and not text[stop : stop + 2].strip().islower()):
+    if code := _CODE.search(text, first, last):
+        last = text.rfind("\n", end, code.end())
+    for token in _TOKEN.finditer(text, first, max(last, first)):
+        start, stop = token.span()
+        while text[stop - 1] in ".:" or (text[stop - 1] in "?!" and _ENDS.match(text, stop)):
             stop -= 1
         value = text[start:stop]
         if start < end <= stop or at <= start < end or len(value) < 6:
@@ -53,12 +69,15 @@ def find_mentioned(text: str, at: int, end: int, *, is_password: bool, is_weak: 
         before = text[max(first, start - 24) : start]
         if _NAMED.search(before):
             continue
-        if not is_password:
-            is_likely = is_thrown(value) and len(value) >= 20 and not value.islower() and "/" not in value
+        if "\n" in text[end:start]:
+            is_likely = is_password and not is_weak and is_strong(value) and re.search(r"\w[!#$%^&*?]", value) is not None
+        elif not is_password:
+            is_likely = start >= end and len(value) >= 20 and is_thrown(value) and not _DIGEST.search(before)
+            is_likely = is_likely and (_LEAD.search(before) is not None or not is_weak) and "." not in value
         elif is_strong(value):
             is_likely = True
         else:
-            is_led = start >= end and (_PAIR.search(before) if is_weak else _LEAD.search(before))
+            is_led = start >= end and (_PAIR.search(before) if is_weak else _LEAD.search(before) or start - end < 3)
             is_likely = bool(is_led or (not is_weak and _BEHIND_IT.match(text, stop))) and is_mentioned(value)
         if is_likely:
             yield start, stop

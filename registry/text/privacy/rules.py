@@ -60,7 +60,7 @@ class Name(NamedTuple):
     @property
     def needs_long(self) -> bool:
         """Return True if the value has 20 characters or more."""
-        return self.is_whole_word and self.kind == "secret" and not self.is_cue
+        return self.is_whole_word and self.kind == "secret"
 
 
 class Keywords:
@@ -69,16 +69,16 @@ class Keywords:
     def __init__(self, keywords: Iterable[str]) -> None:
         distinct = dict.fromkeys(keywords)
         counts = Counter(word for keyword in distinct for word in keyword.split())
-        self.words = {keyword: max(keyword.split(), key=lambda word: (counts[word], len(word))) for keyword in distinct}
+        self.words = {keyword: max(keyword.split(), key=lambda word: (-counts[word], len(word))) for keyword in distinct}
         parts = Counter(part for word in self.words.values() for part in _parts(word))
         self._groups: dict[str, list[str]] = {}
         for keyword, word in self.words.items():
             self._groups.setdefault(max(_parts(word), key=parts.__getitem__), []).append(keyword)
 
-    def found_in(self, text: str, words: str) -> list[str]:
-        """Return the keywords in a text, of which `words` are those that may hold one."""
-        groups = [group for part, group in self._groups.items() if part in words]
-        return [keyword for group in groups for keyword in group if keyword in text]
+    def announced_by(self, word: str) -> tuple[str, ...]:
+        """Return the keywords that may stand in a text with this word (or words) in it."""
+        groups = [group for part, group in self._groups.items() if part in word]
+        return tuple(keyword for group in groups for keyword in group if self.words[keyword] in word)
 
 
 def _parts(word: str) -> list[str]:
@@ -109,40 +109,53 @@ class Rules:
             for keyword in rule.keywords:
                 self._places.setdefault(keyword, []).append(at)
         self._in_runs = Keywords(each for rule in self.all if rule.is_long for each in rule.keywords)
-        self._in_text = Keywords(each for rule in self.all if not rule.is_long for each in rule.keywords)
-        self._short_names = Keywords(name.words for name in self.names.values() if not name.needs_long)
-        self._long_names = Keywords(name.words for name in self.names.values() if name.needs_long)
+        self._in_text = Keywords([*(each for rule in self.all if not rule.is_long for each in rule.keywords), *self.names])
         self._numbers = [at for at, rule in enumerate(self.all) if not rule.keywords]
-        self._telling = _any_of({*self._in_text.words.values(), *self._short_names.words.values()})
+        self._telling = _any_of({*self._in_text.words.values()})
         self._plain_words: set[str] = set()
+        self._telling_words: dict[str, tuple[str, ...]] = {}
 
     def matching(self, text: str) -> tuple[list[Rule], list[Name]]:
         """Return the rules and the names that may match in a text, the rules in their order."""
         words = set(text.split())
         long = " ".join([word for word in words if len(word) >= SHORTEST_KEY and _MADE.search(word)]).lower()
-        telling = self._telling_of(words)
-        if not telling and not long and not _LONG_NUMBER.search(text):
+        announced = self._announced_by(words)
+        if not announced and not long and not _LONG_NUMBER.search(text):
             return [], []
         lowered = text.lower()
-        keywords = [*self._in_text.found_in(lowered, telling), *self._in_runs.found_in(long, long)]
+        keywords = [each for each in announced if each in self._places and each in lowered]
+        keywords += [each for each in self._in_runs.announced_by(long) if each in long]
         places = {at for keyword in keywords for at in self._places[keyword]}
         if _LONG_NUMBER.search(text):
             places.update(self._numbers)
-        spaced = spaced_words(lowered)
-        names = self._short_names.found_in(spaced, telling)
-        names += self._long_names.found_in(spaced, spaced) if long else []
         rules = [self.all[at] for at in sorted(places)]
         rules = [rule for rule in rules if not rule.needs or any(each in lowered for each in rule.needs)]
-        return rules, [self.names[each] for each in names]
+        spaced = spaced_words(lowered)
+        names = [self.names[each] for each in announced if each in self.names and each in spaced]
+        return rules, [name for name in names if long or not name.needs_long]
 
-    def _telling_of(self, words: set[str]) -> str:
-        """Return the words that may hold a keyword, in lower case. Those that hold none are remembered."""
-        telling = words.difference(self._plain_words)
-        plain = {word for word in telling if not self._telling.search(word.lower())}
-        if len(self._plain_words) > MOST_PLAIN_WORDS:
+    def _announced_by(self, words: set[str]) -> set[str]:
+        """Return the keywords that the words may be part of. Words are remembered."""
+        announced: set[str] = set()
+        for word in words.difference(self._plain_words):
+            keywords = self._telling_words.get(word)
+            if keywords is None:
+                lowered = word.lower()
+                keywords = self._in_text.announced_by(lowered) if self._telling.search(lowered) else ()
+                self._remember(word, keywords)
+            announced.update(keywords)
+        return announced
+
+    def _remember(self, word: str, keywords: tuple[str, ...]) -> None:
+        if len(word) > 64:
+            return
+        if len(self._plain_words) + len(self._telling_words) > MOST_PLAIN_WORDS:
             self._plain_words.clear()
-        self._plain_words.update([word for word in plain if len(word) <= 64])
-        return " ".join(telling - plain).lower()
+            self._telling_words.clear()
+        if keywords:
+            self._telling_words[word] = keywords
+        else:
+            self._plain_words.add(word)
 
 
 def spaced_words(lowered: str) -> str:

@@ -20,7 +20,7 @@ from registry.text.privacy.likeness import (
     is_strong,
     is_thrown,
 )
-from registry.text.privacy.prose import find_mentioned
+from registry.text.privacy.prose import find_mentioned, find_pin
 from registry.text.privacy.rules import SHORTEST_KEY, Name, Rule, Rules, load_rules, spaced_words
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
@@ -142,21 +142,23 @@ def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
         at = spaced.find(name.words)
         while at >= 0:
             end = at + len(name.words)
-            if not (name.is_whole_word and _is_part(spaced, at, end)) and not _is_public(text[max(0, at - 200) : at]):
+            if not (name.is_whole_word and _is_part(spaced, at, end, name.is_cue)) and not _is_public(text[max(0, at - 200) : at]):
                 begin = end
                 secret, end = (None, end) if name.is_cue else _value_behind(text, end, name)
                 yield from [secret] if secret else ()
-                yield from (
-                    Secret(name.kind, *place)
-                    for place in find_mentioned(
-                        text, at, begin, is_password=name.kind == "password", is_weak=name.is_cue
-                    )
-                )
+                if name.kind == "pin" or (name.kind == "password" and not name.is_cue):
+                    is_told = name.kind == "password" and name.words.isascii()
+                    if pin := find_pin(text, begin, is_told=is_told):
+                        yield Secret("pin", *pin)
+                if name.kind != "pin":
+                    for place in find_mentioned(text, at, begin, name.kind == "password", name.is_cue):
+                        yield Secret(name.kind, *place)
             at = spaced.find(name.words, end)
 
 
-def _is_part(text: str, start: int, end: int) -> bool:
+def _is_part(text: str, start: int, end: int, may_be_plural: bool) -> bool:
     """Return whether a word goes on before or behind a name. A Korean particle may follow."""
+    end += may_be_plural and text[end : end + 1] == "s"
     behind = text[end : end + 1]
     return text[start - 1 : start].isalnum() or (behind.isascii() and behind.isalnum())
 
@@ -184,10 +186,10 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
         return None
     group = "quoted" if found["quoted"] else "bare"
     value, is_listed = found[group], found["listed"] is not None
-    if name.is_whole_word and (found["more"] or is_listed):
+    if name.is_whole_word and (found["more"] or (is_listed and not found["listed"].isspace())):
         return None
     is_prose = group == "bare" and found["told"] is not None and TITLED.fullmatch(value[:200])
-    if is_prose or (is_listed and (is_name(value) or is_code(value))):
+    if is_prose or (is_listed and (is_code(value) or (is_name(value) and not found["listed"].isspace()))):
         return None
     return group if _is_secret(name, value, is_quoted=group == "quoted") else None
 
