@@ -18,6 +18,8 @@ from registry.text.privacy.likeness import TESTS
 OWN_RULES = "secret-rules.toml"
 """A user's own rules, in the registry's folder."""
 MOST_PLAIN_WORDS = 50_000
+_PART = 4
+"""Characters of a keyword's part by which a word is looked up."""
 SHORTEST_KEY = 20
 """Characters: no secret that is known by its beginning alone is shorter."""
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
@@ -69,20 +71,21 @@ class Keywords:
     def __init__(self, keywords: Iterable[str]) -> None:
         distinct = dict.fromkeys(keywords)
         counts = Counter(word for keyword in distinct for word in keyword.split())
-        self.words = {keyword: max(keyword.split(), key=lambda word: (-counts[word], len(word))) for keyword in distinct}
+        self.words = {keyword: max(keyword.split(), key=lambda word: (counts[word], len(word))) for keyword in distinct}
         parts = Counter(part for word in self.words.values() for part in _parts(word))
         self._groups: dict[str, list[str]] = {}
         for keyword, word in self.words.items():
             self._groups.setdefault(max(_parts(word), key=parts.__getitem__), []).append(keyword)
+        self._short_parts = [part for part in self._groups if len(part) < _PART]
 
     def announced_by(self, word: str) -> tuple[str, ...]:
         """Return the keywords that may stand in a text with this word (or words) in it."""
-        groups = [group for part, group in self._groups.items() if part in word]
-        return tuple(keyword for group in groups for keyword in group if self.words[keyword] in word)
+        parts = [*self._groups.keys() & _parts(word), *(part for part in self._short_parts if part in word)]
+        return tuple(keyword for part in parts for keyword in self._groups[part] if self.words[keyword] in word)
 
 
 def _parts(word: str) -> list[str]:
-    return [word[at : at + 4] for at in range(max(1, len(word) - 3))]
+    return [word[at : at + _PART] for at in range(max(1, len(word) - _PART + 1))]
 
 
 def _any_of(words: set[str]) -> re.Pattern[str]:
