@@ -42,6 +42,19 @@ _NUMBERED = re.compile(  # a word of the field with a number or a version
     r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|[A-Z]+[-#]\d+|[A-Za-z]+\d",
     re.IGNORECASE,
 )
+_TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")  # without Hangul keys
+_WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{5,24}")
+_NO_WORD = re.compile(
+    r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|al|ous|ful|less|ic|en|id|self|er|ext|ings?|thing|one|body|where|time)"
+    r"|wrong|right|weak|strong|short|shorter|empty|blank|wrong|known|unknown|safe|unsafe|secure|insecure|unique|random"
+    r"|plain|okay|great|enough|there|these|those|their|theirs|yours|mine|still|again|about|above|below|under|before"
+    r"|simple|complex|easy|clear|unclear|true|false|string|bytes|characters|numbers?|letters?|mandatory|default"
+    r"|obsolete|private|visible|ready|alive|online|offline|complete|incomplete|shown|reset|fixed|which|whatever|first|second"
+    r"|third|local|inside|outside|today|tomorrow|yesterday|never|always|maybe|sorry|thanks|please|just|really|correct"
+    r"|incorrect|based|necessary|sure|unsure|null|none|undefined|alphanumeric|lowercase|uppercase|salt|plaintext|base"
+    r"|crap|trash|garbage|stuff|fine|good|better|worse|worst|best|hard|harder|dumb|stupid|silly|lame|trivial|same"
+    r"|similar|pretty|quite|rather|somehow|something|anything|nothing|everything|required|another|other|itself|sensitive"
+)
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
     r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|\w*[A-Za-z]\d{1,3}-(?:[a-z]{3,}|[A-Z]{3,})"
@@ -115,9 +128,19 @@ def is_mentioned(value: str) -> bool:
     return 5 < len(value) <= LONGEST_CHOSEN and not is_plain and is_chosen(value)
 
 
+def is_typed_korean(value: str) -> bool:
+    """Return whether Korean was typed with Latin letters (비밀 becomes `qlalf`), as many Korean passwords are."""
+    return 4 < len(value) < 24 and _TYPED_KOREAN.fullmatch(value) is not None
+
+
+def is_word(value: str) -> bool:
+    """Return whether a word behind "the password is" may be the password, and tells nothing about it."""
+    return _WORD.fullmatch(value) is not None and _NO_WORD.fullmatch(value) is None
+
+
 def is_no_default(value: str) -> bool:
     """Return whether it is neither a placeholder nor a word that stands for a password."""
-    defaults = ("password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword", "username", "user")
+    defaults = ("password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword", "username", "user", "postgres")
     return not is_placeholder(value) and value.lower() not in defaults
 
 
@@ -164,7 +187,7 @@ def is_card(number: str) -> bool:
 
 def is_argument(value: str) -> bool:
     """Return whether an argument of a command that takes a password is one, and no variable, option or prompt."""
-    return is_no_default(value) and len(set(value)) > 2
+    return is_no_default(value) and len(set(value)) > 2 and not is_code(value)
 
 
 def is_pin(value: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from registry.text.privacy.likeness import is_mentioned, is_pin, is_strong, is_thrown
+from registry.text.privacy.likeness import is_mentioned, is_pin, is_strong, is_thrown, is_typed_korean, is_word
 
 BEFORE = 100
 BEHIND = 160
@@ -14,13 +14,15 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: other rule
     r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*|--|\d+[:.-]\S)|^\S+:\d+:|\d\d:\d\d:\d\d",
     re.MULTILINE,
 )
-_TOKEN = re.compile(r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{6,}")
+_TOKEN = re.compile(r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{5,}")
 _LEAD = re.compile(  # says that a value follows
     r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
     r"|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
     r"[ \t]{1,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
+_IS = re.compile(r"(?:\b(?:is|was|still|literally)|->|→|:)[ \t][\"'“‘]?\Z")
+_CLAUSE = re.compile(r"[\"'”’]?[ \t]*(?:[.,;!?)]|[-–—][ \t]|\n|\Z|(?:and|but|lol|haha|btw)\b)")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")
 _NAMED = re.compile(  # says that another value follows
@@ -64,7 +66,7 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
         while text[stop - 1] in ".:" or (text[stop - 1] in "?!" and _ENDS.match(text, stop)):
             stop -= 1
         value = text[start:stop]
-        if start < end <= stop or at <= start < end or len(value) < 6:
+        if start < end <= stop or at <= start < end or len(value) < 5:
             continue
         before = text[max(first, start - 24) : start]
         if _NAMED.search(before):
@@ -78,6 +80,11 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
             is_likely = True
         else:
             is_led = start >= end and (_PAIR.search(before) if is_weak else _LEAD.search(before) or start - end < 3)
-            is_likely = bool(is_led or (not is_weak and _BEHIND_IT.match(text, stop))) and is_mentioned(value)
+            is_told = bool(not is_weak and _BEHIND_IT.match(text, stop))
+            is_likely = bool(is_led or is_told) and is_mentioned(value)
+            is_likely = is_likely or (is_told and is_typed_korean(value))
+            is_likely = is_likely or bool(
+                start > end and not is_weak and is_word(value) and _IS.search(before) and _CLAUSE.match(text, stop)
+            )
         if is_likely:
             yield start, stop
