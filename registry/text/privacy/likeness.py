@@ -190,6 +190,19 @@ def is_argument(value: str) -> bool:
     return is_no_default(value) and len(set(value)) > 2 and not is_code(value)
 
 
+def is_value(value: str) -> bool:
+    """Return whether the value beside a user's name is a password, and no type, translation or variable."""
+    is_other = any(each.fullmatch(value) for each in (_SPOKEN, _TECHNICAL, _LISTED)) or value.istitle()
+    return is_argument(value) and not is_other and _NO_WORD.fullmatch(value) is None
+
+
+def is_phrase(value: str) -> bool:
+    """Return whether words are chosen by chance: a sentence has small words."""
+    small = {"the", "and", "for", "with", "you", "your", "that", "this", "must", "should", "was", "not", "are", "can", "will",
+             "from", "has", "have", "when", "then", "but", "any", "all", "used", "use", "via", "key", "file", "password"}  # fmt: skip
+    return not small & set(re.split("[ -]", value))
+
+
 def is_pin(value: str) -> bool:
     """Return whether digits are no year and no example."""
     return not re.match(r"(?:19|20)\d\d$|0000+$|9999+$|1234567?8?$", value)
@@ -201,6 +214,8 @@ def is_code_of_recovery(value: str) -> bool:
 
 TESTS = {
     "argument": is_argument,
+    "value": is_value,
+    "phrase": is_phrase,
     "code": is_code_of_recovery,
     "random": is_random,
     "thrown": is_thrown,

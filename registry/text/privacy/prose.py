@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from registry.text.privacy.likeness import is_mentioned, is_pin, is_strong, is_thrown, is_typed_korean, is_word
+from registry.text.privacy.likeness import is_chosen, is_mentioned, is_pin, is_strong, is_thrown, is_typed_korean, is_word
 
 BEFORE = 100
 BEHIND = 160
@@ -40,15 +40,42 @@ _PIN = re.compile(
     r"(?![\w%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
+_PIN_BEFORE = re.compile(r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8})\s(?:is|as|for)\s(?:[\w']+\s){0,4}\Z")
+_GLUED = re.compile(r"[_=-]|\.\w")
+_CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
+_HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
+_LINE = re.compile(r"[^\n]+")
 _TOLD = re.compile(r"\s?(?:is|was|:|=)\s{1,2}\Z")
 
 
-def find_pin(text: str, end: int, *, is_told: bool) -> tuple[int, int] | None:
+def find_pin(text: str, at: int, end: int, *, is_told: bool) -> tuple[int, int] | None:
     """Return the place of a number behind the end of a cue ("pin", "door code"), directly behind it if `is_told`."""
     found = _PIN.match(text, end)
     if found and is_pin(found["secret"]) and (not is_told or _TOLD.fullmatch(found["between"])):
         return found.span("secret")
-    return None
+    found = _PIN_BEFORE.search(text, max(0, at - 50), at)
+    return found.span("secret") if found else None
+
+
+def find_in_column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the places of likely passwords in a table's column with a cue as its head."""
+    first, last = text.rfind("\n", 0, at) + 1, text.find("\n", end)
+    head = text[first:last]
+    sign = next((sign for sign in "|\t," if sign in head), None)
+    if last < 0 or sign is None or len(head) > 500 or not _HEAD.fullmatch(head):
+        return
+    column, columns = text[first:at].count(sign), head.count(sign)
+    for row in _LINE.finditer(text, last + 1):
+        if re.fullmatch(r"[-+=|:\s]*", row[0]):
+            continue
+        if row[0].count(sign) != columns:
+            return
+        start = row.start() + sum(len(cell) + 1 for cell in row[0].split(sign)[:column])
+        cell = row[0].split(sign)[column]
+        value = cell.strip(" \t\r\"'`*")
+        if value and not re.search(r"\s", value) and is_chosen(value):
+            start += cell.index(value)
+            yield start, start + len(value)
 
 
 def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: bool) -> Iterator[tuple[int, int]]:
@@ -56,6 +83,8 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
 
     A weak cue ("login", "wifi") takes only values that look like nothing but a password.
     """
+    if text[at - 1 : at] in ("_", "-", ".") or _GLUED.match(text, end):  # a part of a name
+        return
     first = max(text.rfind("\n", 0, at) + 1, at - BEFORE)
     last = text.find("\n\n", end, end + BEHIND)
     last = min(len(text), end + BEHIND) if last < 0 else last
@@ -84,7 +113,7 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
             is_likely = bool(is_led or is_told) and is_mentioned(value)
             is_likely = is_likely or (is_told and is_typed_korean(value))
             is_likely = is_likely or bool(
-                start > end and not is_weak and is_word(value) and _IS.search(before) and _CLAUSE.match(text, stop)
+                start > end and not is_weak and is_word(value.rstrip("0123456789")) and _IS.search(before) and _CLAUSE.match(text, stop)
             )
         if is_likely:
             yield start, stop

@@ -20,7 +20,7 @@ from registry.text.privacy.likeness import (
     is_strong,
     is_thrown,
 )
-from registry.text.privacy.prose import find_mentioned, find_pin
+from registry.text.privacy.prose import find_in_column, find_mentioned, find_pin
 from registry.text.privacy.rules import SHORTEST_KEY, Name, Rule, Rules, load_rules, spaced_words
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
@@ -148,8 +148,10 @@ def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
                 yield from [secret] if secret else ()
                 if name.kind == "pin" or (name.kind == "password" and not name.is_cue):
                     is_told = name.kind == "password" and name.words.isascii()
-                    if pin := find_pin(text, begin, is_told=is_told):
+                    if pin := find_pin(text, at, begin, is_told=is_told):
                         yield Secret("pin", *pin)
+                    for place in find_in_column(text, at, begin):
+                        yield Secret(name.kind, *place)
                 if name.kind != "pin":
                     for place in find_mentioned(text, at, begin, name.kind == "password", name.is_cue):
                         yield Secret(name.kind, *place)
