@@ -45,7 +45,9 @@ _NUMBERED = re.compile(  # a word of the field with a number or a version
 _TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")  # without Hangul keys
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{5,24}")
 _NO_WORD = re.compile(
-    r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|al|ous|ful|less|ic|en|id|self|er|ext|ings?|thing|one|body|where|time)"
+    r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
+    r"|broken|hidden|stolen|written|given|taken|forgotten|chosen|open|invalid|valid|void|public|static|dynamic|generic"
+    r"|longer|stronger|weaker|later|never|either|neither|inner|outer|lower|upper|local|global|manual|normal|final|total"
     r"|wrong|right|weak|strong|short|shorter|empty|blank|wrong|known|unknown|safe|unsafe|secure|insecure|unique|random"
     r"|plain|okay|great|enough|there|these|those|their|theirs|yours|mine|still|again|about|above|below|under|before"
     r"|simple|complex|easy|clear|unclear|true|false|string|bytes|characters|numbers?|letters?|mandatory|default"
@@ -55,6 +57,7 @@ _NO_WORD = re.compile(
     r"|crap|trash|garbage|stuff|fine|good|better|worse|worst|best|hard|harder|dumb|stupid|silly|lame|trivial|same"
     r"|similar|pretty|quite|rather|somehow|something|anything|nothing|everything|required|another|other|itself|sensitive"
 )
+_UNIT = re.compile(r"\d(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|[xX]|px|ms|Ti|th|nd|rd|st)$")
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
     r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|\w*[A-Za-z]\d{1,3}-(?:[a-z]{3,}|[A-Z]{3,})"
@@ -118,7 +121,7 @@ def is_strong(value: str) -> bool:
     """Return whether it can be nothing but a password: where no sign says that one follows."""
     is_mixed = any(map(str.islower, value)) and any(map(str.isupper, value))
     is_made = any(map(str.isdigit, value)) and (is_mixed or bool(re.search(r"[!#$%^&*?~+=]", value)))
-    is_other = is_name(value) or "/" in value or re.search(r"\w@[\w-]+\.\w", value)
+    is_other = is_name(value) or "/" in value or _UNIT.search(value) or re.search(r"\w@[\w-]+\.\w", value)
     return is_made and not is_other and 7 < len(value) <= LONGEST_CHOSEN and is_chosen(value)
 
 
@@ -187,13 +190,13 @@ def is_card(number: str) -> bool:
 
 def is_argument(value: str) -> bool:
     """Return whether an argument of a command that takes a password is one, and no variable, option or prompt."""
-    return is_no_default(value) and len(set(value)) > 2 and not is_code(value)
+    return is_no_default(value) and len(set(value)) > 2
 
 
 def is_value(value: str) -> bool:
     """Return whether the value beside a user's name is a password, and no type, translation or variable."""
     is_other = any(each.fullmatch(value) for each in (_SPOKEN, _TECHNICAL, _LISTED)) or value.istitle()
-    return is_argument(value) and not is_other and _NO_WORD.fullmatch(value) is None
+    return is_argument(value) and not is_code(value) and not is_other
 
 
 def is_phrase(value: str) -> bool:

@@ -23,6 +23,7 @@ _LEAD = re.compile(  # says that a value follows
 )
 _IS = re.compile(r"(?:\b(?:is|was|still|literally)|->|→|:)[ \t][\"'“‘]?\Z")
 _CLAUSE = re.compile(r"[\"'”’]?[ \t]*(?:[.,;!?)]|[-–—][ \t]|\n|\Z|(?:and|but|lol|haha|btw)\b)")
+_REVERSED = re.compile(r"[\"'`”’]?\s(?:as|is|for)\s(?:the|my|our|your|an?|its)\s(?:[\w-]+\s){0,2}", re.IGNORECASE)
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")
 _NAMED = re.compile(  # says that another value follows
@@ -78,6 +79,28 @@ def find_in_column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
             yield start, start + len(value)
 
 
+def _is_key(value: str, before: str, *, is_near: bool, is_weak: bool) -> bool:
+    if _DIGEST.search(before) or ("/" in value and "." in value) or (is_weak and value in (value.lower(), value.upper())):
+        return False
+    is_led = is_near or _LEAD.search(before) is not None
+    is_chosen = _IS.search(before) is not None and not is_weak and len(value) > 11 and is_mentioned(value)
+    return (len(value) >= 20 and (is_led or not is_weak)) or (is_chosen and sum(map(str.isdigit, value)) > 1)
+
+
+def _is_led(text: str, end: int, start: int, stop: int, value: str, before: str, *, is_weak: bool) -> bool:
+    is_told = _BEHIND_IT.match(text, stop) is not None
+    if is_told and is_typed_korean(value.rstrip("0123456789!")):
+        return True
+    if is_weak:
+        is_pair = start >= end and _PAIR.search(before) is not None
+        return is_pair and (is_mentioned(value) or is_typed_korean(value))
+    is_led = start >= end and (_LEAD.search(before) is not None or start - end < 3)
+    if (is_led or is_told) and is_mentioned(value):
+        return True
+    is_said = start > end and _IS.search(before) and _CLAUSE.match(text, stop)
+    return is_said is not None and is_said is not False and is_word(value.rstrip("0123456789"))
+
+
 def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: bool) -> Iterator[tuple[int, int]]:
     """Yield the places of values that are likely secrets near a cue from `at` to `end`.
 
@@ -100,20 +123,19 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
         before = text[max(first, start - 24) : start]
         if _NAMED.search(before):
             continue
+        is_before = start < at and _REVERSED.fullmatch(text, stop, at) is not None
         if "\n" in text[end:start]:
             is_likely = is_password and not is_weak and is_strong(value) and re.search(r"\w[!#$%^&*?]", value) is not None
         elif not is_password:
-            is_likely = start >= end and len(value) >= 20 and is_thrown(value) and not _DIGEST.search(before)
-            is_likely = is_likely and (_LEAD.search(before) is not None or not is_weak) and "." not in value
-        elif is_strong(value):
-            is_likely = True
+            is_likely = _is_key(value, before, is_near=start - end < 3, is_weak=is_weak) if start >= end else is_before
+            is_likely = is_likely and is_thrown(value)
         else:
-            is_led = start >= end and (_PAIR.search(before) if is_weak else _LEAD.search(before) or start - end < 3)
-            is_told = bool(not is_weak and _BEHIND_IT.match(text, stop))
-            is_likely = bool(is_led or is_told) and is_mentioned(value)
-            is_likely = is_likely or (is_told and is_typed_korean(value))
-            is_likely = is_likely or bool(
-                start > end and not is_weak and is_word(value.rstrip("0123456789")) and _IS.search(before) and _CLAUSE.match(text, stop)
+            is_sure = not is_weak or (
+                len(value) < 25
+                and (re.search(r"\w[!#$^*?@]", value) or _PAIR.search(before) or before.endswith(", "))
+            )
+            is_likely = bool(is_strong(value) and is_sure) or (
+                _is_led(text, end, start, stop, value, before, is_weak=is_weak) or (is_before and is_mentioned(value))
             )
         if is_likely:
             yield start, stop
