@@ -55,6 +55,7 @@ _NO_WORD = re.compile(
     r"|third|local|inside|outside|today|tomorrow|yesterday|never|always|maybe|sorry|thanks|please|just|really|correct"
     r"|incorrect|based|necessary|sure|unsure|null|none|undefined|alphanumeric|lowercase|uppercase|salt|plaintext|base"
     r"|crap|trash|garbage|stuff|fine|good|better|worse|worst|best|hard|harder|dumb|stupid|silly|lame|trivial|same"
+    r"|bcrypt|scrypt|argon|admin|login|email|mail|phone|field|column|table|value|name|error|failed|hash|regex|config"
     r"|similar|pretty|quite|rather|somehow|something|anything|nothing|everything|required|another|other|itself|sensitive"
 )
 _UNIT = re.compile(r"\d(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|[xX]|px|ms|Ti|th|nd|rd|st)$")

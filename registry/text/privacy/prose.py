@@ -17,13 +17,20 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: other rule
 _TOKEN = re.compile(r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{5,}")
 _LEAD = re.compile(  # says that a value follows
     r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
-    r"|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
-    r"[ \t]{1,2}[\"'`“‘(]?\Z",
+    r"|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here"
+    r"|reads?|equals|picked|chose|got|like|gave (?:me|us)|sent (?:me|us))[:,]?|[:=→]|[-=]>|\s[-–—/|])"
+    r"[ \t]{1,2}[\"'`“‘(*]{0,3}\Z",
     re.IGNORECASE,
 )
-_IS = re.compile(r"(?:\b(?:is|was|still|literally)|->|→|:)[ \t][\"'“‘]?\Z")
+_IS = re.compile(  # a word may be the password
+    r"(?:\b(?:is|was|still|literally|says?)|->|→|\b(?:set|chang|switch|reset|updat)[^.\n]{1,40} to|(?P<colon>:))[ \t][\"'“‘*]{0,2}\Z"
+)
 _CLAUSE = re.compile(r"[\"'”’]?[ \t]*(?:[.,;!?)]|[-–—][ \t]|\n|\Z|(?:and|but|lol|haha|btw)\b)")
-_REVERSED = re.compile(r"[\"'`”’]?\s(?:as|is|for)\s(?:the|my|our|your|an?|its)\s(?:[\w-]+\s){0,2}", re.IGNORECASE)
+_REVERSED = re.compile(  # said behind a value
+    r"[\"'`”’)*]{0,3}(?:\s?[,—–-]+)?\s(?:that['’]?s|this is|it['’]?s|is|was|as|for)\s(?:still\s)?"
+    r"(?:the|my|our|your|his|her|their|an?|its)\s(?:[\w'’-]+\s){0,3}",
+    re.IGNORECASE,
+)
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")
 _NAMED = re.compile(  # says that another value follows
@@ -31,27 +38,29 @@ _NAMED = re.compile(  # says that another value follows
     r"(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
+_COPULA = re.compile(r"[\"'”’]?\s?(?:이?야|이에요|예요|입니다|이?고|임)(?![가-힣])")
 _DIGEST = re.compile(r"(?:commit|sha\d*|md5|hash|digest|id|rev\w*|version|fingerprint|etag|checksum)\W{1,4}\Z", re.IGNORECASE)
 _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
     r"[\"'`”’)]?\s?(?:로|이고|고(?=\s)|이?야|이에요|예요|에요|입니다|이?요|임|이?라고|이?라|인데|이니까|일걸|이?었|였|넣|치고"
-    r"|치면|치니|썼|쓰|설정|그대로|이거|맞|을|를|으로|이다)"
+    r"|치면|치니|썼|쓰|설정|그대로|이거|맞|을|를|으로|이다|이래|래|던데|같|쳐|누르|입력|써|바꾸|변경|했|해[뒀놨]|적혀|나[와오]|틀|안 ?[되돼먹맞])"
 )
 _PIN = re.compile(
-    r"(?P<between>(?:[^\n\d;=(){}<>]|\d(?=\s|FA)){0,40}?)(?<![\w.,:/+-])(?P<secret>#?\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?P<between>(?:[^\n\d;=(){}<>]|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+-])(?P<secret>#?\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![\w%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
 _PIN_BEFORE = re.compile(r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8})\s(?:is|as|for)\s(?:[\w']+\s){0,4}\Z")
-_GLUED = re.compile(r"[_=-]|\.\w")
+_GLUED = re.compile(r"[_=-]|\.\w|화|학")
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _LINE = re.compile(r"[^\n]+")
+_OTHER_CODE = re.compile(r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I)
 _TOLD = re.compile(r"\s?(?:is|was|:|=)\s{1,2}\Z")
 
 
 def find_pin(text: str, at: int, end: int, *, is_told: bool) -> tuple[int, int] | None:
     """Return the place of a number behind the end of a cue ("pin", "door code"), directly behind it if `is_told`."""
-    found = _PIN.match(text, end)
+    found = _PIN.match(text, end) if not _OTHER_CODE.search(text, max(0, at - 12), at) else None
     if found and is_pin(found["secret"]) and (not is_told or _TOLD.fullmatch(found["between"])):
         return found.span("secret")
     found = _PIN_BEFORE.search(text, max(0, at - 50), at)
@@ -97,8 +106,10 @@ def _is_led(text: str, end: int, start: int, stop: int, value: str, before: str,
     is_led = start >= end and (_LEAD.search(before) is not None or start - end < 3)
     if (is_led or is_told) and is_mentioned(value):
         return True
-    is_said = start > end and _IS.search(before) and _CLAUSE.match(text, stop)
-    return is_said is not None and is_said is not False and is_word(value.rstrip("0123456789"))
+    said = _IS.search(before) if start > end and _CLAUSE.match(text, stop) else None
+    if said and said["colon"] and value[0].isupper():  # as in a translation
+        return False
+    return (said is not None or _COPULA.match(text, stop) is not None) and is_word(value.rstrip("0123456789!").lower())
 
 
 def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: bool) -> Iterator[tuple[int, int]]:
@@ -115,12 +126,12 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
         last = text.rfind("\n", end, code.end())
     for token in _TOKEN.finditer(text, first, max(last, first)):
         start, stop = token.span()
-        while text[stop - 1] in ".:" or (text[stop - 1] in "?!" and _ENDS.match(text, stop)):
+        while text[stop - 1] in ".:" or (text[stop - 1] in "*_" and text[start - 1] in "*_") or (text[stop - 1] in "?!" and _ENDS.match(text, stop)):
             stop -= 1
         value = text[start:stop]
         if start < end <= stop or at <= start < end or len(value) < 5:
             continue
-        before = text[max(first, start - 24) : start]
+        before = text[max(first, start - 48) : start]
         if _NAMED.search(before):
             continue
         is_before = start < at and _REVERSED.fullmatch(text, stop, at) is not None

@@ -14,6 +14,7 @@ from registry.text.privacy.likeness import (
     TITLED,
     is_chosen,
     is_code,
+    is_mentioned,
     is_name,
     is_password,
     is_random,
@@ -122,7 +123,7 @@ _FURTHER = re.compile(  # a few words between, or nothing that says that a value
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<verb>(?:,?[ ][\w@.-]{1,20}){0,6}(?:[ ](?:is|are|was|to|as|be|->|→)|:))?"
     r"[ \t]{1,12}" + _VALUE
 )
-_BELOW = re.compile(r"[^\n=;{}]{0,100}:[ \t]*\r?\n\s{0,8}(?P<bare>[^\s()\[\]{}<>]{12,})[ \t]*(?:\r?\n|\Z)")
+_BELOW = re.compile(r"[^\n=;{}]{0,100}:[ \t]*\r?\n\s{0,8}(?P<bare>[^\s()\[\]{}<>]{6,})(?<!:)[ \t]*(?:\r?\n|\Z)")
 """A line that ends in a colon, and a value alone on the next."""
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:_|-)?(?:hash(?:er|ed)?|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
@@ -198,7 +199,8 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
 
 def _mentioned(found: re.Match[str], name: Name) -> str | None:
     if found.re is _BELOW:
-        return "bare" if is_thrown(found["bare"]) else None
+        value = found["bare"]
+        return "bare" if is_thrown(value) or (name.kind == "password" and is_mentioned(value)) else None
     if (name.is_whole_word and not found["verb"]) or _ABOUT.search(found["more"]):
         return None
     is_told = found["verb"] and not name.is_whole_word and name.kind == "password"
