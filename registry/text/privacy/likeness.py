@@ -59,6 +59,10 @@ _NO_WORD = re.compile(
     r"|similar|pretty|quite|rather|somehow|something|anything|nothing|everything|required|another|other|itself|sensitive"
 )
 _UNIT = re.compile(r"\d(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|[xX]|px|ms|Ti|th|nd|rd|st)$")
+_SMALL = frozenset(
+    "the a an and or of to in for with you your that this must should was is not are can will from has have when then but"
+    " any all used use via key file password passphrase new old enter too very if on at by as it no".split()
+)
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
     r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|\w*[A-Za-z]\d{1,3}-(?:[a-z]{3,}|[A-Z]{3,})"
@@ -201,10 +205,9 @@ def is_value(value: str) -> bool:
 
 
 def is_phrase(value: str) -> bool:
-    """Return whether words are chosen by chance: a sentence has small words."""
-    small = {"the", "and", "for", "with", "you", "your", "that", "this", "must", "should", "was", "not", "are", "can", "will",
-             "from", "has", "have", "when", "then", "but", "any", "all", "used", "use", "via", "key", "file", "password"}  # fmt: skip
-    return not small & set(re.split("[ -]", value))
+    """Return whether words are chosen by chance: a sentence has small words, a remark tells about the password."""
+    words = re.split("[ -]", value.lower())
+    return not _SMALL & set(words) and (len(words) > 3 or not any(map(_NO_WORD.fullmatch, words)))
 
 
 def is_pin(value: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from registry.text.privacy.likeness import is_chosen, is_mentioned, is_pin, is_strong, is_thrown, is_typed_korean, is_word
+from registry.text.privacy.likeness import is_chosen, is_mentioned, is_phrase, is_pin, is_strong, is_thrown, is_typed_korean, is_word
 
 BEFORE = 100
 BEHIND = 160
@@ -15,6 +15,7 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: other rule
     re.MULTILINE,
 )
 _TOKEN = re.compile(r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{5,}")
+_QUOTED = re.compile(r"[\"“‘](?P<said>[A-Za-z][A-Za-z0-9'’!._-]*(?: [A-Za-z0-9'’!._-]+){0,7})[\"”’]")
 _LEAD = re.compile(  # says that a value follows
     r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
     r"|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here"
@@ -45,7 +46,7 @@ _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
     r"|치면|치니|썼|쓰|설정|그대로|이거|맞|을|를|으로|이다|이래|래|던데|같|쳐|누르|입력|써|바꾸|변경|했|해[뒀놨]|적혀|나[와오]|틀|안 ?[되돼먹맞])"
 )
 _PIN = re.compile(
-    r"(?P<between>(?:[^\n\d;=(){}<>]|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+-])(?P<secret>#?\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+-])(?P<secret>#?\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![\w%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
@@ -124,6 +125,10 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
     last = min(len(text), end + BEHIND) if last < 0 else last
     if code := _CODE.search(text, first, last):
         last = text.rfind("\n", end, code.end())
+    for quoted in _QUOTED.finditer(text, end, max(last, end)) if is_password and not is_weak else ():
+        said = _IS.search(text[end : quoted.start()])
+        if said and not said["colon"] and "\n" not in text[end : quoted.end()] and is_phrase(quoted["said"]):
+            yield quoted.span("said")
     for token in _TOKEN.finditer(text, first, max(last, first)):
         start, stop = token.span()
         while text[stop - 1] in ".:" or (text[stop - 1] in "*_" and text[start - 1] in "*_") or (text[stop - 1] in "?!" and _ENDS.match(text, stop)):
