@@ -10,6 +10,8 @@ from registry.text.privacy.likeness import is_chosen, is_mentioned, is_phrase, i
 BEFORE = 100
 BEHIND = 160
 """Characters before and behind a cue that are searched for its value: about a long sentence."""
+LONGEST_HEAD = 300
+"""Characters of a table's first line before or behind a cue."""
 _CODE = re.compile(  # a line of code, a setting, a command or a log: other rules are for these
     r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*|--|\d+[:.-]\S)|^\S+:\d+:|\d\d:\d\d:\d\d",
     re.MULTILINE,
@@ -47,7 +49,7 @@ _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
 )
 _PIN = re.compile(
     r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+-])(?P<secret>#?\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
-    r"(?![\w%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte"
+    r"(?![\w%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
 _PIN_BEFORE = re.compile(r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8})\s(?:is|as|for)\s(?:[\w']+\s){0,4}\Z")
@@ -70,10 +72,10 @@ def find_pin(text: str, at: int, end: int, *, is_told: bool) -> tuple[int, int] 
 
 def find_in_column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the places of likely passwords in a table's column with a cue as its head."""
-    first, last = text.rfind("\n", 0, at) + 1, text.find("\n", end)
-    head = text[first:last]
+    first, last = text.rfind("\n", max(0, at - LONGEST_HEAD), at) + 1, text.find("\n", end, end + LONGEST_HEAD)
+    head = text[first:last] if last > 0 and at - first < LONGEST_HEAD else ""
     sign = next((sign for sign in "|\t," if sign in head), None)
-    if last < 0 or sign is None or len(head) > 500 or not _HEAD.fullmatch(head):
+    if sign is None or not _HEAD.fullmatch(head) or sign in text[text.rfind("\n", 0, max(0, first - 1)) + 1 : first]:
         return
     column, columns = text[first:at].count(sign), head.count(sign)
     for row in _LINE.finditer(text, last + 1):

@@ -107,6 +107,9 @@ def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:
             yield Secret(rule.kind, *match.span(group))
 
 
+CLOSE = 40
+MOST_REPEATS = 20
+"""After so many times of a name, each within CLOSE characters of the one before, sentences are not searched again."""
 _VALUE = (
     r"(?:\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
     r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,}+)(?![(\[]))"
@@ -140,26 +143,34 @@ def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
         lowered = text
     spaced = spaced_words(lowered)
     for name in names:
-        at = spaced.find(name.words)
+        at, repeats, before = spaced.find(name.words), 0, 0
         while at >= 0:
-            end = at + len(name.words)
-            if not (name.is_whole_word and _is_part(spaced, at, end, name.is_cue)) and not _is_public(text[max(0, at - 200) : at]):
-                begin = end
-                secret, end = (None, end) if name.is_cue else _value_behind(text, end, name)
+            end = behind = at + len(name.words)
+            is_part = name.is_whole_word and _is_part(spaced, at, end, may_be_plural=name.is_cue and name.kind == "password")
+            if not is_part and not _is_public(text[max(0, at - 200) : at]):
+                secret, behind = (None, end) if name.is_cue else _value_behind(text, end, name)
                 yield from [secret] if secret else ()
-                if name.kind == "pin" or (name.kind == "password" and not name.is_cue):
-                    is_told = name.kind == "password" and name.words.isascii()
-                    if pin := find_pin(text, at, begin, is_told=is_told):
-                        yield Secret("pin", *pin)
-                    for place in find_in_column(text, at, begin):
-                        yield Secret(name.kind, *place)
-                if name.kind != "pin":
-                    for place in find_mentioned(text, at, begin, name.kind == "password", name.is_cue):
-                        yield Secret(name.kind, *place)
-            at = spaced.find(name.words, end)
+                repeats = repeats + 1 if at - before < CLOSE else 0
+                if repeats < MOST_REPEATS:
+                    yield from _around(text, at, end, name)
+                before = at
+            at = spaced.find(name.words, behind)
 
 
-def _is_part(text: str, start: int, end: int, may_be_plural: bool) -> bool:
+def _around(text: str, at: int, end: int, name: Name) -> Iterator[Secret]:
+    """Yield what is said near a name and in the column of a table below it."""
+    is_password = name.kind == "password"
+    if name.kind == "pin" or (is_password and not name.is_cue and name.words != "pass"):
+        if pin := find_pin(text, at, end, is_told=is_password and name.words.isascii()):
+            yield Secret("pin", *pin)
+        for place in find_in_column(text, at, end):
+            yield Secret(name.kind, *place)
+    if name.kind != "pin":
+        for place in find_mentioned(text, at, end, is_password, name.is_cue):
+            yield Secret(name.kind, *place)
+
+
+def _is_part(text: str, start: int, end: int, *, may_be_plural: bool) -> bool:
     """Return whether a word goes on before or behind a name. A Korean particle may follow."""
     end += may_be_plural and text[end : end + 1] == "s"
     behind = text[end : end + 1]
