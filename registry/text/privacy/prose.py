@@ -17,6 +17,7 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: other rule
     re.MULTILINE,
 )
 _TOKEN = re.compile(r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{5,}")
+_LONG_TOKEN = re.compile(r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{12,}")
 _QUOTED = re.compile(r"[\"“‘](?P<said>[A-Za-z][A-Za-z0-9'’!._-]*(?: [A-Za-z0-9'’!._-]+){0,7})[\"”’]")
 _LEAD = re.compile(  # says that a value follows
     r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
@@ -131,7 +132,7 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
         said = _IS.search(text[end : quoted.start()])
         if said and not said["colon"] and "\n" not in text[end : quoted.end()] and is_phrase(quoted["said"]):
             yield quoted.span("said")
-    for token in _TOKEN.finditer(text, first, max(last, first)):
+    for token in (_TOKEN if is_password else _LONG_TOKEN).finditer(text, first, max(last, first)):
         start, stop = token.span()
         while text[stop - 1] in ".:" or (text[stop - 1] in "*_" and text[start - 1] in "*_") or (text[stop - 1] in "?!" and _ENDS.match(text, stop)):
             stop -= 1

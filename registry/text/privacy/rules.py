@@ -112,7 +112,8 @@ class Rules:
             for keyword in rule.keywords:
                 self._places.setdefault(keyword, []).append(at)
         self._in_runs = Keywords(each for rule in self.all if rule.is_long for each in rule.keywords)
-        self._in_text = Keywords([*(each for rule in self.all if not rule.is_long for each in rule.keywords), *self.names])
+        self._of_texts = {each for rule in self.all if not rule.is_long for each in rule.keywords}
+        self._in_text = Keywords([*self._of_texts, *self.names])
         self._numbers = [at for at, rule in enumerate(self.all) if not rule.keywords]
         self._telling = _any_of({*self._in_text.words.values()})
         self._plain_words: set[str] = set()
@@ -126,7 +127,7 @@ class Rules:
         if not announced and not long and not _LONG_NUMBER.search(text):
             return [], []
         lowered = text.lower()
-        keywords = [each for each in announced if each in self._places and each in lowered]
+        keywords = [each for each in announced if each in self._of_texts and each in lowered]
         keywords += [each for each in self._in_runs.announced_by(long) if each in long]
         places = {at for keyword in keywords for at in self._places[keyword]}
         if _LONG_NUMBER.search(text):

@@ -191,7 +191,7 @@ def _value_behind(text: str, end: int, name: Name) -> tuple[Secret | None, int]:
 
 def _is_public(before: str) -> bool:
     """Return whether a name goes on from the words before it to something that is no secret."""
-    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or _ARN.search(before) is not None
+    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or ("rn:" in before and _ARN.search(before) is not None)
 
 
 def _assigned(found: re.Match[str], name: Name) -> str | None:
