@@ -71,7 +71,10 @@ class Keywords:
     def __init__(self, keywords: Iterable[str]) -> None:
         distinct = dict.fromkeys(keywords)
         counts = Counter(word for keyword in distinct for word in keyword.split())
-        self.words = {keyword: max(keyword.split(), key=lambda word: (counts[word], len(word))) for keyword in distinct}
+        self.words = {
+            keyword: max(keyword.split(), key=lambda word: (min(len(word), _PART), counts[word], len(word)))
+            for keyword in distinct
+        }
         parts = Counter(part for word in self.words.values() for part in _parts(word))
         self._groups: dict[str, list[str]] = {}
         for keyword, word in self.words.items():
@@ -139,27 +142,23 @@ class Rules:
         return rules, [name for name in names if long or not name.needs_long]
 
     def _announced_by(self, words: set[str]) -> set[str]:
-        """Return the keywords that the words may be part of. Words are remembered."""
-        announced: set[str] = set()
-        for word in words.difference(self._plain_words):
-            keywords = self._telling_words.get(word)
-            if keywords is None:
-                lowered = word.lower()
-                keywords = self._in_text.announced_by(lowered) if self._telling.search(lowered) else ()
-                self._remember(word, keywords)
-            announced.update(keywords)
-        return announced
-
-    def _remember(self, word: str, keywords: tuple[str, ...]) -> None:
-        if len(word) > 64:
-            return
+        """Return the keywords that the words may be part of. Words of up to 64 characters are remembered."""
+        telling = words.difference(self._plain_words)
+        new = telling.difference(self._telling_words)
+        plain = {word for word in new if not self._telling.search(word.lower())}
         if len(self._plain_words) + len(self._telling_words) > MOST_PLAIN_WORDS:
             self._plain_words.clear()
             self._telling_words.clear()
-        if keywords:
-            self._telling_words[word] = keywords
-        else:
-            self._plain_words.add(word)
+        self._plain_words.update([word for word in plain if len(word) <= 64])
+        announced: set[str] = set()
+        for word in telling - plain:
+            keywords = self._telling_words.get(word)
+            if keywords is None:
+                keywords = self._in_text.announced_by(word.lower())
+                if len(word) <= 64:
+                    self._telling_words[word] = keywords
+            announced.update(keywords)
+        return announced
 
 
 def spaced_words(lowered: str) -> str:
