@@ -24,9 +24,11 @@ _CODE = re.compile(
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
-_CAMEL = re.compile(r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++")  # OAuth2Client
+_CAMEL = re.compile(
+    r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
+)  # OAuth2Client
 _TECHNICAL = re.compile(
-    r"(?:(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
+    r"b64(?:enc|dec)(?:ode)?|(?:(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
     r"[-_]?\d{0,5}(?:id?|d)?[-_/]?)+",
     re.IGNORECASE,
 )
@@ -42,7 +44,9 @@ _NUMBERED = re.compile(  # a word of the field with a number or a version
     r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|[A-Z]+[-#]\d+|[A-Za-z]+\d",
     re.IGNORECASE,
 )
-_TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")  # without Hangul keys
+_TYPED_KOREAN = re.compile(
+    "[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*"
+)  # without Hangul keys
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{5,24}")
 _NO_WORD = re.compile(
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
@@ -55,7 +59,7 @@ _NO_WORD = re.compile(
     r"|third|local|inside|outside|today|tomorrow|yesterday|never|always|maybe|sorry|thanks|please|just|really|correct"
     r"|incorrect|based|necessary|sure|unsure|null|none|undefined|alphanumeric|lowercase|uppercase|salt|plaintext|base"
     r"|crap|trash|garbage|stuff|fine|good|better|worse|worst|best|hard|harder|dumb|stupid|silly|lame|trivial|same"
-    r"|bcrypt|scrypt|argon|admin|login|email|mail|phone|field|column|table|value|name|error|failed|hash|regex|config"
+    r"|basic|bearer|digest|bcrypt|scrypt|argon|admin|login|email|mail|phone|field|column|table|value|name|error|failed|hash|regex|config"
     r"|similar|pretty|quite|rather|somehow|something|anything|nothing|everything|required|another|other|itself|sensitive"
 )
 _UNIT = re.compile(r"\d(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|[xX]|px|ms|Ti|th|nd|rd|st)$")
@@ -87,7 +91,8 @@ def is_code(value: str) -> bool:
         return False
     dotted = _DOTTED.match(value)
     is_path = dotted is not None and all(
-        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part) or is_name(part) or _WORDS.fullmatch(part) for part in dotted[0].split(".")
+        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part) or is_name(part) or _WORDS.fullmatch(part)
+        for part in dotted[0].split(".")
     )
     return is_path or _CODE.search(value) is not None
 
@@ -132,7 +137,11 @@ def is_strong(value: str) -> bool:
 
 def is_mentioned(value: str) -> bool:
     """Return whether it may be a password where a sentence says that one follows, and is no technical word."""
-    is_plain = _NUMBERED.fullmatch(value) or TITLED.fullmatch(value[:200]) or re.search(r"\w@[\w-]+\.\w|^[\w.-]*/|[=*]$", value)
+    is_plain = (
+        _NUMBERED.fullmatch(value)
+        or TITLED.fullmatch(value[:200])
+        or re.search(r"\w@[\w-]+\.\w|^[\w.-]*/|[=*]$", value)
+    )
     return 5 < len(value) <= LONGEST_CHOSEN and not is_plain and is_chosen(value)
 
 
@@ -148,7 +157,19 @@ def is_word(value: str) -> bool:
 
 def is_no_default(value: str) -> bool:
     """Return whether it is neither a placeholder nor a word that stands for a password."""
-    defaults = ("password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword", "username", "user", "postgres")
+    defaults = (
+        "password",
+        "passwd",
+        "pass",
+        "pwd",
+        "pw",
+        "secret",
+        "token",
+        "mypassword",
+        "username",
+        "user",
+        "postgres",
+    )
     return not is_placeholder(value) and value.lower() not in defaults
 
 
@@ -215,7 +236,7 @@ def is_pin(value: str) -> bool:
     return not re.match(r"(?:19|20)\d\d$|0000+$|9999+$|1234567?8?$", value)
 
 
-def is_code_of_recovery(value: str) -> bool:
+def has_digit(value: str) -> bool:
     return any(map(str.isdigit, value))
 
 
@@ -223,7 +244,7 @@ TESTS = {
     "argument": is_argument,
     "value": is_value,
     "phrase": is_phrase,
-    "code": is_code_of_recovery,
+    "with-digit": has_digit,
     "random": is_random,
     "thrown": is_thrown,
     "chosen": is_chosen,

@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from registry.text.privacy.likeness import is_chosen, is_mentioned, is_phrase, is_pin, is_strong, is_thrown, is_typed_korean, is_word
+from registry.text.privacy.likeness import (
+    is_chosen,
+    is_mentioned,
+    is_phrase,
+    is_pin,
+    is_strong,
+    is_thrown,
+    is_typed_korean,
+    is_word,
+)
 
 BEFORE = 100
 BEHIND = 160
@@ -43,7 +52,9 @@ _NAMED = re.compile(  # says that another value follows
     re.IGNORECASE,
 )
 _COPULA = re.compile(r"[\"'”’]?\s?(?:이?야|이에요|예요|입니다|이?고|임)(?![가-힣])")
-_DIGEST = re.compile(r"(?:commit|sha\d*|md5|hash|digest|id|rev\w*|version|fingerprint|etag|checksum)\W{1,4}\Z", re.IGNORECASE)
+_DIGEST = re.compile(
+    r"(?:commit|sha\d*|md5|hash|digest|id|rev\w*|version|fingerprint|etag|checksum)\W{1,4}\Z", re.IGNORECASE
+)
 _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
     r"[\"'`”’)]?\s?(?:로|이고|고(?=\s)|이?야|이에요|예요|에요|입니다|이?요|임|이?라고|이?라|인데|이니까|일걸|이?었|였|넣|치고"
     r"|치면|치니|썼|쓰|설정|그대로|이거|맞|을|를|으로|이다|이래|래|던데|같|쳐|누르|입력|써|바꾸|변경|했|해[뒀놨]|적혀|나[와오]|틀|안 ?[되돼먹맞])"
@@ -58,7 +69,9 @@ _GLUED = re.compile(r"[_=-]|\.\w|화|학")
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _LINE = re.compile(r"[^\n]+")
-_OTHER_CODE = re.compile(r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I)
+_OTHER_CODE = re.compile(
+    r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
+)
 _TOLD = re.compile(r"\s?(?:is|was|:|=)\s{1,2}\Z")
 
 
@@ -93,11 +106,17 @@ def find_in_column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_key(value: str, before: str, *, is_near: bool, is_weak: bool) -> bool:
-    if _DIGEST.search(before) or ("/" in value and "." in value) or (is_weak and value in (value.lower(), value.upper())):
+    if (
+        _DIGEST.search(before)
+        or ("/" in value and "." in value)
+        or (is_weak and value in (value.lower(), value.upper()))
+    ):
         return False
     is_led = is_near or _LEAD.search(before) is not None
-    is_chosen = _IS.search(before) is not None and not is_weak and len(value) > 11 and is_mentioned(value)
-    return (len(value) >= 20 and (is_led or not is_weak)) or (is_chosen and sum(map(str.isdigit, value)) > 1)
+    if len(value) >= 20 and is_thrown(value):
+        return is_led or not is_weak
+    is_said = not is_weak and _IS.search(before) is not None
+    return is_said and len(value) > 11 and is_mentioned(value) and sum(map(str.isdigit, value)) > 1
 
 
 def _is_led(text: str, end: int, start: int, stop: int, value: str, before: str, *, is_weak: bool) -> bool:
@@ -134,7 +153,11 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
             yield quoted.span("said")
     for token in (_TOKEN if is_password else _LONG_TOKEN).finditer(text, first, max(last, first)):
         start, stop = token.span()
-        while text[stop - 1] in ".:" or (text[stop - 1] in "*_" and text[start - 1] in "*_") or (text[stop - 1] in "?!" and _ENDS.match(text, stop)):
+        while (
+            text[stop - 1] in ".:"
+            or (text[stop - 1] in "*_" and text[start - 1] in "*_")
+            or (text[stop - 1] in "?!" and _ENDS.match(text, stop))
+        ):
             stop -= 1
         value = text[start:stop]
         if start < end <= stop or at <= start < end or len(value) < 5:
@@ -144,14 +167,19 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
             continue
         is_before = start < at and _REVERSED.fullmatch(text, stop, at) is not None
         if "\n" in text[end:start]:
-            is_likely = is_password and not is_weak and is_strong(value) and re.search(r"\w[!#$%^&*?]", value) is not None
+            is_likely = (
+                is_password and not is_weak and is_strong(value) and re.search(r"\w[!#$%^&*?]", value) is not None
+            )
         elif not is_password:
-            is_likely = _is_key(value, before, is_near=start - end < 3, is_weak=is_weak) if start >= end else is_before
-            is_likely = is_likely and is_thrown(value)
+            is_near = start - end < 3
+            is_likely = (
+                _is_key(value, before, is_near=is_near, is_weak=is_weak)
+                if start >= end
+                else (is_before and is_thrown(value))
+            )
         else:
             is_sure = not is_weak or (
-                len(value) < 25
-                and (re.search(r"\w[!#$^*?@]", value) or _PAIR.search(before) or before.endswith(", "))
+                len(value) < 25 and (re.search(r"\w[!#$^*?@]", value) or _PAIR.search(before) or before.endswith(", "))
             )
             is_likely = bool(is_strong(value) and is_sure) or (
                 _is_led(text, end, start, stop, value, before, is_weak=is_weak) or (is_before and is_mentioned(value))

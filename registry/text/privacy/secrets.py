@@ -146,7 +146,9 @@ def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
         at, repeats, before = spaced.find(name.words), 0, 0
         while at >= 0:
             end = behind = at + len(name.words)
-            is_part = name.is_whole_word and _is_part(spaced, at, end, may_be_plural=name.is_cue and name.kind == "password")
+            is_part = name.is_whole_word and _is_part(
+                spaced, at, end, may_be_plural=name.is_cue and name.kind == "password"
+            )
             if not is_part and not _is_public(text[max(0, at - 200) : at]):
                 secret, behind = (None, end) if name.is_cue else _value_behind(text, end, name)
                 yield from [secret] if secret else ()
@@ -191,7 +193,9 @@ def _value_behind(text: str, end: int, name: Name) -> tuple[Secret | None, int]:
 
 def _is_public(before: str) -> bool:
     """Return whether a name goes on from the words before it to something that is no secret."""
-    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or ("rn:" in before and _ARN.search(before) is not None)
+    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or (
+        "rn:" in before and _ARN.search(before) is not None
+    )
 
 
 def _assigned(found: re.Match[str], name: Name) -> str | None:
@@ -203,7 +207,9 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
     if name.is_whole_word and (found["more"] or (is_listed and not found["listed"].isspace())):
         return None
     is_prose = group == "bare" and found["told"] is not None and TITLED.fullmatch(value[:200])
-    if is_prose or (is_listed and (is_code(value) or (is_name(value) and not found["listed"].isspace()))):
+    if is_prose or (
+        is_listed and (is_code(value) or value.endswith("=") or (is_name(value) and not found["listed"].isspace()))
+    ):
         return None
     return group if _is_secret(name, value, is_quoted=group == "quoted") else None
 
