@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -230,13 +230,9 @@ def texts_in(value: Any) -> Iterator[str]:
         yield from texts_in(held)
 
 
-def digest_of(role: Role, text: str, words: Sequence[str] | None = None) -> bytes:
-    """Return a digest of role and text that ignores differences in white space.
-
-    `words`: the text split at white space, if known.
-    """
-    if words is None or not unicodedata.is_normalized("NFC", text):
-        words = unicodedata.normalize("NFC", text).split()
+def digest_of(role: Role, text: str) -> bytes:
+    """Return a digest of role and text that ignores differences in white space."""
+    words = unicodedata.normalize("NFC", text).split()
     return blake2b(f"{role}\0{' '.join(words)}".encode(), digest_size=16).digest()
 
 

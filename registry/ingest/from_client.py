@@ -2,57 +2,42 @@
 
 The whole is what counts. Of a copy (one without results, or as another client keeps it) only those turns are taken
 whose questions nothing else has; when the whole has them, too, its messages take their place.
-
-Sessions of which nothing is known are stored together, with a few statements for all of them: so it is when a client's
-history comes in for the first time. What may be known in some way goes its usual way: a copy, a session whose id is
-known, one that a tool may have told of, and all where something was forgotten.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
+from sqlalchemy import ColumnElement, and_, not_, or_, select, update
 
 from registry.domain import Actor, Message, Role, Session, digest_of, now, storable
 from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
 from registry.ingest.from_hook import take_store_ids
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
-from registry.ingest.message_rows import Row, Said, as_kept, is_recall, of_the_moment, rows_of
-from registry.ingest.save import Saved, save_messages, save_new
+from registry.ingest.save import Saved, save_messages
 from registry.ingest.session_channel import (
     IN_SESSION,
     Circumstances,
     Resumed,
     bring_together,
     channel_for,
-    decide_alone,
     describing,
-    names_for,
     open_for,
     whose_times,
-    without_named,
 )
-from registry.storage.conversations.channels import ChannelRow, make_channels, open_channel, recount_channel
+from registry.storage.conversations.channels import ChannelRow, open_channel, recount_channel
 from registry.storage.conversations.messages import MessageRow, remove, revise, rows_where
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.safety.forgetting import is_anything_forgotten
-from registry.storage.tables import channel, channel_alias, conversation
+from registry.storage.tables import channel, conversation
 
 PREFIX = "copy:"  # prefix of ids of messages that only a copy has so far
 
 _IS_COPIED = conversation.c.native_id.startswith(PREFIX)
 _IS_OF_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)
 _IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(_IS_OF_HOOK)))
-
-
-def ingest_all(tx: WriteTransaction, source: str, sessions: Sequence[Session]) -> list[Saved]:
-    """Store several sessions, those of which nothing is known together and first."""
-    new = ingest_new(tx, source, sessions)
-    return [new.get(at) or ingest_from_client(tx, source, session) for at, session in enumerate(sessions)]
 
 
 def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> Saved:
@@ -203,68 +188,3 @@ def _take(known: Counter[bytes], message: Message) -> bool:
     digest = digest_of(message.role, storable(message.text))
     known[digest] -= (is_known := known[digest] > 0)
     return is_known
-
-
-@dataclass(frozen=True, slots=True)
-class _New:
-    """A session that is let in, its messages as rows, and the name of the channel to be."""
-
-    name: str
-    session: Session
-    rows: Sequence[Row]
-
-    @property
-    def meta(self) -> Mapping[str, Any]:
-        """Return what the session says about its channel."""
-        return describing(self.session) | whose_times(self.session, None)
-
-
-def ingest_new(tx: WriteTransaction, source: str, came: Sequence[Session]) -> dict[int, Saved]:
-    """Store the sessions of which nothing is known; return what became of each, by its place."""
-    if is_anything_forgotten(tx):
-        return {}
-    decide_alone(tx, source)
-    received_at = now()
-    new: dict[int, _New] = {}
-    done: dict[int, Saved] = {}
-    for at, name in _unknown(tx, source, came).items():
-        sound = tuple(with_sound_times(came[at].messages, received_at))
-        session, kept_out = let_in_session(tx, source, replace(came[at], messages=sound))
-        if kept_out:
-            done[at] = Saved.refused(kept_out)
-        elif not any(map(is_recall, kept := list(map(as_kept, session.messages)))):
-            said = list(map(Said.of, kept))
-            new[at] = _New(name, session, rows_of(said, source, of_the_moment(describing(session)), received_at))
-    about = {at: Circumstances.of(source, None, one.session) for at, one in new.items()}
-    new = {at: new[at] for at in without_named(tx, source, about)}
-    made = make_channels(tx, {one.name: one.meta for one in new.values()}, source, received_at)
-    new = {at: one for at, one in new.items() if one.name in made}
-    rows = [(made[one.name], one.rows) for one in new.values()]
-    saved = save_new(tx, rows, actor=Actor.READER, received_at=received_at)
-    return done | dict(zip(new, saved, strict=True))
-
-
-def _unknown(tx: ReadTransaction, source: str, came: Sequence[Session]) -> dict[int, str]:
-    often = Counter(session.session_id for session in came)
-    once = {at: session for at, session in enumerate(came) if not session.is_copy and often[session.session_id] == 1}
-    names = {at: names_for(source, session) for at, session in once.items()}
-    taken = _in_use(
-        tx, [session.session_id for session in once.values()], [name for some in names.values() for name in some]
-    )
-    free: dict[int, str] = {}
-    for at, session in once.items():
-        name = next((name for name in names[at] if name not in taken), None)
-        if name and session.session_id not in taken:
-            free[at] = name
-            taken.add(name)
-    return free
-
-
-def _in_use(tx: ReadTransaction, ids: Sequence[str], names: Sequence[str]) -> set[str]:
-    words = [*ids, *names]
-    query = union_all(
-        select(channel.c.session_id).where(channel.c.session_id.in_(ids)),
-        select(channel.c.name).where(channel.c.name.in_(words)),
-        select(channel_alias.c.name).where(channel_alias.c.name.in_(words)),
-    )
-    return set(tx.execute(query).scalars())

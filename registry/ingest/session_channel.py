@@ -21,7 +21,7 @@ from registry.domain import Actor, Message, Project, Role, Session, digest_of, n
 from registry.ingest.alignment import Transcript, Utterance
 from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
-from registry.ingest.message_rows import NOTE
+from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import Saved
 from registry.storage.conversations.aliases import aliases_of, set_links
@@ -301,20 +301,6 @@ def matching_sessions(tx: ReadTransaction, about: Circumstances, read: Read) -> 
 def matching_named(tx: ReadTransaction, about: Circumstances, read: Read, session: int | None) -> Matches:
     """The channels that a tool has named and that may be a session; `session` is its own channel, if it has one."""
     return _matches(tx, about, read, channel.c.session_id.is_(None), session)
-
-
-def without_named(tx: ReadTransaction, source: str, about: Mapping[int, Circumstances]) -> list[int]:
-    """Return the new sessions near which, in time, no tool has named a channel: there is nothing to merge with."""
-    if not about:
-        return []
-    first, last = min(one.first for one in about.values()), max(one.last for one in about.values())
-    near = _near(tx, Circumstances(source, None, first, last), channel.c.session_id.is_(None))
-    if len(near) >= MOST_NEAR:
-        return []
-    spans = [(parse_time(row.created_at) - NEAR, parse_time(row.updated_at) + NEAR) for row in near.values()]
-    return [
-        key for key, one in about.items() if not any(begin <= one.last and one.first <= end for begin, end in spans)
-    ]
 
 
 def judge_session(tx: ReadTransaction, session: int, named: int) -> Verdict:

@@ -9,7 +9,7 @@ from operator import eq, ge, le
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, delete, func, insert, or_, select, update
 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
@@ -132,24 +132,6 @@ def make_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
     return _insert_channel(tx, name, source, at) or open_channel(tx, name, source, at)
 
 
-def make_channels(
-    tx: WriteTransaction, described: Mapping[str, Mapping[str, Any]], source: str, at: datetime
-) -> dict[str, ChannelRow]:
-    """New channels by their names, with what `meta` says of each; one whose name was taken meanwhile is left out."""
-    if not described:
-        return {}
-    nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name"))
-    rows = [
-        {**nothing, **_new_values(name, source, at), **masked(tx, storable(_described_by(meta)))}
-        for name, meta in described.items()
-    ]
-    made = tx.execute(_insert_or_nothing(tx.dialect.name), rows).all()
-    titles = [entry for row in made if len((entry := title_entry(row, {})).tokens) > 1]
-    if titles:
-        index_of(tx).add(tx, titles)
-    return {row.name: row for row in made}
-
-
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
     """Keep what `meta` says of a channel."""
     changes = _described_by(meta, row.meta, row.project_path)
@@ -161,12 +143,8 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
 
 
 def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
-    """Two writers may open one channel at once: the second one's insert does nothing."""
-    return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(name, source, at)).first()
-
-
-def _new_values(name: str, source: str, at: datetime) -> dict[str, Any]:
-    return {
+    """Insert a channel; None if another writer has made it meanwhile."""
+    values = {
         "name": name,
         "source": source,
         "meta": {},
@@ -177,10 +155,8 @@ def _new_values(name: str, source: str, at: datetime) -> dict[str, Any]:
         "updated_at": at,
         "deleted": False,
     }
-
-
-def _insert_or_nothing(dialect: str) -> Executable:
-    return insert_into(dialect, channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
+    new = insert_into(tx.dialect.name, channel).on_conflict_do_nothing(index_elements=["name"])
+    return tx.execute(new.returning(channel), values).first()
 
 
 def _described_by(
