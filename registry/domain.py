@@ -57,6 +57,17 @@ class Message:
     context: Mapping[str, Any] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)  # other fields that the client sent, stored in the payload
 
+    @property
+    def native_id(self) -> str | None:
+        """Return the client's own id of the message."""
+        given = self.more.get("native_id")
+        return given if isinstance(given, str) else None
+
+    @property
+    def digest(self) -> bytes:
+        """Return the digest by which the same words are recognised; it is computed at each call."""
+        return digest_of(self.role, storable(self.text))
+
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Message:
         """Parse `{role, text, timestamp?, context?, …}`. Raises ValueError."""

@@ -10,7 +10,7 @@ from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
-from registry.ingest.from_client import ingest_from_client
+from registry.ingest.from_client import ingest_all
 from registry.storage.client_stores import SeenSession, save_seen_sessions
 from registry.storage.database import WriteTransaction
 from sources.base import FoundSession
@@ -41,7 +41,7 @@ class ImportRequest(Request):
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: GeneralState) -> dict[str, Any]:
     """Store what is new in some sessions of a client's own store, and that they were read."""
     told = [found for found in request.found if found.session.messages]
-    stored = [ingest_from_client(tx, request.source, found.session) for found in told]
+    stored = ingest_all(tx, request.source, [found.session for found in told])
     numbers = iter([saved.channel_number or None for saved in stored])
     seen = [
         SeenSession(found.key, found.fingerprint, next(numbers) if found.session.messages else None)

@@ -1,4 +1,4 @@
-"""Lay two conversations beside each other, message by message or turn by turn: which are the same, in order. Pure.
+"""Align two conversations, message by message or turn by turn, to find which are the same, in order. Pure.
 
 Clients send the whole conversation every turn, or its last turns, with white space and timestamps changed on the way.
 What came is therefore compared with what is stored as two sequences: it is a window of the same conversation, and what

@@ -20,13 +20,13 @@ RECALLS = (
     *("extract", "search_sessions", "list_sessions", "list_recent_sessions", "find_sessions_by_tag"),
     *("fetch_session_by_id", "fetch_session_by_nickname", "get_session_detail"),
 )
-"""The tools that bring in another conversation."""
+"""The tools that bring another conversation into a chat."""
 OTHERS = ("conversation_log", "tag_current_session", "export_session")
 
 CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the question of a recall"
-"""Why a message is kept but not searched, as RECALL is; in its payload. Stored."""
+"""Reasons, like RECALL, why a message is kept but not searched; stored in its payload."""
 NOTE = "[Context Registry]"
-"""What a note of ours begins with, in a session that we wrote for another client: nobody said it."""
+"""Begins the note of ours in a session that we wrote for another client: no message of the conversation."""
 LONGEST_QUESTION = 300  # characters; a longer question is more than a request for another conversation
 
 _TOOL = f"({'|'.join([*RECALLS, *OTHERS])})"
@@ -42,7 +42,7 @@ _PROMPT = re.compile(r"Call the tool \w+ of the MCP server context-registry ")
 _BEGINNING = 4000  # characters of an answer that are searched
 
 _KEPT = ("native_id", "time", "model", "request_id")
-"""What a mark keeps of its message, beside the time: by these it is recognised when it comes again."""
+"""Fields of a message that its mark keeps beside the time, to be recognised when it comes again."""
 
 # Where a call's parameters say what it is about, the outermost first: some clients wrap them.
 _SIGNIFICANT = (

@@ -78,13 +78,33 @@ def save_messages(
     if rows:
         _reorder(tx, recognised)
         _insert(tx, rows)
-        _grow(tx, into, rows)
+        tx.execute(_GROW, _grown(into, rows))
     _correct(tx, sent, recognised.old)
     new = iter(rows)
     stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.old]
     recalls = {turn for one, (_, turn) in zip(sent, stored, strict=True) if is_recall(one.message)}
     unindex_questions(tx, into.number, recalls)
     return Saved([id_ for id_, _ in stored], len(rows), received_at, into.number)
+
+
+def save_new(
+    tx: WriteTransaction,
+    new: Sequence[tuple[ChannelRow, Sequence[Message], Mapping[str, Any]]],
+    *,
+    source: str,
+    actor: Actor,
+    received_at: datetime,
+) -> list[Saved]:
+    """Store messages with their metadata in channels that were just made, none of them a call of our own tools."""
+    rows_of = []
+    for into, messages, metadata in new:
+        sent = list(map(Sent.of, messages))
+        nothing_known = Recognised([None] * len(sent))
+        rows_of.append((into, _new_rows(into, sent, nothing_known, source, metadata, actor, received_at, None)))
+    if rows_of:
+        _insert(tx, [row for _, rows in rows_of for row in rows])
+        tx.execute(_GROW, [_grown(into, rows) for into, rows in rows_of])
+    return [Saved([row["id"] for row in rows], len(rows), received_at, into.number) for into, rows in rows_of]
 
 
 def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collection[int]) -> None:
@@ -111,16 +131,21 @@ def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
 
 
 def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
-    """Clients write while an answer is still streaming: a message of theirs whose text has changed is corrected.
+    """Correct messages whose text has changed: a client may store an answer while it is still streaming.
 
-    Whether their own words come from their store here or by another machine, which registries that keep up are told.
+    Its words come from its store on this machine, or by another machine. Other registries are told of the change.
     """
     known = [(row, one) for row, one in zip(old, sent, strict=True) if row is not None]
-    touched = {
-        row.number: one
-        for row, one in known
-        if (one.native_id and (row.native_id is None or bytes(row.digest) != one.digest)) or _is_grown(tx, row, one)
-    }
+
+    def is_corrected(row: MessageRow, one: Sent) -> bool:
+        if one.message.native_id and row.native_id is None:
+            return True
+        if bytes(row.digest) == one.digest:
+            return False
+        is_named_here = one.stored_id == row.id
+        return bool(one.message.native_id) or (is_named_here and grown_to(tx, row.id, one.message.text) is not None)
+
+    touched = {row.number: one for row, one in known if is_corrected(row, one)}
     if not touched:
         return
     alive = conversation.c.number.in_(touched), conversation.c.forgotten.is_(False)
@@ -134,13 +159,8 @@ def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
         note_grown(tx, in_other_words)
 
 
-def _is_grown(tx: ReadTransaction, row: MessageRow, one: Sent) -> bool:
-    is_other = one.stored_id == row.id and bytes(row.digest) != one.digest
-    return is_other and grown_to(tx, row.id, one.message.text) is not None
-
-
 def _correction(held: MessageRow, news: Sent) -> dict[str, Any]:
-    native_id = news.native_id or held.native_id
+    native_id = news.message.native_id or held.native_id
     changes: dict[str, Any] = {"native_id": native_id, "payload": {**held.payload, **storable(news.message.more)}}
     if held.native_id is None and news.message.timestamp and held.timestamp == held.received_at:  # nobody had said when
         changes["timestamp"] = news.message.timestamp
@@ -189,7 +209,7 @@ def _new_rows(
                 "role": message.role.value,
                 "text": storable(message.text),
                 "digest": one.digest,
-                "native_id": one.native_id,
+                "native_id": one.message.native_id,
                 "analyzer_version": ANALYZER_VERSION,
             }
         )
@@ -223,12 +243,13 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
     return sorted(ask_all(tx, query, {"count": count}).scalars())
 
 
-def _grow(tx: WriteTransaction, into: ChannelRow, rows: Sequence[Row]) -> None:
-    """Add the new messages to a channel's counts and span."""
+def _grown(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return a channel's counts and span with the new messages."""
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)
-    grown = {
+    return {
+        "grown": into.number,
         "message_count": into.message_count + len(rows),
         "seq_count": into.seq_count + len(rows),
         "token_count": into.token_count + sum(row["length"] for row in rows),
@@ -237,4 +258,6 @@ def _grow(tx: WriteTransaction, into: ChannelRow, rows: Sequence[Row]) -> None:
         "first_message_preview": into.first_message_preview or (preview_of(asked) if asked else None),
         "deleted": False,
     }
-    tx.execute(update(channel).where(channel.c.number == into.number).values(**grown))
+
+
+_GROW = update(channel).where(channel.c.number == bindparam("grown"))

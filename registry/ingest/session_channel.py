@@ -1,4 +1,4 @@
-"""The channel of a client's session: the one it is known as, else one that a tool has named, else a new one.
+"""Find the channel of a client's session: the one it is known as, else one that a tool has named, else a new one.
 
 A channel that is known to be a client's session has its id; one that a tool named has none, until it turns out which
 session it is: by its native id, else by what was asked in it, within the same source, project and time. When unsure,
@@ -17,9 +17,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, case, or_, select, text
 
-from registry.domain import Actor, Message, Project, Role, Session, digest_of, now, parse_time, storable
+from registry.domain import Actor, Message, Project, Role, Session, now, parse_time
 from registry.ingest.alignment import Transcript, Utterance
-from registry.ingest.dedup import Sent, stored_texts
+from registry.ingest.dedup import stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
 from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
@@ -59,10 +59,10 @@ def channel_of_session(
 
 
 def _is_that_agent(tx: ReadTransaction, row: ChannelRow, agent: Agent) -> bool:
-    """Known to work for the same session, or for one whose copy this is: then its messages have the same ids."""
+    """Return True if the channel works for the same session, or for a copy of it, whose messages have the same ids."""
     if row.meta.get("parent") in (None, agent.of_session):
         return True
-    ids = [message.more.get("native_id") for message in agent.messages[:100]]
+    ids = [message.native_id for message in agent.messages[:100]]
     query = select(conversation.c.number).where(
         conversation.c.channel_number == row.number, conversation.c.native_id.in_(filter(None, ids))
     )
@@ -115,7 +115,7 @@ class Resumed:
         is_new = False
         for message in messages:
             if message.role is Role.USER:
-                digest = digest_of(message.role, storable(message.text))
+                digest = message.digest
                 is_later = message.timestamp is not None and message.timestamp > self.written_at
                 is_new = is_later or digest not in written
                 while not is_new and written.popleft() != digest:
@@ -192,7 +192,7 @@ def _new_name(tx: WriteTransaction, source: str, session: Session) -> str:
 
 
 def names_for(source: str, session: Session) -> tuple[str, str]:
-    """`{source}_session_{timestamp}`; those that began in the same second are told apart by their native ids."""
+    """Return `{source}_session_{timestamp}`, and the same with the native id for a session of the same second."""
     began = next((message.timestamp for message in session.messages if message.timestamp), now())
     name = f"{source}_session_{began:%Y%m%d_%H%M%S}"
     return name, f"{name}_{session.session_id[:36]}"
@@ -276,8 +276,8 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:
-    """Messages as they came."""
-    utterances = [Utterance(message.role, Sent.of(message).digest) for message in messages]
+    """Return messages as they came as a transcript."""
+    utterances = [Utterance(message.role, message.digest) for message in messages]
     return Transcript(utterances, lambda places: {at: messages[at].text for at in places})
 
 
@@ -293,14 +293,28 @@ Read = Callable[[], Transcript]  # reads a transcript if it is needed
 
 
 def matching_sessions(tx: ReadTransaction, about: Circumstances, read: Read) -> Matches:
-    """The sessions that a conversation sent by a tool may be. More than one that fits is none that is certain."""
+    """Return the sessions that a conversation sent by a tool may be. If several fit, none is certain."""
     found = _matches(tx, about, read, channel.c.session_id.is_not(None))
     return found if len(found.same) <= 1 else Matches([], [*found.same, *found.perhaps])
 
 
 def matching_named(tx: ReadTransaction, about: Circumstances, read: Read, session: int | None) -> Matches:
-    """The channels that a tool has named and that may be a session; `session` is its own channel, if it has one."""
+    """Return the channels that a tool has named and that may be a session; `session` is its own channel, if any."""
     return _matches(tx, about, read, channel.c.session_id.is_(None), session)
+
+
+def without_named(tx: ReadTransaction, source: str, about: Mapping[int, Circumstances]) -> list[int]:
+    """Return the new sessions near which, in time, no tool has named a channel: there is nothing to merge with."""
+    if not about:
+        return []
+    first, last = min(one.first for one in about.values()), max(one.last for one in about.values())
+    near = _near(tx, Circumstances(source, None, first, last), channel.c.session_id.is_(None))
+    if len(near) >= MOST_NEAR:
+        return []
+    spans = [(parse_time(row.created_at) - NEAR, parse_time(row.updated_at) + NEAR) for row in near.values()]
+    return [
+        key for key, one in about.items() if not any(begin <= one.last and one.first <= end for begin, end in spans)
+    ]
 
 
 def judge_session(tx: ReadTransaction, session: int, named: int) -> Verdict:

@@ -1,4 +1,4 @@
-"""Channels: one conversation's identity, and what is known about it beside its messages."""
+"""Read, create, describe and list channels, the identities of conversations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import eq, ge, le
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete, func, insert, or_, select, update
 
 from registry.domain import Project, Role, format_time, preview_of, storable
 from registry.errors import NotFound
@@ -28,7 +28,7 @@ from registry.text.model_names import model_name
 ChannelRow = Row[Any]
 
 _DESCRIBING = {"title": "title", "session_id": "session_id", "summary": "summary"}
-"""What `meta` may say about a channel, and the column that keeps it; all of `meta` is kept beside."""
+"""Keys of `meta` and the columns that repeat them; `meta` is stored whole, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,30 @@ def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
 
 
 def make_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
-    """Make a channel whose name was free a moment ago."""
+    """Create a channel whose name was free a moment ago."""
     return _insert_channel(tx, name, source, at) or open_channel(tx, name, source, at)
 
 
+def make_channels(
+    tx: WriteTransaction, described: Mapping[str, Mapping[str, Any]], source: str, at: datetime
+) -> dict[str, ChannelRow]:
+    """Create channels by name with their `meta`; one whose name was taken meanwhile is left out."""
+    if not described:
+        return {}
+    nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name"))
+    rows = [
+        {**nothing, **_new_values(name, source, at), **masked(tx, storable(_described_by(meta)))}
+        for name, meta in described.items()
+    ]
+    made = tx.execute(_insert_or_nothing(tx.dialect.name), rows).all()
+    titles = [entry for row in made if len((entry := title_entry(row, {})).tokens) > 1]
+    if titles:
+        index_of(tx).add(tx, titles)
+    return {row.name: row for row in made}
+
+
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
-    """Keep what `meta` says of a channel."""
+    """Store what `meta` says of a channel."""
     changes = _described_by(meta, row.meta, row.project_path)
     if changes:
         changes = masked(tx, storable(changes))
@@ -144,7 +162,11 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
 
 def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
     """Insert a channel; None if another writer has made it meanwhile."""
-    values = {
+    return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(name, source, at)).first()
+
+
+def _new_values(name: str, source: str, at: datetime) -> dict[str, Any]:
+    return {
         "name": name,
         "source": source,
         "meta": {},
@@ -155,8 +177,10 @@ def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) 
         "updated_at": at,
         "deleted": False,
     }
-    new = insert_into(tx.dialect.name, channel).on_conflict_do_nothing(index_elements=["name"])
-    return tx.execute(new.returning(channel), values).first()
+
+
+def _insert_or_nothing(dialect: str) -> Executable:
+    return insert_into(dialect, channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
 
 
 def _described_by(
@@ -167,11 +191,11 @@ def _described_by(
     changes: dict[str, Any] = {} if known == before else {"meta": known}
     for key, column in _DESCRIBING.items():
         news = known.get(key)
-        # What the client says again does not undo what the user has called it since.
+        # a client that repeats its title does not undo the user's
         if isinstance(news, str) and news and news != before.get(key):
             changes[column] = news
     if isinstance(known.get("project"), str) and known["project"]:
-        # Its client goes on saying where it was before the user moved it.
+        # a client may go on naming the folder from which the user moved it
         moved = known.get(MOVED) or {}
         project = Project.from_path(moved.get(known["project"], known["project"]))
         if project.path != project_path:
@@ -180,7 +204,7 @@ def _described_by(
 
 
 MOVED = "project_moved"
-"""In a channel's `meta`: the folders it was said to be in, and where the user has moved it since."""
+"""Key of a channel's `meta`: its earlier folders, and the folder to which the user has moved it."""
 
 
 def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
@@ -191,14 +215,14 @@ def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
 
 
 def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
-    """Make a channel unfindable by its title, before it is removed for good."""
+    """Remove the index entry of a channel's title, before the channel is deleted for good."""
     held = title_entry(row, {})
     if len(held.tokens) > 1:
         index_of(tx).remove(tx, [held])
 
 
 def reindex_title(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
-    """Make a channel findable by its new title, nickname or project."""
+    """Replace the index entry of a channel's title, nickname and project."""
     index, held, wanted = index_of(tx), title_entry(row, {}), title_entry(row, changes)
     if len(held.tokens) > 1:
         index.remove(tx, [held])
@@ -261,7 +285,7 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
 
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
-    """A channel as the outside sees it: the fields of a session (docs/interface.md)."""
+    """Return a channel with the fields of a session (docs/interface.md)."""
     times = {"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {}
     return times | {
         "session_id": row.session_id or row.name,
@@ -283,7 +307,7 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
 
 
 TIMES, INFERRED, KNOWN = "times", "inferred", "known"
-"""In a channel's `meta`: whether anybody told when anything was said in it; where it is not there, somebody did."""
+"""Key and values in a channel's `meta`: whether all times of its messages are inferred. Without it they are known."""
 
 
 def model_facts(row: ChannelRow) -> dict[str, str]:

@@ -1,5 +1,7 @@
-"""Which message here another machine means: by the id that it has here, by its words and time, or by its words but for
-their secrets, since the same secret has another mark there, whose key is another."""
+"""Find the message here that another machine means: by its id here, by words and time, or by words without secrets.
+
+The same secret has another mark there, because the key is another.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,15 @@ def with_named(
     Two machines that say something in one conversation have it in two orders, by which it may not be known again.
     `old`: for each message what it was recognised as without that; `rows`: all that the channel holds.
     """
+
+    def is_named(row: MessageRow, message: Message, digest: bytes) -> bool:
+        return row.forgotten or bytes(row.digest) == digest or grown_to(tx, row.id, message.text) is not None
+
     by_id = {row.id: row for row in rows}
     named = {
         at: row
         for at, (message, digest, there) in enumerate(sent)
-        if (row := by_id.get(there or "")) and _is_it(tx, row, message, digest)
+        if (row := by_id.get(there or "")) and is_named(row, message, digest)
     }
     taken = {row.number for row in named.values()}
     known = [named.get(at) or (row if row and row.number not in taken else None) for at, row in enumerate(old)]
@@ -44,10 +50,6 @@ def with_named(
         if known[at] is None and message.timestamp:
             known[at] = free.pop((digest, instant_of(message.timestamp)), None)
     return known
-
-
-def _is_it(tx: ReadTransaction, row: MessageRow, message: Message, digest: bytes) -> bool:
-    return row.forgotten or bytes(row.digest) == digest or grown_to(tx, row.id, message.text) is not None
 
 
 def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | None:
@@ -87,11 +89,10 @@ def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]
     def here(message: Message, digest: bytes) -> bytes:
         if digest in digests or not is_masked(message.text):
             return digest
-        words, given = digest_without_marks(message.role, storable(message.text)), message.more.get("native_id")
-        native_id = given if isinstance(given, str) else None
-        if found := named.get((words, client_id_of(native_id, message.more))):
+        words = digest_without_marks(message.role, storable(message.text))
+        if found := named.get((words, client_id_of(message.native_id, message.more))):
             return found
-        then = unnamed[words, instant_of(message.timestamp)] if native_id else []
+        then = unnamed[words, instant_of(message.timestamp)] if message.native_id else []
         return then.pop() if len(then) == 1 else digest
 
     return [here(message, digest) for message, digest, _ in sent]

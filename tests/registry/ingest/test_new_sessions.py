@@ -1,4 +1,4 @@
-"""New sessions of a client's own store: stored once, found by words and title, each in a channel of its own."""
+"""Sessions that come together: those of which nothing is known are stored at once, all as if they came one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from registry.domain import Message, Role, Session
-from registry.ingest.from_client import ingest_from_client
+from registry.ingest.from_client import ingest_all
 from registry.ingest.save import Saved
 from registry.storage.connections import create_database_engine
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -36,8 +36,22 @@ def session(number: int, *more: Message) -> Session:
 
 def ingest(engine: Engine, sessions: Sequence[Session]) -> list[Saved]:
     with engine.begin() as connection:
-        tx = WriteTransaction(ReadTransaction(connection))
-        return [ingest_from_client(tx, "cursor", one) for one in sessions]
+        return ingest_all(WriteTransaction(ReadTransaction(connection)), "cursor", sessions)
+
+
+def test_many_new_sessions_take_no_more_statements_than_two(engine: Engine) -> None:
+    ingest(engine, [session(0)])
+    counts = []
+    for numbers in (range(1, 3), range(3, 33)):
+        with statements(engine) as seen:
+            assert [one.new for one in ingest(engine, [session(n) for n in numbers])] == [2] * len(numbers)
+        counts.append(len(seen))
+    assert counts[1] <= counts[0]
+    for row in channels(engine):
+        number = int(row.session_id.removeprefix("s-"))
+        assert (row.message_count, row.seq_count, row.project_name) == (2, 2, f"shop-{number}")
+        assert row.first_message_preview == f"Where does basket {number} go?"
+        assert said_in(engine, row)[1] == ("assistant", f"To shelf {number}.")
 
 
 def test_what_was_new_is_found_by_its_words_and_its_title(engine: Engine) -> None:
