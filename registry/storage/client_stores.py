@@ -1,4 +1,4 @@
-"""What has been read of the clients' own stores: how far, when, and what was passed over and why."""
+"""Record which sessions of the clients' own stores were read, when, and what was skipped and why."""
 
 from __future__ import annotations
 

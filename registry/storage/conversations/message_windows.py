@@ -1,4 +1,4 @@
-"""A channel's messages as one reads them: in order, a stretch at a time, from any place, or those with some words."""
+"""Read a channel's messages in order: a window at a time, from any place, or those with some words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session may be called, and which sessions a nickname in other letters means."""
+"""Check new nicknames, and find sessions by nickname, case-insensitively."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLACE = re.compile(r"#?\d+")
 
 
 def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
-    """Return whether a channel may be called so from now on. Raises InvalidRequest saying what is allowed."""
+    """Raise InvalidRequest, which names what is allowed, unless a channel may have this nickname."""
     _check_letters(nickname)
     called = (
         row.number for row in ask_all(tx, _NICKNAMED) if _is_same(row.nickname, nickname) and row.number != number
@@ -37,7 +37,7 @@ def all_nicknames(tx: ReadTransaction) -> set[str]:
 
 
 def numbers_called(tx: ReadTransaction, nickname: str) -> list[int]:
-    """The numbers of the channels with this nickname, in capitals or not; compared here, for databases differ."""
+    """Return the numbers of channels with this nickname, case-insensitively; compared here because databases differ."""
     return [row.number for row in tx.execute(_NICKNAMED) if _is_same(row.nickname, nickname)]
 
 

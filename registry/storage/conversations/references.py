@@ -1,4 +1,4 @@
-"""Finding a session by what people call it: a native id or the beginning of one, a channel, a nickname, `#3` or `3`."""
+"""Find a session by a native id or its beginning, a channel, a nickname, `#3` or `3`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
 
 
 def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
-    """The channel of that name, or the session that people call so; NotFound names those that are called almost so."""
+    """Return the channel of that name, or the session with that reference; NotFound names similar ones."""
     try:
         return get_channel(tx, name)
     except NotFound as exc:

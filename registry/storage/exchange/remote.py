@@ -1,4 +1,4 @@
-"""What goes to and comes from a registry elsewhere: which message is which there, and how far it was read."""
+"""Exchange messages with a registry elsewhere: their ids there, and how far both directions have come."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How much was sent, refused, and waits; and when the registry elsewhere last answered.
+    """Counts of messages sent, refused and waiting, and when the registry elsewhere last answered.
 
     `edits` of names, tags, deletions and longer texts wait; `edit_refused` says why one is not done there.
     """
@@ -197,10 +197,10 @@ def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages:
 
 
 def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mapping[str, Message]) -> dict[int, str]:
-    """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
+    """Match messages of a channel with these of the other registry; return their ids there, by number here.
 
-    They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
-    Where another machine has masked a secret in it, it is the same message by the client's own id alone.
+    They were sent from here and the connection broke before the answer, or both registries have them from a client.
+    If the other machine has masked a secret in one, only the client's own id tells that it is the same.
     """
     wanted: dict[tuple[bytes, str | None], str] = {
         (digest_of(one.role, one.text), format_time(one.timestamp)): there
@@ -252,7 +252,7 @@ def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far it was read, and up to which of our messages all are there."""
+    """The place up to which the other registry was read, and the number up to which our messages were sent."""
 
     place: int = 0
     sent: int = 0

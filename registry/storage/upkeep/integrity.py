@@ -1,4 +1,4 @@
-"""Whether a registry is whole: the database's own check, each message against its digest, counts, and the index."""
+"""Check a registry: the database's own check, each message's digest, counts, and the index."""
 
 from __future__ import annotations
 
