@@ -1,4 +1,4 @@
-"""Problems that come back: errors that several conversations name, also across projects."""
+"""Find recurring problems: errors that several conversations name, also across projects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러
 
 
 class Named(NamedTuple):
-    """A message that names a problem, and how."""
+    """A message and the line in which it names a problem."""
 
     message: MessageRow
     line: str
