@@ -86,7 +86,7 @@ class Recognised:
     def new_places(self) -> list[float]:
         """Return the places of the new messages: just after the message that each was sent after.
 
-        So what was sent once is found again as it was sent, wherever its new messages stood.
+        So a resend finds the messages in the order in which they were sent.
         """
         index = {row.number: at for at, row in enumerate(self.order)}
         stored = self.places()
@@ -131,7 +131,7 @@ def recognise_stored(
 ) -> Recognised:
     """Recognise what is stored already; deleted messages count as stored, so that they do not come back.
 
-    `among`: the stored messages that can be meant, where the channel holds several sessions.
+    `among`: limits the stored messages to those of one session, if the channel holds several.
     """
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
@@ -238,7 +238,7 @@ def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
 
 
 def _by_alignment(stored: _Stored, sent: Sequence[Sent]) -> Recognised:
-    """Align words with the whole channel; what is left over may be a resend with shortened answers."""
+    """Align with the whole channel; if messages stay new, try a resend with shortened answers."""
     found = _best_order(stored.rows, sent)
     if None in found.old:
         shortened = Recognised(_known_as_shortened(stored, sent), stored.rows)

@@ -97,7 +97,7 @@ def ends_with(tx: WriteTransaction, name: str, message_id: str) -> bool:
 
 
 def _as_claimed(message: Message) -> Message:
-    """Mark the client's own id as a claim of the caller, who must not get at the client's messages by it."""
+    """Store the client's own id as a claim of the caller, which must not change the client's messages."""
     if "native_id" not in message.more:
         return message
     more = {key: value for key, value in message.more.items() if key != "native_id"}

@@ -51,7 +51,7 @@ def _accept_piece(old: str, new: str, agreed: float, _is_taken: bool) -> bool:
 
 
 def agreement(one: str, other: str) -> float:
-    """Return how much of the shorter answer stands in the longer, in words, from 0 to 1; 1 only if in one piece."""
+    """Return the share of the shorter answer's words in the longer one, from 0 to 1; 1 only if in one piece."""
     first, second = _words(one), _words(other)
     shorter, longer = (first, second) if len(first) <= len(second) else (second, first)
     if not shorter:

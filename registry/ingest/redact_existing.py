@@ -148,7 +148,7 @@ def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bo
 
 
 def _with_made_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) -> dict[str, Any]:
-    """Make a title anew that repeats a masked message up to its secret and goes on with a part of it."""
+    """Replace a title that was cut from a message inside a secret, and so still shows a part of it."""
     masked = select(conversation.c.text).where(
         conversation.c.channel_number == number, conversation.c.text.contains(MARK_BEGIN, autoescape=True)
     )

@@ -23,7 +23,7 @@ ENOUGH_ALONE = 80  # letters that suffice without an answer, over at least two t
 LONG_ANSWER = 40  # letters of an equal answer that a single turn needs
 SHARE = 0.6  # least share of equal questions, where both sides have one
 AGREEING, DIFFERING = 0.7, 0.4
-"""Answers that share so many words agree; with so few they differ."""
+"""Shares of common words from which answers agree, and below which they differ."""
 
 
 class Verdict(Enum):

@@ -65,9 +65,9 @@ def save_messages(
 ) -> Saved:
     """Store those of the messages that an open channel does not hold yet; all, or none if the transaction fails.
 
-    `is_end`: they are known to come behind all that is stored. `among`: only these stored messages may be repeated by
-    them, because the others were said in other sessions.
-    A message that a client names by a `native_id` is the stored one of that name, whatever became of its text.
+    `is_end`: they are known to come behind all stored messages. `among`: compare only with these stored messages,
+    because the others are of other sessions. A message with a `native_id` is the stored one with that id, also if its
+    text has changed.
     """
     describe_channel(tx, into, metadata)
     sent = [Sent.of(as_kept(message)) for message in messages]
@@ -108,9 +108,9 @@ def save_new(
 
 
 def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collection[int]) -> None:
-    """Keep the questions of these turns, in which another conversation was recalled, but let nothing find them.
+    """Remove the questions of these turns, in which another conversation was recalled, from the index.
 
-    Who only asks for another conversation would else be found in its place: in the very words that it is asked for.
+    Otherwise a chat that only asked for a conversation would be found instead of it, by the words of the question.
     """
     if not turns:
         return

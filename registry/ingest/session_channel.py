@@ -106,7 +106,7 @@ class Resumed:
         return [replace(message, more={**message.more, IN_SESSION: self.session_id}) for message in messages]
 
     def said_since(self, messages: Iterable[Message]) -> list[Message]:
-        """Return what was said in the session after it was written, marked as said in it.
+        """Return the messages of the session after it was written, marked as said in it.
 
         The questions that were written stand first, in their order. A later one with the same words is new, and so is
         whatever carries a time after the writing.
@@ -144,9 +144,10 @@ def _questions_until(tx: ReadTransaction, row: ChannelRow, moment: datetime) -> 
 
 
 def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionChannel:
-    """Look up the channel that a client's session goes to. Nobody else decides that until the transaction ends."""
+    """Find the channel of a client's session. Such decisions are serialised until the transaction ends."""
     decide_alone(tx, source)
-    if row := _resumed_from(tx, session):
+    row = find_channel(tx, session.session_id)
+    if row and session.session_id not in (row.name, row.session_id):  # an alias, given by `ctxr resume`
         return SessionChannel(row, resumed=_resumed(tx, row, source, session.session_id))
     agent_of = session.parent if session.meta.get("relation") == "sub-agent" else None
     agent = Agent(agent_of, session.messages) if agent_of else None
@@ -157,12 +158,6 @@ def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionC
     return SessionChannel(named.same[0] if named.same else None, named)
 
 
-def _resumed_from(tx: ReadTransaction, session: Session) -> ChannelRow | None:
-    """Return the channel that a session continues: `ctxr resume` gave it the session's id as another name."""
-    row = find_channel(tx, session.session_id)
-    return row if row and session.session_id not in (row.name, row.session_id) else None
-
-
 def open_for(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> ChannelRow:
     """Return the session's channel, made if new, locked."""
     if known:
@@ -171,19 +166,18 @@ def open_for(tx: WriteTransaction, source: str, session: Session, known: Channel
 
 
 def bring_together(tx: WriteTransaction, about: Circumstances, saved: Saved, found: SessionChannel) -> None:
-    """Merge into a session's channel those that tools have named for it; link those that may be it."""
+    """Merge channels that tools have named into their session's channel; link those that may be the same."""
     if saved.new and (found.named is None or found.named.same):
         merge_shortened(tx, saved.channel_number)
-    named = found.named or (_named_by_now(tx, about, saved.channel_number) if saved.new else Matches())
+    number = saved.channel_number
+    named = found.named
+    if named is None:
+        named = matching_named(tx, about, lambda: stored_transcript(tx, number), number) if saved.new else Matches()
     for row in named.same:
-        if row.number != saved.channel_number:
-            merge_channels(tx, row.number, saved.channel_number)
+        if row.number != number:
+            merge_channels(tx, row.number, number)
     for row in named.perhaps:
-        set_links(tx, row.number, [saved.channel_number])
-
-
-def _named_by_now(tx: ReadTransaction, about: Circumstances, number: int) -> Matches:
-    return matching_named(tx, about, lambda: stored_transcript(tx, number), number)
+        set_links(tx, row.number, [number])
 
 
 def _new_name(tx: WriteTransaction, source: str, session: Session) -> str:
@@ -254,7 +248,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The channels that are certainly the same conversation, best first, and those that may be."""
+    """Channels that are certainly the same conversation, best first, and channels that may be."""
 
     same: list[ChannelRow] = field(default_factory=list)
     perhaps: list[ChannelRow] = field(default_factory=list)
@@ -343,22 +337,16 @@ def _matches(
     # Where several fit, the questions alone do not tell them apart: the same may be asked in two chats at once.
     sure = same if len(same) <= 1 else [pair for pair in same if pair[1].is_answered]
     unsure = [pair for pair in same if pair not in sure] + found[Verdict.PERHAPS]
-    return Matches(_rows(sure), _rows(unsure))
-
-
-def _rows(pairs: Iterable[tuple[ChannelRow, Evidence]]) -> list[ChannelRow]:
-    return [row for row, _ in pairs]
+    return Matches([row for row, _ in sure], [row for row, _ in unsure])
 
 
 def _verdict(tx: ReadTransaction, claimed: int | None, evidence: Evidence) -> Verdict:
     """Take a session that was logged under another name for a second one only if the answers agree too."""
-    doubtful = evidence.verdict is Verdict.SAME and not evidence.is_answered
-    return Verdict.PERHAPS if doubtful and claimed is not None and _is_logged(tx, claimed) else evidence.verdict
-
-
-def _is_logged(tx: ReadTransaction, number: int) -> bool:
-    sent = conversation.c.channel_number == number, conversation.c.actor == Actor.TOOL
-    return bool(aliases_of(tx, number) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first())
+    if claimed is None or evidence.verdict is not Verdict.SAME or evidence.is_answered:
+        return evidence.verdict
+    sent = conversation.c.channel_number == claimed, conversation.c.actor == Actor.TOOL
+    is_logged = aliases_of(tx, claimed) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first()
+    return Verdict.PERHAPS if is_logged else evidence.verdict
 
 
 def _near(tx: ReadTransaction, about: Circumstances, kind: ColumnElement[bool]) -> dict[int, ChannelRow]:

@@ -72,7 +72,7 @@ def _file_of(engine: Engine) -> Path | None:
 
 @contextmanager
 def storage_errors(doing: str) -> Iterator[None]:
-    """Turn the driver's exceptions into StorageError; above this line nobody knows which database we use."""
+    """Turn the driver's exceptions into StorageError; callers need not know which database is used."""
     try:
         yield
     except SQLAlchemyError as exc:
@@ -253,7 +253,7 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._writers, run)
 
     def _check_file(self) -> None:
-        """Refuse to go on when the file was removed: SQLite would write into what is no longer in its folder."""
+        """Raise StorageError if the file was removed: SQLite would write into the deleted file."""
         if self._file is None:
             return
         identity = self._file.stat().st_ino if self._file.exists() else None
@@ -302,16 +302,16 @@ class Database:
 
     @property
     def is_embedded(self) -> bool:
-        """A file of this machine's, not a server that others use too."""
+        """Return True for a file on this machine, False for a server that others use too."""
         return self.dialect == "sqlite"
 
     @property
     def takes_in(self) -> bool:
-        """Return whether what the clients on this machine keep is brought in by itself."""
+        """Return True if the stores of this machine's clients are synced automatically."""
         return self.is_embedded and not self.is_read_only
 
     def close(self) -> None:
-        """Let running transactions end, then let go of the database."""
+        """Wait for running transactions, then close all connections."""
         self._writers.shutdown()
         self._readers.shutdown()
         self.engine.dispose()

@@ -139,7 +139,7 @@ def number_of_place(tx: ReadTransaction, place: int) -> int | None:
 
 
 def change_state(tx: WriteTransaction) -> None:
-    """Invalidate all feed places told so far: after a restore the registry no longer holds what was read by them."""
+    """Invalidate all feed places given out so far, after a restore has replaced the messages."""
     state = {"number": _STATE, "key": token_bytes(32)}
     new = insert_into(tx.dialect.name, registry_key).values(state)
     tx.execute(new.on_conflict_do_update(index_elements=["number"], set_=state))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from operator import eq, ge, le
 from types import MappingProxyType
@@ -352,19 +352,13 @@ class MadeSummary:
 
 
 def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
-    """Keep summaries with their channels, in place of older ones."""
-    statement = update(channel).where(channel.c.number == bindparam("of"))
-    values: dict[str, Any] = {
-        "made_summary": bindparam("text"),
-        "made_summary_by": bindparam("by"),
-        "made_summary_of": bindparam("state"),
-    }
-    rows = {
-        one.channel_number: {"of": one.channel_number, "text": one.text, "by": one.by, "state": one.state}
-        for one in made
-    }
+    """Store summaries with their channels, in place of older ones."""
+    rows = {one.channel_number: asdict(one) for one in made}
     if rows:
-        tx.execute(statement.values(values), [rows[number] for number in sorted(rows)])
+        statement = update(channel).where(channel.c.number == bindparam("channel_number"))
+        values: dict[str, Any] = {"made_summary": bindparam("text"), "made_summary_by": bindparam("by")}
+        statement = statement.values({**values, "made_summary_of": bindparam("state")})
+        tx.execute(statement, [rows[number] for number in sorted(rows)])
 
 
 def recount_channel(tx: WriteTransaction, number: int) -> None:

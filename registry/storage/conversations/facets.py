@@ -62,7 +62,7 @@ def _most_used(tx: ReadTransaction, grouped: Select[str], limit: int) -> list[st
 
 
 def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:
-    """Return counts of what is not deleted. `days`: the beginnings of the days to count, and the end of the last."""
+    """Count channels and messages that are not deleted. `days`: the beginnings of the days, and the end of the last."""
     sources = _grouped(tx, channel.c.source, "source")
     return {
         "channels": sum(row["channels"] for row in sources),

@@ -21,7 +21,7 @@ def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
     called = (
         row.number for row in ask_all(tx, _NICKNAMED) if _is_same(row.nickname, nickname) and row.number != number
     )
-    holder = _named(tx, nickname, number) or next(called, None)
+    holder = _other_with_name(tx, nickname, number) or next(called, None)
     if holder is not None:
         seen = tx.execute(select(channel.c.name).where(channel.c.number == holder)).scalar()
         whose = f"channel {seen!r}" if seen is not None else "another channel"
@@ -60,7 +60,7 @@ def _refusal(nickname: str, allowed: str) -> InvalidRequest:
     return InvalidRequest("That cannot be a nickname.", f"nickname: given {nickname!r}; allowed: {allowed}")
 
 
-def _named(tx: ReadTransaction, name: str, number: int) -> int | None:
+def _other_with_name(tx: ReadTransaction, name: str, number: int) -> int | None:
     other = channel.c.number != number, or_(channel.c.name == name, channel.c.session_id == name)
     alias = channel_alias.c.channel_number != number, channel_alias.c.name == name
     queries = select(channel.c.number).where(*other), select(channel_alias.c.channel_number).where(*alias)

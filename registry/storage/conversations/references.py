@@ -25,7 +25,7 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
     for place, condition in enumerate(_readings(tx, reference)):
         if ordinal and place:  # only a channel's own name comes before `#3`
             return _nth_recent(tx, int(ordinal[1]))
-        rows = _found(tx, condition)
+        rows = _matching_channels(tx, condition)
         if len(rows) == 1:
             return rows[0]
         if rows:
@@ -68,7 +68,7 @@ def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[boo
         yield or_(*prefixes)
 
 
-def _found(tx: ReadTransaction, condition: ColumnElement[bool]) -> Sequence[ChannelRow]:
+def _matching_channels(tx: ReadTransaction, condition: ColumnElement[bool]) -> Sequence[ChannelRow]:
     query = select(channel).where(channel.c.deleted.is_(False), condition)
     return tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(_SHOWN + 1)).all()
 

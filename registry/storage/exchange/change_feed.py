@@ -93,9 +93,9 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Messages stored behind a place, in the order of arrival; `place` is where to go on.
+    """Messages stored behind a place, in the order of arrival; `place` is where to continue.
 
-    `starts_over`: the place is none of this registry, so it is told from the beginning.
+    `starts_over`: the given place is not of this registry, so these are from the beginning.
     """
 
     items: list[dict[str, Any]]

@@ -21,7 +21,7 @@ NOT_GROWN = "No stored message is the beginning of this one."
 """By this message a laptop knows that its longer text is not wanted."""
 
 Given = tuple[Message, bytes, str | None]
-"""A message as it came, with the digest of its words and what its sender was told it is called here."""
+"""A message as it came, the digest of its words, and its id here if the sender knows it."""
 
 
 def with_named(
@@ -55,7 +55,7 @@ def with_named(
 def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | None:
     """Return the message with that id if these are its words, or more: its client was still writing when it was sent.
 
-    Only what came from another machine, never what a client of this one has told itself.
+    Only for messages from another machine, never for those of this machine's clients.
     """
     row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
     if row is None or row.actor != Actor.TOOL or row.forgotten:
@@ -71,10 +71,10 @@ def _without_last_mark(text: str) -> str:
 
 
 def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]) -> list[bytes]:
-    """The digest of each message; of one that differs from a stored one in the marks of its secrets alone, that one's.
+    """Return each message's digest, or that of a stored message which differs only in the marks of its secrets.
 
-    It is the same message only by the client's own id; where one side knows none, what a client's own store holds is
-    it by its time, if nothing else was said then in the same words. Else it may be another secret.
+    They are the same by the client's own id. If one side has none, a message of a client's own store is the same by its
+    time, if no other one has these words then. Otherwise it may be another secret.
     """
     masked = masked_messages(tx, channel_number)
     digests = {bytes(row.digest) for row in masked}
@@ -107,7 +107,7 @@ def digest_without_marks(role: str, text: str) -> bytes:
 
 
 def client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
-    """The client's own id for a message, or what a caller says that it is: who may say anything, also what is no id."""
+    """Return the client's own id of a message, or the one a caller claims, if it is a text."""
     claimed = more.get(CLAIMED)
     found = native_id or (claimed.get("native_id") if isinstance(claimed, Mapping) else None)
     return found if isinstance(found, str) else None

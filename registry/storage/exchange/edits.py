@@ -45,13 +45,13 @@ def standing(
 ) -> dict[str, Any]:
     """Return the edits that no later one contradicts, and record them.
 
-    `done_at`: when it was said elsewhere; what is said here is later than all that is known.
+    `done_at`: the time of an edit made elsewhere; one made here is later than all known ones.
     """
     take_turns(tx)
     about = _about(channel_number, message_number)
     held = {row.field: row for row in tx.execute(select(edit).where(*about, edit.c.field.in_(values)))}
     at = done_at or max([now(), *(row.done_at + _MOMENT for row in held.values())])
-    new = {name: values[name] for name in values if name not in held or _said(at, values[name]) > _of(held[name])}
+    new = {name: values[name] for name in values if name not in held or _rank(at, values[name]) > _rank_of(held[name])}
     tx.execute(delete(edit).where(*about, edit.c.field.in_(new)))
     said = {"channel_number": channel_number, "message_number": message_number, "done_at": at}
     if new:
@@ -82,19 +82,19 @@ def _about(channel_number: int, message_number: int | None) -> tuple[ColumnEleme
     return edit.c.channel_number == channel_number, edit.c.message_number.is_(None)
 
 
-def _said(at: datetime, value: Any) -> tuple[datetime, str]:
+def _rank(at: datetime, value: Any) -> tuple[datetime, str]:
     return at, json.dumps(value)  # of what was said at one moment all machines take the same
 
 
-def _of(row: Row[Any]) -> tuple[datetime, str]:
-    return _said(row.done_at, row.value)
+def _rank_of(row: Row[Any]) -> tuple[datetime, str]:
+    return _rank(row.done_at, row.value)
 
 
 def is_known(tx: ReadTransaction, channel_number: int, message_number: int | None, said: Edit) -> bool:
     """Return True if this edit, or a later one of the field, is known already."""
     query = select(edit).where(*_about(channel_number, message_number), edit.c.field == said.field)
     row = tx.execute(query).first()
-    return row is not None and _of(row) >= _said(said.done_at, said.value)
+    return row is not None and _rank_of(row) >= _rank(said.done_at, said.value)
 
 
 def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
@@ -188,8 +188,8 @@ def edits_after(tx: ReadTransaction, place: int) -> Edits:
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
     messages = _messages(tx, [row.message_number for row in rows if row.message_number is not None])
-    named = _named(tx, rows)
-    items = [_told(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
+    named = _channel_names(tx, rows)
+    items = [_as_sent(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
     return Edits(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MOST)
 
 
@@ -206,14 +206,14 @@ def _messages(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, _Message
 _Named = Mapping[int, tuple[ChannelRow, list[str]]]  # channels with all their names, by number
 
 
-def _named(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
+def _channel_names(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
     numbers = {row.channel_number for row in rows if row.channel_number is not None}
     others = aliases_by_channel(tx, numbers)
     found = tx.execute(select(channel).where(channel.c.number.in_(numbers))).all()
     return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
 
 
-def _told(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = "") -> Edit:
+def _as_sent(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = "") -> Edit:
     if row.field == FORGOTTEN:
         held = row.value[ids].get(url, []) if url else row.value[ids]
         return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": held}, row.done_at)
@@ -232,10 +232,10 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
         remote_message.c.url == url, remote_message.c.number.in_(numbers)
     )
     there = dict(tx.execute(query).all())
-    named = _named(tx, rows)
+    named = _channel_names(tx, rows)
     found: dict[int, Edit | None] = {}
     for row in rows:
-        told = _told(row, named, (there.get(row.message_number), ""), "there", url)
+        told = _as_sent(row, named, (there.get(row.message_number), ""), "there", url)
         is_of_one_there = row.message_number is None or there.get(row.message_number)
         is_there = told.value["ids"] if row.field == FORGOTTEN else is_of_one_there
         found[row.number] = told if is_there else None
@@ -263,7 +263,7 @@ def tell_again(tx: WriteTransaction, url: str) -> None:
 
 
 def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
-    """Return the channels here that one elsewhere stands for, by its names or as a client's session."""
+    """Return the channels here that match one elsewhere, by its names or as a client's session."""
     rows = (find_channel(tx, name) for name in said.names)
     named = {row.number: row for row in rows if row}
     if named or not said.session_id:

@@ -1,6 +1,6 @@
-"""A message as the index holds it: its words, and tokens of where, by whom and when it was said. Pure.
+"""Build index entries: a message's tokens, and scope tokens of its channel, source, role and month. Pure.
 
-A filter is one more token to hold, so that it narrows a look-up instead of sorting out what that found.
+A filter is one more required token, so that it narrows the look-up itself.
 """
 
 from __future__ import annotations

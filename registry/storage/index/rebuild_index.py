@@ -1,7 +1,7 @@
-"""Making the message index anew, beside the one in use, which goes on working until the new one takes its place.
+"""Rebuild the message index beside the one in use, which works until the new one replaces it.
 
-Batch by batch, each in a transaction of its own: killed at any moment, it goes on where it was. What is stored,
-deleted or restored meanwhile is made up for in the transaction that exchanges the two.
+Each batch is a transaction, so an interrupted rebuild continues. Messages that are stored, deleted or restored
+meanwhile are corrected in the transaction that exchanges the two.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
 
 
 def reindex_at_once(tx: WriteTransaction) -> None:
-    """Return the whole index anew in one transaction, for who has replaced all messages in it."""
+    """Rebuild the whole index in one transaction, after all messages were replaced in it."""
     _run(tx, [f"DROP TABLE {name}" for name in _builds(tx)])
     _begin(tx, everything=True)
     while _next_batch(tx):

@@ -43,7 +43,7 @@ def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
 
 
 def unsure_executions(tx: ReadTransaction, since: datetime, without_source: str, limit: int) -> list[dict[str, Any]]:
-    """Return the newest runs that guessed or found nothing and that nobody has rated."""
+    """Return the newest executions that guessed or found nothing and have no rating."""
     query = select(execution).outerjoin(rating, rating.c.execution_id == execution.c.id)
     query = query.where(
         execution.c.status.in_((GUESSED, "not_found")),

@@ -47,7 +47,7 @@ from registry.storage.tables import (
 )
 
 CHANNEL, SESSION, SAID, DERIVED = "channel", "session", "said", "derived"
-"""Kinds of digests: of a name, of a client's id of a session, of a role and its words, and of what was made of them."""
+"""Kinds of digests: of a channel's name, a session's id, a message's role and words, and a derived record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
 
 
 def sources_of(tx: ReadTransaction, found: Affected, matching: str | None = None) -> Sources:
-    """Return the names and ids by which something may have been made of what is forgotten."""
+    """Return the names and ids by which records may mention what is forgotten."""
     names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
     numbers, ids = [row.number for row in found.messages], [row.id for row in found.messages]
     for some in in_parts([row.number for row in found.channels]):
@@ -191,7 +191,7 @@ def forget_derived_again(tx: WriteTransaction, key: bytes, known: Collection[byt
 
 
 def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Take the words out of messages; what stays recognises them when they come again."""
+    """Remove the text of messages; digests and ids stay to recognise a resend."""
     if not rows:
         return
     unindex(tx, rows)

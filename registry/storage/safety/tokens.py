@@ -84,7 +84,7 @@ def revoke_token(tx: WriteTransaction, reference: str) -> dict[str, Any]:
 
 
 def has_tokens(tx: ReadTransaction) -> bool:
-    """Return whether there is a token that was not revoked: then nobody gets in without one. An expired one counts."""
+    """Return True if any token is not revoked, also an expired one: then every request needs a token."""
     return bool(tx.execute(select(exists().where(token.c.revoked_at.is_(None)))).scalar())
 
 

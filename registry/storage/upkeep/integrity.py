@@ -36,7 +36,7 @@ def damage_of(url: str) -> list[str]:
 
 
 async def is_sound(database: Database) -> bool:
-    """A cheap look at the pages alone, for a start after a program was killed; a server looks after itself."""
+    """Run SQLite's quick check, at a start after a crash; a server checks itself."""
     if not database.is_embedded:
         return True
     try:
@@ -46,7 +46,7 @@ async def is_sound(database: Database) -> bool:
 
 
 def was_left_open(file: Path) -> bool:
-    """Return whether somebody has a SQLite registry open, or was killed while he had: else its log is gone."""
+    """Return True if a process has the SQLite registry open, or was killed: otherwise its log is gone."""
     log = Path(f"{file}-wal")
     return log.exists() and log.stat().st_size > 0
 

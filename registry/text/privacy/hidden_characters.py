@@ -9,7 +9,7 @@ from typing import Any
 
 def visible(text: str) -> str:
     """Replace invisible characters by their codes, such as ⟦U+202E⟧."""
-    return text if _PERHAPS.search(text) is None else _HIDDEN.sub(_named, text)
+    return text if _PERHAPS.search(text) is None else _HIDDEN.sub(_code_of, text)
 
 
 _HIDDEN = re.compile(
@@ -28,7 +28,7 @@ _PERHAPS = re.compile(
 """A quick test: a text without any of these has no hidden characters."""
 
 
-def _named(found: re.Match[str]) -> str:
+def _code_of(found: re.Match[str]) -> str:
     if found["flag"]:
         return found[0]
     letters = [f"U+{ord(letter):04X}" for letter in found[0][:4]]

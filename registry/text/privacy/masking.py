@@ -1,4 +1,4 @@
-"""Mask the secrets in any value: texts, and what stands under names such as `password`. Pure."""
+"""Mask the secrets in any JSON value: in texts, and under names such as `password`. Pure."""
 
 from __future__ import annotations
 
