@@ -86,7 +86,7 @@ def is_pair_of(dialect: str, first: ColumnElement[int], second: ColumnElement[in
 
 
 def given_pairs(tx: ReadTransaction, pairs: Collection[int], bits: int) -> Mapping[str, Any]:
-    """Return pairs for a statement with `is_pair_of`, each as one number: the first shifted by `bits`, plus the second."""
+    """Return pairs for a statement with `is_pair_of`, each packed into one number (the first shifted by `bits`)."""
     if tx.dialect.name == "postgresql":
         second = (1 << bits) - 1
         return {

@@ -46,7 +46,8 @@ def poison(monkeypatch: pytest.MonkeyPatch, store: Path) -> Iterator[pytest.Monk
         return as_kept(message)
 
     with monkeypatch.context() as patch:
-        patch.setattr("registry.ingest.save.as_kept", fails)
+        for module in ("from_client", "save"):
+            patch.setattr(f"registry.ingest.{module}.as_kept", fails)
         yield patch
 
 
