@@ -56,14 +56,12 @@ def agreement(one: str, other: str) -> float:
     shorter, longer = (first, second) if len(first) <= len(second) else (second, first)
     if not shorter:
         return 0.0
-    if f" {' '.join(shorter)} " in f" {' '.join(longer)} " or _is_cut(" ".join(shorter), " ".join(longer)):
+    part, whole = " ".join(shorter), " ".join(longer)
+    is_cut = len(part) >= _MANY_LETTERS and whole.startswith(part)
+    if f" {part} " in f" {whole} " or is_cut:
         return 1.0
     known = set(longer)
     return min(0.99, sum(word in known for word in shorter) / len(shorter))
-
-
-def _is_cut(shorter: str, longer: str) -> bool:
-    return len(shorter) >= _MANY_LETTERS and longer.startswith(shorter)
 
 
 def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
@@ -72,11 +70,11 @@ def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
         return set()
     ours = stored.answer_texts([stored.turns[i] for i, _ in unclear])
     theirs = sent.answer_texts([sent.turns[j] for _, j in unclear])
-    return {pair for pair, *answers in zip(unclear, ours, theirs, strict=True) if _is_shortened(*answers)}
-
-
-def _is_shortened(olds: Sequence[str], news: Sequence[str]) -> bool:
-    return any(agreement(old, new) >= SHORTENED for old in olds for new in news)
+    return {
+        pair
+        for pair, olds, news in zip(unclear, ours, theirs, strict=True)
+        if any(agreement(old, new) >= SHORTENED for old in olds for new in news)
+    }
 
 
 def _unclear(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, int]]:

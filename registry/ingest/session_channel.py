@@ -42,26 +42,21 @@ from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """A sub-agent and the session it works for: its own id is short, and others may have the same."""
-
-    of_session: str
-    messages: Sequence[Message]
-
-
 def channel_of_session(
-    tx: ReadTransaction, sources: Sequence[str], session_id: str, agent: Agent | None = None
+    tx: ReadTransaction, sources: Sequence[str], session_id: str, agent: Session | None = None
 ) -> ChannelRow | None:
-    """Return the channel that is known to be this session; one of the first source before others."""
+    """Return the channel that is known to be this session, of the first source before others.
+
+    `agent`: a sub-agent's session. Its id is short, and sub-agents of other sessions may have the same.
+    """
     query = select(channel).where(channel.c.session_id == session_id, channel.c.source.in_(sources))
     rows = tx.execute(query.order_by(case((channel.c.source == sources[0], 0), else_=1), channel.c.number))
     return next((row for row in rows if agent is None or _is_that_agent(tx, row, agent)), None)
 
 
-def _is_that_agent(tx: ReadTransaction, row: ChannelRow, agent: Agent) -> bool:
+def _is_that_agent(tx: ReadTransaction, row: ChannelRow, agent: Session) -> bool:
     """Return True if the channel works for the same session, or for a copy of it, whose messages have the same ids."""
-    if row.meta.get("parent") in (None, agent.of_session):
+    if row.meta.get("parent") in (None, agent.parent):
         return True
     ids = [message.native_id for message in agent.messages[:100]]
     query = select(conversation.c.number).where(
@@ -149,8 +144,7 @@ def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionC
     row = find_channel(tx, session.session_id)
     if row and session.session_id not in (row.name, row.session_id):  # an alias, given by `ctxr resume`
         return SessionChannel(row, resumed=_resumed(tx, row, source, session.session_id))
-    agent_of = session.parent if session.meta.get("relation") == "sub-agent" else None
-    agent = Agent(agent_of, session.messages) if agent_of else None
+    agent = session if session.parent and session.meta.get("relation") == "sub-agent" else None
     known = channel_of_session(tx, [source, *family_of(source)], session.session_id, agent)
     if known:
         return SessionChannel(known)

@@ -312,7 +312,7 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
 
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     """Remove messages from the index; those deleted already are not in it."""
-    present = [{**row._mapping} for row in rows if not row.deleted]
+    present = [row._asdict() for row in rows if not row.deleted]
     entries = [message_entry(row, searched_tokens(row)) for row in present]
     if entries:
         index_of(tx).remove(tx, entries)

@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
-    """Return the entry of a row of `conversation` with its `searched_tokens`, by the analyzer version named in it."""
+    """Return the entry of a row of `conversation` with its `searched_tokens`."""
     if UNINDEXED in row["payload"]:
         return Entry(row["number"], [])
     scope = [channel_token(row["channel_number"]), *scope_tokens(row["source"], row["role"], row["timestamp"])]

@@ -108,8 +108,7 @@ def _index(connection: Connection) -> Iterator[str]:
         numbers.add(row.number)
         is_current &= row.analyzer_version == ANALYZER_VERSION
         if is_current:
-            given = {**row._mapping}
-            _add(words, message_entry(given, searched_tokens(given)))
+            _add(words, message_entry(row._asdict(), searched_tokens(row._asdict())))
     missing, stray = numbers - held, {number for number in held if number > 0} - numbers
     if missing or stray:
         yield f"index: {len(missing)} messages are not in it, {len(stray)} entries are of none; {_REBUILD}"
