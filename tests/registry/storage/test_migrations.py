@@ -22,6 +22,7 @@ from registry.storage.connections import create_database_engine
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
+from registry.storage.upkeep.table_export import rehearse
 
 INDEX_TABLES = {
     "message_index",
@@ -128,6 +129,12 @@ def test_a_database_of_another_version_is_refused_and_left_alone(
     with engine.connect() as connection:
         assert current_revision(connection) == revision
     engine.dispose()
+
+
+@pytest.mark.parametrize(("revision", "refusal"), [("9999", "newer version"), ("0022", "development version before")])
+def test_a_backup_of_another_version_is_refused(tmp_path: Path, revision: str, refusal: str) -> None:
+    with pytest.raises(StorageError, match=refusal):
+        rehearse(tmp_path / "restored.db", revision, lambda _table: [])
 
 
 @pytest.mark.anyio
