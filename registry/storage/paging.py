@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Column, ColumnElement, Row, Table, and_, func, or_, select
 
-from registry.domain import format_time, parse_time
+from registry.domain import as_json, format_time, parse_time
 from registry.errors import InvalidRequest
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import registry_key
@@ -102,7 +102,7 @@ def place_of(cursor: str) -> tuple[datetime, int]:
 
 def encode_cursor(place: dict[str, Any]) -> str:
     """Encode a place as one URL-safe word."""
-    text = json.dumps(place, separators=(",", ":"))
+    text = as_json(place)
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
