@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import blake2b
-from json import JSONDecoder, JSONEncoder
+from json import JSONEncoder
 from math import isfinite
 from os import urandom
 from typing import Any
@@ -190,7 +190,6 @@ def json_writer(default: Callable[[Any], Any] | None = None) -> Callable[[Any], 
 
 
 as_json = json_writer()  # writes a value for a JSON column
-from_json = JSONDecoder().decode  # json.loads looks at its arguments for longer than at a small value
 
 
 DEEPEST = 64  # lists and mappings in each other

@@ -21,7 +21,7 @@ from weakref import WeakSet
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from registry.domain import as_json, from_json
+from registry.domain import as_json
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.migrations import HEAD
 from registry.tracing import span
@@ -128,9 +128,7 @@ def _sqlite_engine(url: str) -> Engine:
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
     opened_here = {"check_same_thread": False, "factory": ClosingConnection}
-    engine = create_engine(
-        url, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True, connect_args=opened_here
-    )
+    engine = create_engine(url, json_serializer=as_json, hide_parameters=True, connect_args=opened_here)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -173,9 +171,7 @@ def _read_only_engine(file: Path) -> Engine:
         address = f"{file.absolute().as_uri()}?{mode}"
         return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
 
-    engine = create_engine(
-        f"sqlite:///{file}", creator=connect, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True
-    )
+    engine = create_engine(f"sqlite:///{file}", creator=connect, json_serializer=as_json, hide_parameters=True)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
