@@ -18,7 +18,7 @@ from registry.errors import StorageError
 from sources.aider.client import AIDER
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
+from sources.kit.drafts import Conversation
 from sources.kit.files import File, entries, file_at, folders_in, why_not
 from sources.kit.jsonl import LONGEST_LINE, read_lines
 

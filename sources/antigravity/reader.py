@@ -16,10 +16,10 @@ from registry.domain import Role, Session
 from sources.antigravity.client import ANTIGRAVITY, FOLDERS
 from sources.base import Places, Skipped
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.drafts import Draft
+from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import File, file_at, folders_in, small_text, store_entries
-from sources.kit.jsonl import Damage, Record, items, mapping, records_of, string
+from sources.kit.jsonl import Damage, records_of
+from sources.kit.loose_json import Record, items, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 
 _LOGS = os.path.join(".system_generated", "logs")

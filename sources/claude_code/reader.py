@@ -14,8 +14,8 @@ from sources.claude_code.client import CLAUDE_CODE
 from sources.claude_code.session import Neighbours
 from sources.claude_code.transcript import OutputOf, Transcript
 from sources.kit.files import File
-from sources.kit.jsonl import Damage, Record, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _DESKTOP = "local-agent-mode-sessions"

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sources.kit.files import File, files_below
-from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record, mapping, string
 
 # fields of the records that hold a title, by their type
 TITLE_FIELDS = {

@@ -11,9 +11,8 @@ from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, usage_of
+from sources.kit.loose_json import Record, items, mapping, string
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
 IGNORED_SYSTEM = (

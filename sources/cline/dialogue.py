@@ -8,8 +8,8 @@ from typing import Any
 
 from registry.domain import Role
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, usage_of
+from sources.kit.loose_json import Record, items, mapping, string
 
 _USAGE = {
     "inputTokens": "input_tokens",

@@ -14,8 +14,7 @@ from sources.cline.dialogue import Dialogue
 from sources.cline.task import Task
 from sources.kit import drafts
 from sources.kit.files import File, document, file_at, files_below, folders_in, small_text, status_of, store_entries
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.loose_json import Record, items, mapping, objects, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.kit.workspace_files import user_folders
 

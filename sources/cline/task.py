@@ -7,9 +7,8 @@ from typing import Any
 
 from registry.domain import Role
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, object_in, string
+from sources.kit.drafts import Conversation, Draft, usage_of
+from sources.kit.loose_json import Record, items, mapping, object_in, string
 
 _TYPED = frozenset(("task", "user_feedback", "user_feedback_diff"))
 _ANSWERED = frozenset(("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond", "new_task"))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from registry.domain import Role
 from sources.codex.tools import RUNNERS
 from sources.kit.drafts import Draft
-from sources.kit.jsonl import string
+from sources.kit.loose_json import string
 
 
 class Layer(IntEnum):

@@ -18,7 +18,8 @@ from sources.codex.records import parent_of
 from sources.codex.rollout import Rollout
 from sources.kit import drafts
 from sources.kit.files import File, why_not
-from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 from sources.kit.zst import DAMAGED, open_plain
 

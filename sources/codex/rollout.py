@@ -12,9 +12,8 @@ from sources.codex import records, tools
 from sources.codex.layers import Entry, Layer, each_once, mark_rolled_back
 from sources.codex.records import pieces_of
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, usage_of
+from sources.kit.loose_json import Record, items, mapping, string
 
 _USAGE = {
     "input_tokens": "input_tokens",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
-from sources.kit.conversation_draft import params_of
-from sources.kit.jsonl import Record, items, mapping, object_in, string
+from sources.kit.drafts import params_of
+from sources.kit.loose_json import Record, items, mapping, object_in, string
 
 SHELL, PATCH = "exec", "apply_patch"
 # calls that events and items describe better: one script may run many commands

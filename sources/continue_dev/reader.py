@@ -11,10 +11,10 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Skipped
 from sources.continue_dev.client import CONTINUE
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
+from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import small_text
-from sources.kit.jsonl import Damage, Record, items, mapping, object_in, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document
 from sources.kit.workspace_files import path_of
 

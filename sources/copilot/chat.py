@@ -9,9 +9,8 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.copilot.tools import ModelCall, calls_of, edit_of, shown_call
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import objects, strings
+from sources.kit.drafts import Conversation
+from sources.kit.loose_json import Record, items, mapping, objects, string, strings
 from sources.kit.workspace_files import path_of
 
 _IGNORED = frozenset(

@@ -12,8 +12,8 @@ from sources.copilot.client import COPILOT_CLI
 from sources.copilot.events import Events
 from sources.kit import drafts
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage, Record, items, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, items, mapping, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 
 _NOTE = "workspace.yaml"

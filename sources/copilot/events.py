@@ -9,9 +9,8 @@ from typing import Any
 
 from registry.domain import Role, Session, preview_of
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, params_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, params_of
+from sources.kit.loose_json import Record, items, mapping, string
 
 _IGNORED = frozenset(
     (

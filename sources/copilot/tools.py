@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
-from sources.kit.conversation_draft import params_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import number, objects
+from sources.kit.drafts import Draft, params_of
+from sources.kit.loose_json import Record, items, mapping, number, objects, string
 
 _GIVEN = ("rawInput", "input", "commandLine", "command", "prompt", "todoList")
 

@@ -16,8 +16,8 @@ from sources.copilot.events import Events
 from sources.copilot.operation_log import replayed
 from sources.kit import drafts
 from sources.kit.files import File
-from sources.kit.jsonl import Damage, Record, mapping, string
-from sources.kit.loose_json import inside, read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, inside, mapping, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders

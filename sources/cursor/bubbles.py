@@ -11,8 +11,7 @@ from typing import Any
 from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
 from sources.cursor.tools import error_text, is_tool_call, tool_message
-from sources.kit.jsonl import items, mapping, string
-from sources.kit.loose_json import inside, number, objects, read_json, unfolded
+from sources.kit.loose_json import inside, items, mapping, number, objects, read_json, string, unfolded
 from sources.kit.workspace_files import path_of
 
 _THINKING, _SUMMARY = 30, 22  # capabilityType

@@ -13,8 +13,7 @@ from sources.base import Skipped
 from sources.cursor.bubbles import messages_of, model_of, speaker_of
 from sources.cursor.projects import ProjectHints, WorkspaceProjects, project_of
 from sources.cursor.times import TimeFrame, dated, moment
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import number, objects, read_json, strings, unfolded
+from sources.kit.loose_json import mapping, number, objects, read_json, string, strings, unfolded
 
 QUIET = timedelta(seconds=60)
 _NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})

@@ -13,8 +13,7 @@ from registry.errors import InvalidRequest
 from sources.cursor.journal import Json, ValueChange, json_text, reading, record_of, value_of
 from sources.cursor.store import DATABASE, workspace_folders
 from sources.kit.files import small_text
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.loose_json import mapping, objects, read_json, string
 from sources.kit.workspace_files import project_of_workspace
 
 HEADERS, LISTED = "composer.composerHeaders", "composer.composerData"

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import inside, objects, read_json, strings
+from sources.kit.loose_json import inside, mapping, objects, read_json, string, strings
 from sources.kit.workspace_files import is_absolute, native, path_of
 
 _HOME = re.compile(r"(?:[a-z]:)?/(?:home|users)/[^/]+$", re.IGNORECASE)

@@ -22,8 +22,7 @@ from sources.cursor.conversations import QUIET, Composer, counted, headers_of, i
 from sources.cursor.projects import WorkspaceProjects, listed_project
 from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conversations, workspace_folders
 from sources.cursor.times import bubble_time
-from sources.kit.jsonl import mapping
-from sources.kit.loose_json import read_json
+from sources.kit.loose_json import mapping, read_json
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
 

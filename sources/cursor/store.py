@@ -21,8 +21,7 @@ from sources.cursor.projects import WorkspaceProjects
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.kit import drafts
 from sources.kit.files import folders_in, store_entries
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import objects, read_json, strings
+from sources.kit.loose_json import mapping, objects, read_json, string, strings
 from sources.kit.sqlite_store import ClientDatabase, last_change
 from sources.kit.workspace_files import project_of_workspace
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from registry.domain import Message, Role, preview_of
 from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import compact, inside, number, unfolded
+from sources.kit.loose_json import compact, inside, mapping, number, string, unfolded
 
 CANCELLED = "cancelled"
 _STATUS = {

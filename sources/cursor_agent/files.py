@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from sources.base import Skipped
 from sources.kit.files import File, entries, file_at, folders_in, look_at, small_text, store_entries, why_not
-from sources.kit.jsonl import Record, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.sqlite_store import stamp
 
 DATABASE, DESCRIPTION = "store.db", "meta.json"

@@ -11,10 +11,8 @@ from typing import Any
 from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, object_in, string
-from sources.kit.loose_json import inside, number, objects
+from sources.kit.drafts import Conversation, Draft
+from sources.kit.loose_json import Record, inside, items, mapping, number, object_in, objects, string
 
 UNKNOWN_MODEL = "default"
 

@@ -37,7 +37,8 @@ from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
 from sources.kit.drafts import undated_messages_of
 from sources.kit.files import why_not
-from sources.kit.jsonl import Damage, Record, read_lines, records_of, string
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record, string
 from sources.kit.sqlite_store import WAIT_S, BusyDatabase, ClientDatabase
 
 LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often

@@ -23,9 +23,8 @@ from sources.exports.reading import (
     unique_ids,
 )
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, params_of
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import number, unfolded
+from sources.kit.drafts import Conversation, params_of
+from sources.kit.loose_json import Record, items, mapping, number, string, unfolded
 
 PLACE = "chatgpt.com"
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")

@@ -22,9 +22,8 @@ from sources.exports.reading import (
     unique_ids,
 )
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft
+from sources.kit.loose_json import Record, items, mapping, string
 
 PLACE = "claude.ai"
 _IGNORED = ("token_budget", "flag", "image", "document")

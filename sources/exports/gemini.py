@@ -14,9 +14,8 @@ from html.parser import HTMLParser
 from registry.domain import Role, Session
 from sources.exports.reading import Version, name_of, unique_ids
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import objects
+from sources.kit.drafts import Conversation
+from sources.kit.loose_json import Record, items, mapping, objects, string
 
 PLACE = "gemini.google.com"
 _PROMPTED = "Prompted "  # before a prompt in English exports

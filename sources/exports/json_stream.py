@@ -9,7 +9,7 @@ from itertools import chain
 from math import inf
 from typing import Any, BinaryIO
 
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 
 # bytes of one conversation; a longer one is passed over, with the rest of the file if it has no end
 LONGEST = 64 * 2**20

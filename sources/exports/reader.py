@@ -24,7 +24,7 @@ from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, reas
 from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
 from sources.exports.reading import Version, is_known
 from sources.kit.files import why_not
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 
 _GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 # texts that every export of conversations has, and hardly any other file

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from registry.domain import format_time, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, string
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 

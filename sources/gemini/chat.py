@@ -9,8 +9,8 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of, thoughts_in
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, usage_of
+from sources.kit.loose_json import Record, items, mapping, string
 
 _STATUS = {
     **{"success": drafts.COMPLETED, "error": drafts.FAILED, "cancelled": drafts.REJECTED},

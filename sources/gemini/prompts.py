@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, string
 
 _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",

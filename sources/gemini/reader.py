@@ -13,8 +13,8 @@ from sources.gemini.chat import Chat
 from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
 from sources.kit.files import File, document, folders_in, small_text, store_entries
-from sources.kit.jsonl import Damage, Record, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 

@@ -14,8 +14,7 @@ from sources.base import Places
 from sources.gemini.client import GEMINI_CLI
 from sources.gemini.reader import home_of
 from sources.kit.files import small_text
-from sources.kit.jsonl import string
-from sources.kit.loose_json import inside, read_json
+from sources.kit.loose_json import inside, read_json, string
 from sources.writing import Call, Carried, Json, NewSession, Toolbox, Writer, calls_for, json_lines, with_times
 
 _TOOLS = Toolbox(read=("read_file", "file_path"), run=("run_shell_command", "command"))

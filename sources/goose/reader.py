@@ -11,10 +11,9 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.goose.client import GOOSE
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
+from sources.kit.drafts import Conversation
 from sources.kit.files import File
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.loose_json import Record, items, mapping, read_json, string
 from sources.kit.reader import DatabaseReader, FileReader, ParseFile, SessionFile, found_in_rows, parse_lines
 from sources.kit.sqlite_store import ClientDatabase
 

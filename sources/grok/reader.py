@@ -13,10 +13,10 @@ from registry.domain import Role, Session
 from sources.base import FoundSession
 from sources.grok.client import GROK_CLI
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
+from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage, Record, items, mapping, string
-from sources.kit.loose_json import inside, read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, inside, items, mapping, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _USAGE = {

@@ -13,8 +13,8 @@ from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts
 from sources.kit.files import File, document, files_below, store_entries, why_not
-from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of
-from sources.kit.loose_json import read_json
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record, mapping, read_json
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, stamp
 
 

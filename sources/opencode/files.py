@@ -13,8 +13,7 @@ from registry.domain import Session
 from sources.base import FoundSession, Skipped
 from sources.kit import drafts
 from sources.kit.files import File, document, entries, status_of, why_not
-from sources.kit.jsonl import Record, string
-from sources.kit.loose_json import inside, number, read_json
+from sources.kit.loose_json import Record, inside, number, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.opencode.client import OPENCODE
 from sources.opencode.messages import Dialogue

@@ -10,10 +10,8 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import inside, number
+from sources.kit.drafts import Conversation, Draft
+from sources.kit.loose_json import Record, inside, items, mapping, number, string
 
 _DEFAULT_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*\s(?:[^"\\]|\\.)*)"', re.DOTALL)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sources.base import FoundSession, Places, Skipped
-from sources.kit.jsonl import Record, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
 from sources.opencode.client import OPENCODE

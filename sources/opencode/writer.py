@@ -13,8 +13,7 @@ from registry.domain import Role, now
 from registry.errors import InvalidRequest
 from sources.base import Places
 from sources.kit.files import small_text
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.loose_json import mapping, objects, read_json, string
 from sources.opencode.client import OPENCODE
 from sources.writing import Call, Carried, Json, NewSession, Said, Toolbox, Writer, calls_for, times_of
 

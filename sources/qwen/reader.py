@@ -10,9 +10,9 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, off_path, usage_of
+from sources.kit.drafts import Conversation, off_path, usage_of
 from sources.kit.files import File
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 from sources.qwen.client import QWEN_CODE
 

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 from registry.domain import Role
 from sources.base import FoundSession, Places
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
+from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import LARGEST_DOCUMENT
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.loose_json import Record, items, mapping, objects, read_json, string
 from sources.kit.reader import DatabaseReader, found_in_rows
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DAMAGED, unpacked

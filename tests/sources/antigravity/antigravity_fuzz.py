@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.antigravity.reader import Transcript
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.antigravity.antigravity_files import working_steps
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format

@@ -11,7 +11,7 @@ import pytest
 from registry.domain import Message, Role, Session
 from sources.base import FoundSession
 from sources.claude_code.reader import ClaudeCode, parse
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from tests.sources.claude_code.claude_code_files import (
     BEGIN,
     CWD,

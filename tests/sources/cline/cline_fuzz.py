@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.cline.dialogue import Dialogue
 from sources.cline.task import Task
-from sources.kit.jsonl import Record, mapping
+from sources.kit.loose_json import Record, mapping
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.cline.cline_files import working_session, working_view
 from tests.sources.fuzzing import Format

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.continue_dev.reader import Talk
-from sources.kit.jsonl import Record, mapping
+from sources.kit.loose_json import Record, mapping
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.continue_dev.continue_files import working_history
 from tests.sources.fuzzing import Format

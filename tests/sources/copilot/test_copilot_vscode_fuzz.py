@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.copilot.chat import _IGNORED, _PARTS, Chat
 from sources.copilot.operation_log import replayed
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, DEEP, change, check, or_anything
 from tests.sources.copilot.copilot_files import as_log, asked, chat, lines_of, tool, working_chat
 

@@ -12,7 +12,8 @@ from sources.cursor_agent.messages import AgentDialogue
 from sources.cursor_agent.reader import Fingerprint, timed, title_of
 from sources.cursor_agent.transcript import read_line
 from sources.kit.drafts import Draft, undated_messages_of
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.cursor_agent.cursor_agent_files import NOW, START, mirror, working_session
 from tests.sources.fuzzing import Format

@@ -26,7 +26,7 @@ from sources.exports.files import parts_of
 from sources.exports.json_stream import Utf8Source, records_in
 from sources.exports.reader import exports_in
 from sources.exports.reading import TreeNode, Version, in_order, is_known, newest_leaf, path_to
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 
 ANYTHING = st.recursive(

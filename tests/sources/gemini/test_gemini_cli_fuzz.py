@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sources.gemini import chat as gemini_chat
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from tests.sources.anything import DEEP, check
 from tests.sources.gemini.gemini_files import Chat, call
 from tests.sources.gemini.gemini_fuzz import RECORDS, read

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.base import FoundSession
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from sources.opencode import messages as opencode_messages
 from sources.opencode.messages import _IGNORED, _ROLES
 from sources.opencode.reader import OpenCode

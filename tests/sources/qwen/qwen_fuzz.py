@@ -7,7 +7,8 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from sources.qwen.reader import Chat
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
