@@ -158,8 +158,8 @@ def dialogue_of(chat: Chat, session_id: str) -> Conversation:
             talk.say(Role.USER, text)
         elif role is Role.ASSISTANT:
             for thought in _THINKING.finditer(text):
-                talk.say(Role.THINKING, thought[2], **talk.with_model())
-            talk.say(Role.ASSISTANT, _THINKING.sub("", text).strip(), **talk.with_model())
+                talk.say(Role.THINKING, thought[2], model=talk.model)
+            talk.say(Role.ASSISTANT, _THINKING.sub("", text).strip(), model=talk.model)
         else:
             _add_notices(talk, text.splitlines())
     if talk.drafts:

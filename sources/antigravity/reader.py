@@ -110,8 +110,8 @@ class Transcript(Conversation):
             self._say(step, Role.USER, typed)
 
     def _add_answer(self, step: Record) -> None:
-        self._say(step, Role.THINKING, string(step.get("thinking")), "thinking", **self.with_model())
-        self._say(step, Role.ASSISTANT, string(step.get("content")), **self.with_model())
+        self._say(step, Role.THINKING, string(step.get("thinking")), "thinking", model=self.model)
+        self._say(step, Role.ASSISTANT, string(step.get("content")), model=self.model)
         for place, call in enumerate(map(mapping, items(step.get("tool_calls")))):
             given = mapping(call.get("args")) or mapping(call.get("arguments"))
             params = {_PARAMS.get(key, key): _decoded(value) for key, value in given.items() if key not in _SHOWN_ONLY}
@@ -128,15 +128,15 @@ class Transcript(Conversation):
         went_wrong = string(step.get("status")) == "ERROR" or step.get("exit_code") not in (None, 0)
         outcome = drafts.FAILED if went_wrong else drafts.COMPLETED
         if self._waiting:
-            drafts.answer(self._waiting.popleft(), result, outcome, drafts.shortened(result))
+            self._waiting.popleft().answer(result, outcome, drafts.shortened(result))
         elif kind and result:  # some transcripts hold no calls
-            drafts.answer(self.call(_id(step), kind.lower(), {}, _at(step)), result, outcome, drafts.shortened(result))
+            self.call(_id(step), kind.lower(), {}, _at(step)).answer(result, outcome, drafts.shortened(result))
         else:
             self.unknown[f"step {kind or 'without type'}"] += 1
 
     def _add_error(self, step: Record) -> None:
         if self._waiting and "tool call" in f"{step.get('error')} {step.get('content')}":
-            drafts.answer(self._waiting.popleft(), _result(step), drafts.FAILED)
+            self._waiting.popleft().answer(_result(step), drafts.FAILED)
         else:
             self._say(step, Role.ERROR, _result(step))
 

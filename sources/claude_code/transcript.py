@@ -11,7 +11,7 @@ from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, usage_of
+from sources.kit.drafts import Conversation, Draft, supersede, usage_of
 from sources.kit.loose_json import Record, items, mapping, string
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
@@ -66,9 +66,7 @@ class Transcript(Conversation):
     def session(self) -> Session:
         """Return the conversation as read so far; the superseded parts of it are marked."""
         gone = self.links.superseded()
-        for draft in self.drafts:
-            if draft.origin in gone:
-                draft.more["superseded"] = True
+        supersede(draft for draft in self.drafts if draft.origin in gone)
         self._drop_times_of_resume()
         parent, relation = self.facts.parent()
         return self.build(
@@ -148,7 +146,7 @@ class Transcript(Conversation):
         call_id = string(block.get("tool_use_id"))
         draft = self._add_call({"id": call_id}, record)
         result, structured = drafts.readable(block.get("content")), record.get("toolUseResult")
-        drafts.answer(draft, self.output_of(result) or result, _status(block, result, structured))
+        draft.answer(self.output_of(result) or result, _status(block, result, structured))
         if agent := string(mapping(structured).get("agentId")):
             draft.more["tool"]["agent"] = f"agent-{agent}"
 
@@ -200,7 +198,7 @@ class Transcript(Conversation):
             draft.add(text)
             return
         suffix = ":thinking" if role is Role.THINKING else ""
-        draft = self._say(record, role, text, message_id and message_id + suffix, **_model_of(record))
+        draft = self._say(record, role, text, message_id and message_id + suffix, model=_model_of(record))
         self._parts[message_id, role] = draft
 
     def _add_call(self, block: Record, record: Record) -> Draft:
@@ -209,7 +207,7 @@ class Transcript(Conversation):
             return self.calls[call_id]
         name, folder, uuid = string(block.get("name")), string(record.get("cwd")), string(record.get("uuid"))
         given, at = block.get("input", {}), _time_of(record)
-        return self.call(call_id, name, given, at, folder=folder, origin=uuid, **_model_of(record))
+        return self.call(call_id, name, given, at, folder=folder, origin=uuid, model=_model_of(record))
 
     def _count_tokens(self, message: Record, new: list[Draft]) -> None:
         """Note the largest counts with the first message of an answer: they grow along its records."""
@@ -263,9 +261,9 @@ def _time_of(record: Record) -> datetime | None:
     return drafts.moment(record.get("timestamp"))
 
 
-def _model_of(record: Record) -> dict[str, str]:
+def _model_of(record: Record) -> str:
     model = string(mapping(record.get("message")).get("model"))
-    return {"model": model} if model not in ("", _SYNTHETIC) else {}
+    return "" if model == _SYNTHETIC else model
 
 
 def _status(block: Record, result: str, structured: object) -> str:

@@ -14,7 +14,7 @@ from sources.cline.dialogue import Dialogue
 from sources.cline.task import Task
 from sources.kit import drafts
 from sources.kit.files import File, document, file_at, files_below, folders_in, small_text, status_of, store_entries
-from sources.kit.loose_json import Record, items, mapping, objects, read_json, string
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.kit.workspace_files import user_folders
 
@@ -74,7 +74,7 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
     content = read_json(document(file.path))
     messages = content if isinstance(content, list) else mapping(content).get("messages")
     names = ("cwdOnTaskInitialization", "workspace", "workspace_root", "cwd", "shadowGitConfigWorkTree")
-    folder = next(filter(None, (string(about.get(name)) for name in names)), "")
+    folder = first_text(about, *names)
     reading = (Task if file.path.endswith(_VIEW) else Dialogue)(file.session_id, folder)
     for message in items(messages):
         reading.read(mapping(message))

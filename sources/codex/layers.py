@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from registry.domain import Role
 from sources.codex.tools import RUNNERS
-from sources.kit.drafts import Draft
+from sources.kit.drafts import Draft, supersede
 from sources.kit.loose_json import string
 
 
@@ -72,5 +72,5 @@ def mark_rolled_back(kept: Sequence[Entry], rollbacks: Iterable[tuple[int, int]]
             standing.append(following.popleft())
         while turns > 0 and standing:
             draft = standing.pop().draft
-            draft.more["superseded"] = True
+            supersede([draft])
             turns -= draft.role is Role.USER

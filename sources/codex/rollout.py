@@ -12,7 +12,7 @@ from sources.codex import records, tools
 from sources.codex.layers import Entry, Layer, each_once, mark_rolled_back
 from sources.codex.records import pieces_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, usage_of
+from sources.kit.drafts import Conversation, Draft, known, usage_of
 from sources.kit.loose_json import Record, items, mapping, string
 
 _USAGE = {
@@ -204,20 +204,18 @@ class Rollout(Conversation):
 
     def _add_answer(self, text: str, layer: Layer, given: Record) -> None:
         if text.strip():
-            more = self._identity(given) | self.with_model()
-            if phase := string(given.get("phase")):
-                more["phase"] = phase
-            self._put(Draft(Role.ASSISTANT, [text.strip()], self._at, more), layer)
+            about = {"model": self.model, "phase": string(given.get("phase"))}
+            self._put(Draft(Role.ASSISTANT, [text.strip()], self._at, self._identity(given) | known(about)), layer)
 
     def _add_thought(self, text: str, layer: Layer) -> None:
         if text.strip():
-            self._put(Draft(Role.THINKING, [text.strip()], self._at, {**self.with_model()}), layer)
+            self._put(Draft(Role.THINKING, [text.strip()], self._at, known({"model": self.model})), layer)
 
     def _add_call(self, ran: tools.Ran, layer: Layer) -> None:
         draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self._at, folder=self.folder)
-        draft.more |= self.with_model()
+        draft.more |= known({"model": self.model})
         if ran.result is not None:
-            drafts.answer(draft, ran.result, ran.status)
+            draft.answer(ran.result, ran.status)
         draft.more["tool"]["status"] = ran.status
         if layer is Layer.RESPONSE:
             self.calls[ran.call_id] = draft

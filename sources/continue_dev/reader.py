@@ -96,9 +96,8 @@ class Talk(Conversation):
         at = drafts.moment(reasoning.get("startAt"))
         self.say(Role.THINKING, string(reasoning.get("text")).strip(), at)
         pictures = ["image" for part in objects(content) if part.get("type") == "imageUrl"]
-        more: Record = {"attachments": pictures} if pictures else {}
-        text = "\n".join(drafts.texts_in(content)).strip()
-        self.say(role, text, at, **({"injected": True} if role is Role.SYSTEM else more))
+        text, is_injected = "\n".join(drafts.texts_in(content)).strip(), role is Role.SYSTEM
+        self.say(role, text, at, **({"injected": True} if is_injected else {"attachments": pictures}))
         for shown in map(mapping, items(item.get("contextItems"))):
             name = string(shown.get("name")) or "context"
             self.say(Role.SYSTEM, f"{name}\n{string(shown.get('content'))}".strip(), at, injected=True)
@@ -120,5 +119,4 @@ class Talk(Conversation):
 
     def _answer(self, key: str, result: str, status: str) -> None:
         outcome = _STATUS.get(status, drafts.COMPLETED if result else drafts.PENDING)
-        if outcome != drafts.PENDING:
-            self.answer(key, result, outcome)
+        self.answer(key, result, outcome)

@@ -9,7 +9,7 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.copilot.tools import ModelCall, calls_of, edit_of, shown_call
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
+from sources.kit.drafts import Conversation, supersede
 from sources.kit.loose_json import Record, items, mapping, objects, string, strings
 from sources.kit.workspace_files import path_of
 
@@ -51,8 +51,7 @@ class Chat(Conversation):
             self._answered_from = len(self.drafts)
             self._add_answer(request)
             self.describe(self._answered_from, _model(request), {})
-            for draft in self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ():
-                draft.more["superseded"] = True
+            supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
         self.session_id = string(self.given.get("sessionId")) or self.session_id
         titles = {
             "custom title": self.given.get("customTitle"),
@@ -66,8 +65,7 @@ class Chat(Conversation):
         text = (string(message) or string(mapping(message).get("text"))).strip()
         variables = objects(mapping(request.get("variableData")).get("variables"))
         names = list(dict.fromkeys(filter(None, map(_attachment, variables))))
-        more: Record = {"attachments": names} if names else {}
-        self.say(Role.USER, text, drafts.moment(request.get("timestamp")), self._request_id, **more)
+        self.say(Role.USER, text, drafts.moment(request.get("timestamp")), self._request_id, attachments=names)
 
     def _add_answer(self, request: Record) -> None:
         self._asked, hidden = calls_of(request)

@@ -26,8 +26,7 @@ class ModelCall(NamedTuple):
     def draft(self, status: str) -> Draft:
         """Return the call as a message."""
         draft = drafts.tool_draft(self.call_id, self.name, self.params, None)
-        if status != drafts.PENDING:
-            drafts.answer(draft, self.result or "", status)
+        draft.answer(self.result or "", status)
         return draft
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
 from sources.cursor.tools import error_text, is_tool_call, tool_message
-from sources.kit.loose_json import inside, items, mapping, number, objects, read_json, string, unfolded
+from sources.kit.loose_json import first_text, inside, items, mapping, number, objects, read_json, string, unfolded
 from sources.kit.workspace_files import path_of
 
 _THINKING, _SUMMARY = 30, 22  # capabilityType
@@ -125,8 +125,7 @@ def attachments_of(bubble: Mapping[str, Any]) -> list[str]:
 
 
 def _picture_name(image: Mapping[str, Any]) -> str:
-    given = (string(image.get(key)) for key in ("path", "name", "filename"))
-    path = next(filter(None, given), "")
+    path = first_text(image, "path", "name", "filename")
     flavour = PureWindowsPath if "\\" in path else PurePosixPath
     return flavour(path).name or "image"
 
@@ -135,8 +134,8 @@ def _file_name(entry: Any) -> str:
     if isinstance(entry, str):
         return entry
     given = mapping(entry)
-    names = (string(given.get(key)) for key in ("relativeWorkspacePath", "relativePath", "path", "url", "name"))
-    return path_of(given.get("uri")) or next(filter(None, names), "")
+    names = ("relativeWorkspacePath", "relativePath", "path", "url", "name")
+    return path_of(given.get("uri")) or first_text(given, *names)
 
 
 # Rich text: the saved state of the editors Lexical and ProseMirror

@@ -12,7 +12,7 @@ from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
-from sources.kit.loose_json import Record, inside, items, mapping, number, object_in, objects, string
+from sources.kit.loose_json import Record, first_text, inside, items, mapping, number, object_in, objects, string
 
 UNKNOWN_MODEL = "default"
 
@@ -94,14 +94,14 @@ class AgentDialogue(Conversation):
             own_id = string(part.get("toolCallId"))  # may contain a newline: compared as it is
             draft = self.calls.get(own_id) or self._add_call(own_id, string(part.get("toolName")), {})
             result, status = outcome(part, message)
-            drafts.answer(draft, result, status, drafts.shortened(result))
+            draft.answer(result, status, drafts.shortened(result))
 
     def _read_call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
         draft = self._add_call(string(part.get("toolCallId")), string(part.get("toolName") or part.get("name")), params)
         if isinstance(result := part.get("result"), str):  # only in a transcript
-            drafts.answer(draft, result, drafts.COMPLETED, drafts.shortened(result))
+            draft.answer(result, drafts.COMPLETED, drafts.shortened(result))
 
     def _add_call(self, call_id: str, name: str, params: object) -> Draft:
         draft = drafts.tool_draft(self._native_id(), name or "tool", params, None, folder=self.folder)
@@ -154,9 +154,9 @@ def _name_of(part: Record) -> str:
     """Return the name of an attachment: its own, the end of its address, or its media type."""
     if part.get("type") not in ("image", "file", "document"):
         return ""
-    address = next(filter(None, (string(part.get(key)) for key in ("image", "url", "path"))), "")
+    address = first_text(part, "image", "url", "path")
     last = "" if address.startswith("data:") else re.split(r"[/\\]", address)[-1][:200]
-    media_type = string(part.get("mediaType")) or string(part.get("mimeType"))
+    media_type = first_text(part, "mediaType", "mimeType")
     return string(part.get("filename")) or last or media_type or drafts.attachment_name(part)
 
 

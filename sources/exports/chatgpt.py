@@ -132,26 +132,26 @@ class _Reading(Conversation):
         elif role == "assistant" and recipient != "all":
             self._call(name, recipient, text, metadata)
         elif kind == "thoughts":
-            self._add(Role.THINKING, name, text, self._model(metadata))
+            self._add(Role.THINKING, name, text, model=self._model(metadata))
             self._hand_down(name)
         elif kind == "system_error":
-            self._add(Role.ERROR, name, text, {})
+            self._add(Role.ERROR, name, text)
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
-            more = self._model(metadata) | cited(metadata.get("citations"), metadata.get("content_references"))
-            self._add(Role.ASSISTANT, name, text, {**more, **_attached(content, metadata)})
+            pages = cited(metadata.get("citations"), metadata.get("content_references"))
+            names = list(attachments(content, metadata))
+            self._add(Role.ASSISTANT, name, text, model=self._model(metadata), attachments=names, **pages)
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
-            self._add(Role.USER, name, text, _attached(content, metadata))
+            self._add(Role.USER, name, text, attachments=list(attachments(content, metadata)))
         else:
             hidden = {"hidden": True} if _is_hidden(message, metadata) else {}
-            self._add(Role.SYSTEM, name, text, {"injected": True, **hidden})
+            self._add(Role.SYSTEM, name, text, injected=True, **hidden)
             self._hand_down(name)
 
     def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
         params = params_of(text) if text else {}
-        draft = self.call(name, tool, params, self._times[name])
+        draft = self.call(name, tool, params, self._times[name], model=self._model(metadata))
         show_document(draft, params)
-        draft.more |= self._model(metadata)
 
     def _result(self, name: str, message: Record, text: str) -> None:
         """Add a tool's result to the call above it; without one, as a call of its own."""
@@ -170,12 +170,11 @@ class _Reading(Conversation):
         if call := self.calls.get(self.nodes[name].parent):
             self.calls[name] = call
 
-    def _add(self, role: Role, name: str, text: str, more: Record) -> None:
+    def _add(self, role: Role, name: str, text: str, **more: Any) -> None:
         self.say(role, text, self._times[name], name, **more)
 
-    def _model(self, metadata: Record) -> dict[str, Any]:
-        model = string(metadata.get("model_slug")) or self.model
-        return {"model": model} if model else {}
+    def _model(self, metadata: Record) -> str:
+        return string(metadata.get("model_slug")) or self.model
 
 
 def _is_hidden(message: Record, metadata: Record) -> bool:
@@ -246,8 +245,3 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
         kind = _POINTERS.get(string(part.get("content_type")))
         if kind and string(part.get("asset_pointer")).rpartition("/")[2] not in ids:
             yield kind
-
-
-def _attached(content: Record, metadata: Record) -> Record:
-    names = list(attachments(content, metadata))
-    return {"attachments": names} if names else {}

@@ -22,7 +22,7 @@ from sources.exports.reading import (
     unique_ids,
 )
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft
+from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, items, mapping, string
 
 PLACE = "claude.ai"
@@ -63,8 +63,7 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     for name in in_order(nodes, path):
         before = len(reading.drafts)
         reading.message(name, messages[name], nodes[name].at)
-        for draft in reading.drafts[before:] if name not in path else ():
-            draft.more["superseded"] = True
+        supersede(reading.drafts[before:] if name not in path else ())
     unique_ids(reading.drafts)
     project = mapping(record.get("project"))
     project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
@@ -142,18 +141,18 @@ class _Reading(Conversation):
     def _begin_text(self, text: str, **more: Any) -> None:
         earlier = len(self._texts)
         native_id = f"{self._name}:{earlier}" if earlier else self._name
-        self._texts.append(self.say(self._role, text, self._at, native_id, **self._model(), **more))
+        self._texts.append(self.say(self._role, text, self._at, native_id, model=self._model(), **more))
 
     def _thinking(self, block: Record) -> None:
         summaries = (string(mapping(summary).get("summary")) for summary in items(block.get("summaries")))
         text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
-        self.say(Role.THINKING, text, self._at, self._new_id("thinking"), **self._model())
+        self.say(Role.THINKING, text, self._at, self._new_id("thinking"), model=self._model())
 
     def _call(self, block: Record) -> Draft:
         name = string(block.get("name")) or "tool"
-        draft = self.call(string(block.get("id")) or self._new_id("call"), name, block.get("input"), self._at)
-        show_document(draft, block.get("input"))
-        draft.more |= self._model()
+        call_id, params = string(block.get("id")) or self._new_id("call"), block.get("input")
+        draft = self.call(call_id, name, params, self._at, model=self._model())
+        show_document(draft, params)
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
         for opened in (self._open[name], self._open[""]):
@@ -192,8 +191,8 @@ class _Reading(Conversation):
     def _new_id(self, kind: str) -> str:
         return f"{self._name}:{kind}:{len(self.drafts) - self._new}"
 
-    def _model(self) -> dict[str, Any]:
-        return {"model": self.model} if self.model and self._role is Role.ASSISTANT else {}
+    def _model(self) -> str:
+        return self.model if self._role is Role.ASSISTANT else ""
 
 
 def _files(message: Record) -> Iterator[tuple[Record, str]]:

@@ -15,7 +15,7 @@ from registry.domain import Role, Session
 from sources.exports.reading import Version, name_of, unique_ids
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.loose_json import Record, items, mapping, objects, string
+from sources.kit.loose_json import Record, items, mapping, objects, string, strings
 
 PLACE = "gemini.google.com"
 _PROMPTED = "Prompted "  # before a prompt in English exports
@@ -68,9 +68,8 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     talk = Conversation(identity(record), unknown=unknown)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
         at, key = drafts.moment(prompt.get("time")), string(prompt.get("time"))
-        names = [name for name in items(prompt.get("attachedFiles")) if isinstance(name, str)]
-        attached: Record = {"attachments": names} if names else {}
-        talk.say(Role.USER, string(prompt.get("title")).removeprefix(_PROMPTED).strip(), at, key, **attached)
+        text, names = string(prompt.get("title")).removeprefix(_PROMPTED).strip(), strings(prompt.get("attachedFiles"))
+        talk.say(Role.USER, text, at, key, attachments=names)
         talk.say(Role.ASSISTANT, string(prompt.get("answer")), at, f"{key}:answer")
     unique_ids(talk.drafts)
     return talk.build()

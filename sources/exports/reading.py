@@ -12,7 +12,7 @@ from typing import NamedTuple
 from registry.domain import format_time, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
-from sources.kit.loose_json import Record, items, mapping, string
+from sources.kit.loose_json import Record, first_text, items, mapping, string
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -114,7 +114,7 @@ def more_result(draft: Draft, result: str, status: str) -> None:
     """Add a result to a call; some calls have several."""
     tool = draft.more["tool"]
     if tool["status"] == drafts.PENDING:
-        drafts.answer(draft, result, status)
+        draft.answer(result, status)
     elif result:
         tool["result"] = f"{tool['result']}\n\n{result}"
         draft.add(result)
@@ -122,12 +122,8 @@ def more_result(draft: Draft, result: str, status: str) -> None:
 
 def show_document(draft: Draft, params: object) -> None:
     """Add the document or script that a call writes or runs (artifacts, canvases) to the message's text."""
-    given = mapping(params)
-    text, title = (
-        next(filter(None, (string(given.get(key)) for key in ("content", "file_text", "code", "input"))), ""),
-        draft.parts[0],
-    )
-    name = next(filter(None, (string(given.get(key)) for key in ("title", "name"))), "")
+    text, title = first_text(params, "content", "file_text", "code", "input"), draft.parts[0]
+    name = first_text(params, "title", "name")
     if text:
         draft.parts[0] = f"{title} {preview_of(name)}".strip() if name not in title else title
         draft.add(text.strip())

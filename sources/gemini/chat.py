@@ -9,7 +9,7 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of, thoughts_in
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation, supersede, usage_of
 from sources.kit.loose_json import Record, items, mapping, string
 
 _STATUS = {
@@ -114,16 +114,14 @@ class Chat(Conversation):
             self._say(message, Role.ERROR, text)
         else:
             self.unknown[f"message {kind or 'without type'}"] += 1
-        for draft in self.drafts[before:]:
-            if key not in self._places:
-                draft.more["superseded"] = True
-            if key in self._injected:
-                draft.role, draft.more["injected"] = Role.SYSTEM, True
+        new = self.drafts[before:]
+        supersede(new if key not in self._places else ())
+        for draft in new if key in self._injected else ():
+            draft.role, draft.more["injected"] = Role.SYSTEM, True
 
     def _add_question(self, message: Record) -> None:
         prompt = prompt_of(message)
-        attached: Record = {"attachments": list(prompt.attachments)} if prompt.attachments else {}
-        self._say(message, Role.USER, prompt.typed, **attached)
+        self._say(message, Role.USER, prompt.typed, attachments=list(prompt.attachments))
         self._say(message, Role.SYSTEM, prompt.context, ":context" if prompt.typed else "", injected=True)
 
     def _add_answer(self, message: Record, text: str) -> None:
@@ -139,8 +137,7 @@ class Chat(Conversation):
             draft = self.call(key, string(call.get("name")), call.get("args", {}), at)
             result = _result(call)
             status = _STATUS.get(string(call.get("status")), drafts.COMPLETED if result else drafts.PENDING)
-            if status != drafts.PENDING:
-                drafts.answer(draft, result, status)
+            draft.answer(result, status)
         self.describe(before, string(message.get("model")), usage_of(message.get("tokens"), _USAGE))
 
     def _say(self, message: Record, role: Role, text: str, suffix: str = "", **more: Any) -> drafts.Draft:

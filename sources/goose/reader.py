@@ -138,12 +138,12 @@ class Dialogue(Conversation):
             self._add_text(message, string(part.get("text")).strip(), key)
         elif kind in ("thinking", "reasoning"):
             text = string(part.get("thinking")) or string(part.get("text"))
-            self.say(Role.THINKING, text.strip(), at, key, **self.with_model())
+            self.say(Role.THINKING, text.strip(), at, key, model=self.model)
         elif kind == "toolRequest":
             call = mapping(part.get("toolCall"))
             given = mapping(call.get("value")) or call
             call_id, name = string(part.get("id")) or key, string(given.get("name"))
-            self.call(call_id, name, given.get("arguments", {}), at, **self.with_model())
+            self.call(call_id, name, given.get("arguments", {}), at, model=self.model)
             if call.get("status") == "error":
                 self.answer(call_id, string(call.get("error")), drafts.FAILED)
         elif kind == "toolResponse":
@@ -162,7 +162,7 @@ class Dialogue(Conversation):
         elif message.get("role") == "user":
             self.say(Role.USER, text, at, key)
         else:
-            self.say(Role.ASSISTANT, text, at, key, **self.with_model())
+            self.say(Role.ASSISTANT, text, at, key, model=self.model)
 
     def _add_result(self, part: Record) -> None:
         result = mapping(part.get("toolResult"))

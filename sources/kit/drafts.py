@@ -36,6 +36,13 @@ class Draft:
         if text and text not in self.parts[-50:]:
             self.parts.append(text)
 
+    def answer(self, result: str, status: str, shown: str | None = None) -> None:
+        """Add a call's result; a second one, or a pending one, changes nothing. `shown`: its form in the text."""
+        tool = self.more["tool"]
+        if PENDING == tool["status"] != status:
+            tool.update(result=result, status=status)
+            self.add(result if shown is None else shown)
+
     def attach(self, name: str) -> None:
         """Add the name of an attachment."""
         self.more.setdefault("attachments", []).append(name)
@@ -124,15 +131,6 @@ def tool_draft(
     return Draft(Role.TOOL, [call_title(name, params, folder)], at, {"native_id": native_id, "tool": tool}, origin)
 
 
-def answer(draft: Draft, result: str, status: str, shown: str | None = None) -> None:
-    """Add the call's result; a second one changes nothing. `shown`: the form of the result in the message's text."""
-    tool = draft.more["tool"]
-    if tool["status"] != PENDING:
-        return
-    tool.update(result=result, status=status)
-    draft.add(result if shown is None else shown)
-
-
 def shortened(text: str) -> str:
     """Keep the beginning and the end of a text over 4000 characters."""
     return text if len(text) <= 4000 else f"{text[:3000]}\n[…]\n{text[-1000:]}"
@@ -217,9 +215,8 @@ class Conversation:
         self, role: Role, text: str, at: datetime | None = None, native_id: str = "", *, origin: str = "", **more: Any
     ) -> Draft:
         """Add a message and return it; without text or attachments it is returned only."""
-        named = {"native_id": native_id} if native_id else {}
-        draft = Draft(role, [text] if text else [], at, {**named, **more}, origin)
-        if text or "attachments" in more:
+        draft = Draft(role, [text] if text else [], at, known({"native_id": native_id, **more}), origin)
+        if text or "attachments" in draft.more:
             self.drafts.append(draft)
         return draft
 
@@ -236,7 +233,7 @@ class Conversation:
     ) -> Draft:
         """Add a tool call without a result."""
         draft = tool_draft(call_id, name or "tool", params, at, folder=folder or self.folder, origin=origin)
-        draft.more |= more
+        draft.more |= known(more)
         self.calls[call_id or f"without id {len(self.drafts)}"] = draft
         self.drafts.append(draft)
         return draft
@@ -244,11 +241,7 @@ class Conversation:
     def answer(self, call_id: str, result: str, status: str) -> None:
         """Add the result of a call; one of an unknown call is dropped."""
         if call_id in self.calls:
-            answer(self.calls[call_id], result, status)
-
-    def with_model(self) -> dict[str, Any]:
-        """Return the current model as part of a message's `more`."""
-        return {"model": self.model} if self.model else {}
+            self.calls[call_id].answer(result, status)
 
     def describe(self, since: int, model: str, usage: Mapping[str, int]) -> None:
         """Note the model with the messages since a position, and the tokens with the first of them."""
@@ -284,6 +277,17 @@ class Conversation:
         )
 
 
+def known(more: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is not known: empty texts and lists."""
+    return {name: value for name, value in more.items() if value not in ("", None, [])}
+
+
+def supersede(found: Iterable[Draft]) -> None:
+    """Mark messages that the user took back, or that others replaced."""
+    for draft in found:
+        draft.more["superseded"] = True
+
+
 def title_of(found: Iterable[Draft], titles: Mapping[str, object]) -> tuple[str, str] | tuple[None, None]:
     """Return origin and text of the title: the first candidate that is not blank, else the user's first words."""
     for origin, title in titles.items():
@@ -296,7 +300,7 @@ def title_of(found: Iterable[Draft], titles: Mapping[str, object]) -> tuple[str,
 def off_path(parents: Mapping[str, str], leaf: str) -> set[str]:
     """Return the records of a tree that do not lead to its last one: the user took a step back behind them.
 
-    None if the chain to the root is torn.
+    If the chain to the root is torn, nothing is known, and the set is empty.
     """
     live: set[str] = set()
     while leaf in parents and leaf not in live:

@@ -143,8 +143,7 @@ class Dialogue(Conversation):
         at = drafts.moment(inside(state, "time", "start")) or _time_of(part)
         draft = self.call(string(part.get("id")), name, state.get("input", {}), at)
         status, result = _outcome(name, state)
-        if status != drafts.PENDING:
-            drafts.answer(draft, result, status)
+        draft.answer(result, status)
         if agent := string(inside(state, "metadata", "sessionId")):
             draft.more["tool"]["agent"] = agent
         for attachment in map(mapping, items(state.get("attachments"))):
@@ -158,9 +157,7 @@ class Dialogue(Conversation):
     def _prompt(self) -> Draft:
         """Return the message that holds all that the user typed."""
         if self._typed is None:
-            message_id = string(self._message.get("id"))
-            named = {"native_id": message_id} if message_id else {}
-            self._typed = Draft(Role.USER, [], self._time("created"), dict(named))
+            self._typed = self.say(Role.USER, "", self._time("created"), string(self._message.get("id")))
             self.drafts.append(self._typed)
         return self._typed
 

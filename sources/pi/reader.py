@@ -8,7 +8,7 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, off_path, usage_of
+from sources.kit.drafts import Conversation, off_path, supersede, usage_of
 from sources.kit.files import File
 from sources.kit.loose_json import Record, items, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
@@ -71,9 +71,7 @@ class Tree(Conversation):
     def session(self) -> Session:
         """Return the conversation as read so far; entries that its user left are marked."""
         gone = off_path(self._parents, self._leaf)
-        for draft in self.drafts:
-            if draft.origin in gone:
-                draft.more["superseded"] = True
+        supersede(draft for draft in self.drafts if draft.origin in gone)
         origin = Path(string(self._header.get("parentSession"))).stem.rpartition("_")[2]
         return self.build(
             {"name": self._named},
@@ -87,9 +85,7 @@ class Tree(Conversation):
         role, content = string(message.get("role")), message.get("content")
         if role == "user":
             names = list(filter(None, (string(mapping(part).get("mimeType")) for part in items(content))))
-            text = "\n\n".join(drafts.texts_in(content)).strip()
-            attached: Record = {"attachments": names} if names else {}
-            self._say(entry, Role.USER, text, **attached)
+            self._say(entry, Role.USER, "\n\n".join(drafts.texts_in(content)).strip(), attachments=names)
         elif role == "assistant":
             self._read_answer(entry, message)
         elif role == "toolResult":

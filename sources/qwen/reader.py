@@ -10,7 +10,7 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, off_path, usage_of
+from sources.kit.drafts import Conversation, off_path, supersede, usage_of
 from sources.kit.files import File
 from sources.kit.loose_json import Record, items, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
@@ -90,9 +90,7 @@ class Chat(Conversation):
     def session(self) -> Session:
         """Return the chat as read so far; messages that were rewound are marked."""
         gone = off_path(self._parents, self._leaf)
-        for draft in self.drafts:
-            if draft.origin in gone:
-                draft.more["superseded"] = True
+        supersede(draft for draft in self.drafts if draft.origin in gone)
         return self.build(
             {} if self.agent_of else {"name": self._named},
             folders=self._folders,
@@ -104,9 +102,9 @@ class Chat(Conversation):
         shown = string(mapping(record.get("systemPayload")).get("displayText"))
         prompt = prompt_of({"content": _parts(record), "displayContent": shown})
         is_typed = string(record.get("subtype")) in _TYPED and record.get("provenance", "real_user") == "real_user"
-        more: dict[str, Any] = {"attachments": list(prompt.attachments)} if prompt.attachments else {}
-        more |= {} if is_typed else {"injected": True}
-        self._add(record, Role.USER if is_typed else Role.SYSTEM, prompt.typed, **more)
+        role = Role.USER if is_typed else Role.SYSTEM
+        more: Record = {} if is_typed else {"injected": True}
+        self._add(record, role, prompt.typed, attachments=list(prompt.attachments), **more)
         self._add(record, Role.SYSTEM, prompt.context, ":context" if prompt.typed else "", injected=True)
 
     def _add_answer(self, record: Record) -> None:
