@@ -66,27 +66,18 @@ class Carried:
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """New files, `path` with the conversation, and the command that opens the session in the working folder.
-
-    `before`: a command that runs first, if the client imports sessions itself.
-    """
-
-    session_id: str
-    path: Path
-    files: Mapping[Path, str]
-    command: tuple[str, ...]
-    before: tuple[str, ...] = ()
-
-
 class NewSession(NamedTuple):
-    """A session that a client's module made: its id, the file with the conversation, its text, and other files."""
+    """A session to be written: its id, the file with the conversation, its text, and other files."""
 
     session_id: str
     path: Path
     text: str
     others: Mapping[Path, str] = {}
+
+    @property
+    def files(self) -> dict[Path, str]:
+        """Return the texts of all files."""
+        return {self.path: self.text, **self.others}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +96,13 @@ class Writer:
     make: Callable[[Carried, str, Places, Path], NewSession]
     imports: tuple[str, ...] = ()
 
-    def opens(self, session_id: str) -> tuple[str, ...]:
-        """Return the command that goes on with a session."""
-        return (self.program, *(argument.format(session_id) for argument in self.resume))
+    def opens(self, session_id: str) -> list[str]:
+        """Return the command that goes on with a session in its working folder."""
+        return [self.program, *(argument.format(session_id) for argument in self.resume)]
 
-    def write(self, talk: Carried, version: str, places: Places, drafts: Path) -> Written:
-        """Return the files of a new session; nothing is written yet."""
-        session_id, path, text, others = self.make(talk, version, places, drafts)
-        before = (self.program, *(argument.format(path) for argument in self.imports)) if self.imports else ()
-        return Written(session_id, path, {path: text, **others}, self.opens(session_id), before)
+    def takes_in(self, path: Path) -> list[str]:
+        """Return the command that imports a session's file first; empty for a client that needs none."""
+        return [self.program, *(argument.format(path) for argument in self.imports)] if self.imports else []
 
 
 def calls_for(message: Said, tools: Toolbox, prefix: str = "call_") -> list[tuple[str, Call]]:

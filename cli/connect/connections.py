@@ -12,7 +12,7 @@ from pathlib import Path
 from backoffice.connections import Connection, ConnectionPart, Connections, State
 from cli.connect.installation import OURS, Part, parts_of
 from cli.connect.settings_files import read
-from cli.connect.snippets import SERVER, this_server
+from cli.connect.snippets import this_server
 from registry.errors import StorageError
 from sources.base import Places
 from sources.client import Client
@@ -53,10 +53,6 @@ def _has_store(client: Client, places: Places) -> bool:
 
 def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator[ConnectionPart]:
     server = this_server()
-    if not client.command:
-        for part in parts_of(client, server, places):
-            yield ConnectionPart(part.what, str(part.file), _state_by_name(part), None)
-        return
     for part in parts_of(client, server, places):
         seen = _seen(part, "ctxr", "install", client.command)
         is_ignored = seen.state == "installed" and part.what == "hooks" and _is_untrusted(client, part.file)
@@ -84,11 +80,4 @@ def _state_of(part: Part) -> State:
             return "installed"
         return "differs" if part.uninstall(text) != text else "missing"
     except (StorageError, ValueError):
-        return "unreadable"
-
-
-def _state_by_name(part: Part) -> State:
-    try:
-        return "installed" if SERVER in (read(part.file) or "") else "missing"
-    except StorageError:
         return "unreadable"

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import elsewhere, more_to_come, moved_from, session_entry, session_page, title_of
+from cli.conversations.session_lines import elsewhere, more_to_come, moved_from, session_entry, session_page
 from cli.operations import (
     ProjectFolder,
     SessionId,
@@ -21,7 +21,6 @@ from cli.operations import (
     source_option,
 )
 from cli.output import as_json_option, dim, printed, show
-from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name, write_new_file
 from orchestrator.export.texts import export as render
@@ -169,9 +168,7 @@ def nickname(session_id: str, name: str | None, suggest: bool) -> dict[str, Any]
     if name:
         return {"session": run_operation("tag", {"nickname": name}, session_id)["channel"]}
     session = _session(session_id)
-    named = run_operation("list", {"tagged_only": True, "limit": 1000})["sessions"]
-    taken = {other["nickname"] for other in named if other["channel"] != session["channel"]}
-    return {"suggestion": suggest_nickname(session["first_message_preview"] or title_of(session), taken)}
+    return {"suggestion": session.get("suggested_nickname") or session["nickname"]}
 
 
 def _session(session_id: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.running.addresses import local_address
+from cli.running.addresses import local_address, shown_address
 from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 
@@ -32,7 +32,6 @@ def up(**given: Any) -> None:
     """
     from cli.incoming.sync import Bars, Damage, report_lines
     from cli.running.serve import Audience
-    from cli.running.welcome import welcome
 
     settings, damage, page = _settings(given), Damage(), ""
 
@@ -59,6 +58,34 @@ def _why_none(settings: Settings) -> str:
     if settings.database_url.startswith("postgresql"):
         return "none, for this registry is shared: `ctxr sync` imports those of this machine."
     return "none found; those that appear later are imported too."
+
+
+def welcome(settings: Settings, page: str) -> str:
+    """Return the text that ends the first start; `page` is the dashboard's address, with a code where one is needed."""
+    from cli.connect.installation import INSTALLABLE
+    from cli.connect.snippets import this_server
+    from cli.running.exposure import SECRET_FILE
+
+    address = local_address(settings)
+    lines = [
+        "",
+        click.style("Context Registry is running.", bold=True),
+        f"  Dashboard     {page}",
+        f"  MCP (HTTP)    {address}/mcp",
+        f"  API           {address}/docs",
+        f"  Registry      {shown_address(settings.url)}",
+        "",
+        f"Connect a client: ctxr install {'|'.join(INSTALLABLE)}",
+        "Or paste this into its MCP settings (Cursor: ~/.cursor/mcp.json) and restart it:",
+        this_server().mcp_json(),
+        "",
+        "Then say to your AI: continue the conversation about ...",
+        "Trouble? ctxr doctor. Ctrl-C ends this server.",
+    ]
+    if "?" in page:
+        secret = f"`Authorization: Bearer …` with the content of {settings.home / SECRET_FILE}"
+        lines.insert(3, f"                The link signs in once. Programs send {secret}")
+    return "\n".join(lines)
 
 
 @click.command()

@@ -321,8 +321,7 @@ def check_client(client: Client, _settings: Settings) -> Iterator[Result]:
     if state == "unreadable":
         yield Result("note", f"{file} could not be read")
     elif state == "missing":
-        how = f"ctxr install {client.command}" if client.command else f"put into {file} what ctxr up prints"
-        yield Result("note", "found, not connected", how)
+        yield Result("note", "found, not connected", f"ctxr install {client.command}")
     else:
         hooks = HOOKS[parts["hooks"].state] if "hooks" in parts else ""
         yield Result("ok", f"connected in {file}{hooks}")

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,10 @@ from sources.cursor.conversations import QUIET, Composer, counted, headers_of, i
 from sources.cursor.projects import WorkspaceProjects, listed_project
 from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conversations, workspace_folders
 from sources.cursor.times import bubble_time
+from sources.kit.files import digest
 from sources.kit.loose_json import mapping, read_json
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
-
-_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 
 _BUILDS = ("Cursor", "Cursor Nightly")
 _EMPTY = "drafts, or nothing was said"
@@ -70,7 +68,7 @@ class CursorIde:
         """
         databases = [store, *(folder / DATABASE for folder in workspace_folders(store.parents[1]))]
         idle = self.clock().timestamp() - max(map(last_change, databases)) > QUIET.total_seconds()
-        return _digest(idle, [(database.parent.name, stamp(database)) for database in databases])
+        return digest(idle, [(database.parent.name, stamp(database)) for database in databases])
 
     def count(self, store: Path) -> int:
         """Count the composers with a record in the global database."""
@@ -128,7 +126,7 @@ class CursorIde:
             try:
                 project = listed_project(composer_id, header, workspaces)
                 about = header.get("name"), header.get("lastUpdatedAt"), project
-                fingerprint = _digest(_GENERATION, *store.trace(composer_id), *about)
+                fingerprint = digest(*store.trace(composer_id), *about)
                 if seen.get(composer_id) == fingerprint:
                     continue
                 outcome = self._conversation(store, composer_id, header, workspaces, fingerprint)
@@ -184,7 +182,3 @@ def _bubbles(
         bubble_id = header["bubbleId"]
         stored = None if inline and bubble_id in inline else store.bubble(composer_id, bubble_id)
         yield header, inline.get(bubble_id) if stored is None else stored
-
-
-def _digest(*parts: object) -> str:
-    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()

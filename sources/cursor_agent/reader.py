@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +35,7 @@ from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
 from sources.kit.drafts import undated_messages_of
-from sources.kit.files import why_not
+from sources.kit.files import digest, why_not
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, string
 from sources.kit.sqlite_store import WAIT_S, BusyDatabase, ClientDatabase
@@ -98,7 +97,6 @@ def _with_last_turn_at(messages: Sequence[Message], end: datetime, start: dateti
     return [*messages[:begin], *dated_last]
 
 
-_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 _SETTINGS = ("CTXR_CURSOR_AGENT_DIR", "CURSOR_CONFIG_DIR")
 _UNNAMED = ("", "New Agent")
 
@@ -132,7 +130,7 @@ class CursorAgent:
             return ""  # `sessions` says why
         states = sorted((each.key, each.fingerprint) for each in files.stored)
         states += sorted((each.file.path, each.file.fingerprint) for each in files.written.values())
-        return _digest(_GENERATION, states, files.skipped)
+        return digest(states, files.skipped)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
@@ -171,7 +169,7 @@ class _Pass:
     def stored(self, chat: StoredChat) -> Iterator[FoundSession | Skipped]:
         """Read a conversation from its database, if a file has changed."""
         earlier = Fingerprint.parse(self.seen.get(chat.key, ""))
-        files = _digest(_GENERATION, chat.fingerprint)
+        files = digest(chat.fingerprint)
         if not chat.modified:
             self.passed_over["not begun yet"] += 1
         if earlier.files == files or not chat.modified:
@@ -199,7 +197,7 @@ class _Pass:
             yield Skipped(chat.key, "the state of the conversation is not stored")
             return
         root_id, root = latest
-        content = _digest(root_id, [string(about.get(key)) for key in ("title", "name", "cwd")])
+        content = digest(root_id, [string(about.get(key)) for key in ("title", "name", "cwd")])
         if content == earlier.content:
             return
         conversation, skipped = _conversation_in(store, root_id, root, about)
@@ -221,7 +219,7 @@ class _Pass:
 
     def written(self, transcript: TranscriptFile) -> Iterator[FoundSession | Skipped]:
         """Read a transcript, if it has changed."""
-        key, files = f"transcripts/{transcript.session_id}", _digest(_GENERATION, transcript.file.fingerprint)
+        key, files = f"transcripts/{transcript.session_id}", digest(transcript.file.fingerprint)
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
             return
@@ -314,7 +312,3 @@ def _transcript_at(path: str, damage: Damage) -> AgentDialogue:
         for number, record in enumerate(records, 1):
             read_line(conversation, number, record)
     return conversation
-
-
-def _digest(*parts: object) -> str:
-    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -23,10 +22,9 @@ from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, reason, shown
 from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
 from sources.exports.reading import Version, is_known
-from sources.kit.files import why_not
+from sources.kit.files import digest, why_not
 from sources.kit.loose_json import Record
 
-_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 # texts that every export of conversations has, and hardly any other file
 _MARKS = (b'"chat_messages"', b'"mapping"', b'"Gemini Apps"')
 _MOST_NAMES = 3
@@ -88,8 +86,7 @@ class AccountExport:
         yield Path(PROVIDERS[self.name].PLACE)
 
     def stamp(self, store: Path) -> str:
-        files = repr([(part.name, part.fingerprint, part.size) for part in self.parts])
-        return f"{_GENERATION} {blake2b(files.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
+        return digest([(part.name, part.fingerprint, part.size) for part in self.parts])
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield new and changed conversations. Raises StorageError at the end if not all could be read."""
@@ -109,7 +106,7 @@ class AccountExport:
             if not provider.is_conversation(record) or not key:
                 passed_over[_STRANGE] += 1
                 continue
-            fingerprint = provider.version(record).fingerprint(_GENERATION)
+            fingerprint = provider.version(record).fingerprint
             if is_known(known.get(key), fingerprint):
                 continue
             session = provider.read(record, projects, unknown)

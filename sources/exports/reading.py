@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import blake2b
 from typing import NamedTuple
 
 from registry.domain import format_time, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
+from sources.kit.files import digest
 from sources.kit.loose_json import Record, first_text, items, mapping, string
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -76,7 +76,7 @@ def name_of(value: object) -> str:
     given = string(value)
     if given.isprintable() and len(given) <= 200:
         return given
-    return blake2b(given.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return digest(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,18 @@ class Version:
     messages: int
     rest: tuple[object, ...] = ()
 
-    def fingerprint(self, generation: str) -> str:
+    @property
+    def fingerprint(self) -> str:
         """Return the fingerprint for FoundSession, of which `is_known` compares the parts."""
-        rest = blake2b(repr(self.rest).encode("utf-8", "replace"), digest_size=6).hexdigest()
-        return f"{generation} {format_time(self.updated) if self.updated else '-'} {self.messages} {rest}"
+        return f"{format_time(self.updated) if self.updated else '-'} {self.messages} {digest(self.rest)}"
 
 
 def is_known(seen: str | None, found: str) -> bool:
     """Return True if an export has nothing new of a conversation: it is the same or an older one."""
     if seen is None or seen == found:
         return seen is not None
-    (before, seen_at, had, _), (generation, found_at, has, _) = seen.split(" "), found.split(" ")
-    return before == generation and "-" not in (seen_at, found_at) and found_at < seen_at and int(has) <= int(had)
+    (seen_at, had, _), (found_at, has, _) = seen.split(" ")[-3:], found.split(" ")
+    return "-" not in (seen_at, found_at) and found_at < seen_at and int(has) <= int(had)
 
 
 def unique_ids(found: Iterable[Draft]) -> None:

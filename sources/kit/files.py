@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from pathlib import Path
 
 from registry.errors import StorageError
@@ -116,6 +117,11 @@ def _as_file(path: str, seen: os.stat_result) -> File | Skipped:
     if not stat.S_ISREG(seen.st_mode):
         return Skipped(path, "not a file" if not stat.S_ISDIR(seen.st_mode) else "a folder, not a file")
     return File(path, f"{seen.st_ino}-{seen.st_size}-{seen.st_mtime_ns}", seen.st_mtime_ns)
+
+
+def digest(*parts: object) -> str:
+    """Return a short digest for a fingerprint, which changes whenever one of the parts does."""
+    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def status_of(path: str) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar
 
 from sources.base import FoundSession, Places, Skipped
+from sources.kit.files import digest
 from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
@@ -84,8 +84,7 @@ class OpenCode(DatabaseReader):
         for record in filter(lambda record: record["id"], described):
             key = record["id"]
             count, time = messages.get(key, (0, 0))
-            state = repr((repr(record), count, time, parts.get(key, (0, 0))[0]))
-            whole = blake2b(state.encode("utf-8", "replace"), digest_size=16).hexdigest()
+            whole = digest(record, count, time, parts.get(key, (0, 0))[0])
             if time > newest - 24 * 3600 * 1000:
                 latest = "SELECT ifnull(max(time_updated), 0) FROM part WHERE session_id = ?"
                 yield key, f"{whole}/{_whole_number(database.rows(latest, (key,))[0][0])}", record

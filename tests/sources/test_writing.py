@@ -51,7 +51,7 @@ def places(tmp_path: Path) -> Places:
 @pytest.mark.parametrize("client", OWN)
 def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Places, tmp_path: Path) -> None:
     writer = WRITERS[client]
-    for file, text in writer.write(TALK, writer.tested, places, tmp_path).files.items():
+    for file, text in writer.make(TALK, writer.tested, places, tmp_path).files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     reader = next(reader for reader in READERS if reader.name == client)
@@ -75,7 +75,7 @@ def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Pla
 
 
 def test_opencode_takes_the_calls_in_as_parts(places: Places, tmp_path: Path) -> None:
-    [text] = WRITERS["opencode"].write(TALK, "1.18.33", places, tmp_path).files.values()
+    [text] = WRITERS["opencode"].make(TALK, "1.18.33", places, tmp_path).files.values()
     parts = [part for message in json.loads(text)["messages"] for part in message["parts"]]
     assert [part["type"] for part in parts] == ["text", "text", "tool", "tool", "tool", "text"]
     assert (parts[2]["tool"], parts[2]["state"]["input"]) == ("read", {"filePath": "src/pay.py"})

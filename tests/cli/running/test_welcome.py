@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.connect.snippets import StdioServer, this_server
-from cli.running.welcome import welcome
+from cli.running.serving import welcome
 from registry.settings import read_settings
 from sources.cursor.client import CURSOR
 from tests.cli.conftest import CTXR

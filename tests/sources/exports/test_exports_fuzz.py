@@ -151,7 +151,7 @@ def check(session: Session) -> None:
 def read(provider: ModuleType, record: Record) -> None:
     unknown = Counter[str]()
     check(provider.read(record, {}, unknown))
-    fingerprint = provider.version(record).fingerprint("1")
+    fingerprint = provider.version(record).fingerprint
     assert is_known(fingerprint, fingerprint)
     assert not is_known(None, fingerprint)
     provider.identity(record)
@@ -160,8 +160,8 @@ def read(provider: ModuleType, record: Record) -> None:
 
 @pytest.mark.parametrize(("messages", "is_old_news"), [(1, True), (2, True), (3, False)])
 def test_an_older_export_has_nothing_new_unless_it_holds_more_messages(messages: int, is_old_news: bool) -> None:
-    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint("1")
-    older = Version(datetime(2026, 2, 1, tzinfo=UTC), messages, ("another",)).fingerprint("1")
+    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint
+    older = Version(datetime(2026, 2, 1, tzinfo=UTC), messages, ("another",)).fingerprint
     assert is_known(seen, older) is is_old_news
 
 
