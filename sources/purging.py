@@ -11,7 +11,7 @@ from sources.client import Purge
 from sources.kit.files import small_text
 from sources.kit.loose_json import inside, read_json
 
-LONG = 365  # days: a client that keeps conversations at least this long is not warned about
+LONG_ENOUGH_DAYS = 365  # days: a client that keeps conversations at least this long is not warned about
 
 
 def days_kept(purge: Purge, places: Places) -> float | None:
@@ -24,7 +24,7 @@ def days_kept(purge: Purge, places: Places) -> float | None:
     return float(given[1]) * days[given[2]] if given else float(purge.days)
 
 
-def gone(keys: Iterable[str]) -> int:
+def count_missing_files(keys: Iterable[str]) -> int:
     """Count the sessions whose file is gone. A key that is no path, as of a row in a database, does not count."""
     ends = ("", ".json", ".jsonl")
     return sum(Path(key).is_absolute() and not any(Path(key + end).exists() for end in ends) for key in keys)

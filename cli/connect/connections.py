@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, Connections, State
-from cli.connect.installation import OURS, Part, parts_of
+from cli.connect.installation import OURS, ClientPart, parts_of
 from cli.connect.settings_files import read
 from cli.connect.snippets import this_server
 from registry.errors import StorageError
@@ -68,12 +68,12 @@ def _is_untrusted(client: Client, file: Path) -> bool:
     return bool(hooks and hooks.untrusted and hooks.untrusted(file, hooks.events, OURS))
 
 
-def _seen(part: Part, *command: str) -> ConnectionPart:
+def _seen(part: ClientPart, *command: str) -> ConnectionPart:
     shown = subprocess.list2cmdline(command) if os.name == "nt" else shlex.join(command)
     return ConnectionPart(part.what, str(part.file), _state_of(part), shown)
 
 
-def _state_of(part: Part) -> State:
+def _state_of(part: ClientPart) -> State:
     try:
         text = read(part.file) or ""
         if part.install(text) == text:

@@ -12,7 +12,7 @@ from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from cli.running.serve import Audience
+    from cli.running.serve import ServeCallbacks
     from orchestrator.sync.store_report import StoreReport
 
 host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
@@ -30,10 +30,10 @@ def up(**given: Any) -> None:
     While it runs it imports what your AI clients write, as they write it. May be
     run again at any time.
     """
-    from cli.incoming.sync import Bars, Damage, report_lines
-    from cli.running.serve import Audience
+    from cli.incoming.sync import Bars, SkipReporter, report_lines
+    from cli.running.serve import ServeCallbacks
 
-    settings, damage, page = _settings(given), Damage(), ""
+    settings, damage, page = _settings(given), SkipReporter(), ""
 
     def ready(address: str) -> None:
         nonlocal page
@@ -51,7 +51,7 @@ def up(**given: Any) -> None:
             click.echo(line)
 
     with Bars() as bars:
-        _serve(settings, Audience(ready, report, bars))
+        _serve(settings, ServeCallbacks(ready, report, bars))
 
 
 def _why_none(settings: Settings) -> str:
@@ -105,10 +105,10 @@ def serve(**given: Any) -> None:
     Listening on an address that other machines reach requires a token (`ctxr token
     create`), and TLS or the address of a proxy that provides it.
     """
-    from cli.incoming.sync import Damage
-    from cli.running.serve import Audience
+    from cli.incoming.sync import SkipReporter
+    from cli.running.serve import ServeCallbacks
 
-    settings, damage = _settings(given), Damage()
+    settings, damage = _settings(given), SkipReporter()
 
     def ready(page: str) -> None:
         click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)
@@ -119,14 +119,14 @@ def serve(**given: Any) -> None:
         for line in damage.lines(reports):
             click.echo(line, err=True)
 
-    _serve(settings, Audience(ready, report))
+    _serve(settings, ServeCallbacks(ready, report))
 
 
 def _settings(given: dict[str, Any]) -> Settings:
     return read_settings(**{name: value for name, value in given.items() if value is not None})
 
 
-def _serve(settings: Settings, audience: Audience) -> None:
+def _serve(settings: Settings, audience: ServeCallbacks) -> None:
     from cli.running.serve import serve_registry  # imports the whole server, which `ctxr -h` does not need
 
     set_up_logging(settings.log_format)

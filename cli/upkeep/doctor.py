@@ -31,7 +31,7 @@ from registry.settings import ActionSettings, McpServerSettings, Settings, read_
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
-from sources.purging import LONG
+from sources.purging import LONG_ENOUGH_DAYS
 
 if TYPE_CHECKING:
     from orchestrator.semantic.embedders import Embedder
@@ -315,7 +315,7 @@ def check_client(client: Client, _settings: Settings) -> Iterator[Result]:
     if "server" not in parts:
         return
     days, state, file = connection.deletes_after_days, parts["server"].state, parts["server"].file
-    if days is not None and days < LONG:
+    if days is not None and days < LONG_ENOUGH_DAYS:
         found = f"deletes its conversations after {days:g} days; what was read stays in the registry"
         yield Result("note", found, f"ctxr sync in time, or a larger {connection.deletes_by}")
     if state == "unreadable":

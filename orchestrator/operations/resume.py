@@ -32,9 +32,9 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
-from sources.purging import gone
+from sources.purging import count_missing_files
 from sources.writers import WRITERS
-from sources.writing import Carried, Writer
+from sources.writing import CarriedConversation, Writer
 
 
 class ResumeQuery(BaseModel):
@@ -97,7 +97,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         return {**about, **{name: data.written[name] for name in ("id", "session_id", "files")}}
     places, drafts = _machine(run)
     folder = _folder(query, row)
-    is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(gone, data.own_keys)
+    is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(count_missing_files, data.own_keys)
     # Some clients find a session only in its own folder, which may be gone.
     is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
     if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
@@ -108,7 +108,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     if not taken.messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken.messages[-1].text, 60)
-    made = writer.make(Carried(taken.messages, title, folder), version, places, drafts)
+    made = writer.make(CarriedConversation(taken.messages, title, folder), version, places, drafts)
     run.recorder.explain(kept=len(taken.messages), dropped=taken.left_out, reason="last and max_tokens")
     return {
         **about,

@@ -73,11 +73,11 @@ class Antigravity(FileReader):
         lines = small_text(store / "history.jsonl").encode().splitlines(keepends=True)
         prompts = records_of(lines, Damage())
         projects = {string(prompt.get("conversationId")): string(prompt.get("workspace")) for prompt in prompts}
-        return lambda file: parse_lines(file, Transcript(file.session_id, projects.get(file.session_id, "")))
+        return lambda file: parse_lines(file, AntigravityTranscript(file.session_id, projects.get(file.session_id, "")))
 
 
 @dataclass(slots=True)
-class Transcript(Conversation):
+class AntigravityTranscript(Conversation):
     """Builds a conversation from numbered steps, in which results follow in the order of the calls. Pure."""
 
     _steps: dict[int, Record] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Transcript(Conversation):
         """Build the session from the steps; an unknown one is counted in `unknown`."""
         for place in sorted(self._steps):
             step = self._steps[place]
-            _TYPES.get(string(step.get("type")), Transcript._add_result)(self, step)
+            _TYPES.get(string(step.get("type")), AntigravityTranscript._add_result)(self, step)
         return self.build(folders=[self.folder, *self._folders])
 
     def _add_question(self, step: Record) -> None:
@@ -144,10 +144,10 @@ class Transcript(Conversation):
         self.say(role, text.strip(), _at(step), _id(step, part), **more)
 
 
-_TYPES: dict[str, Callable[[Transcript, Record], None]] = {
-    "USER_INPUT": Transcript._add_question,
-    "PLANNER_RESPONSE": Transcript._add_answer,
-    "ERROR_MESSAGE": Transcript._add_error,
+_TYPES: dict[str, Callable[[AntigravityTranscript, Record], None]] = {
+    "USER_INPUT": AntigravityTranscript._add_question,
+    "PLANNER_RESPONSE": AntigravityTranscript._add_answer,
+    "ERROR_MESSAGE": AntigravityTranscript._add_error,
     "CHECKPOINT": lambda self, step: self._say(step, Role.SYSTEM, _result(step), injected=True, compaction={}),
     "SYSTEM_MESSAGE": lambda self, step: self._say(step, Role.SYSTEM, _result(step), injected=True),
 }

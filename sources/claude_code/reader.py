@@ -12,7 +12,7 @@ from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
 from sources.claude_code.session import Neighbours
-from sources.claude_code.transcript import OutputOf, Transcript
+from sources.claude_code.transcript import ClaudeTranscript, OutputOf
 from sources.kit.files import File
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, mapping, read_json, string
@@ -73,14 +73,14 @@ def _parse(file: SessionFile, neighbours: Neighbours) -> Iterator[FoundSession]:
 
 def parse(
     records: Iterable[Record], session_id: str, agent_of: str | None = None, output_of: OutputOf = lambda _: None
-) -> list[Transcript]:
+) -> list[ClaudeTranscript]:
     """Parse the transcript of a session, and those of sub-agents that an old client wrote between its records. Pure.
 
     `agent_of`: None for a session; for a sub-agent's own file the session it works for, or "" to take the one
     its records name. `output_of`: see Transcript.
     """
-    main = Transcript.of(session_id, agent_of, output_of)
-    agents: dict[str, Transcript] = {}
+    main = ClaudeTranscript.of(session_id, agent_of, output_of)
+    agents: dict[str, ClaudeTranscript] = {}
     agent_of_record: dict[str, str] = {}
     for record in records:
         if agent_of is not None or record.get("isSidechain") is not True:
@@ -89,12 +89,12 @@ def parse(
         uuid, above = string(record.get("uuid")), agent_of_record.get(string(record.get("parentUuid")))
         agent = agent_of_record[uuid] = string(record.get("agentId")) or above or uuid or "unknown"
         if agent not in agents:
-            agents[agent] = Transcript.of(f"agent-{agent}", session_id, output_of)
+            agents[agent] = ClaudeTranscript.of(f"agent-{agent}", session_id, output_of)
         agents[agent].read(record)
     return [main, *agents.values()]
 
 
-def _completed(file: SessionFile, transcript: Transcript, neighbours: Neighbours) -> Session:
+def _completed(file: SessionFile, transcript: ClaudeTranscript, neighbours: Neighbours) -> Session:
     """Return the session with the facts that other files have about it."""
     facts = transcript.facts
     if file.agent_of is not None:

@@ -32,7 +32,7 @@ OutputOf = Callable[[str], str | None]
 
 
 @dataclass(slots=True)
-class Transcript(Conversation):
+class ClaudeTranscript(Conversation):
     """Builds one conversation from its records in the order of the file.
 
     `output_of`: returns the whole output of a tool that the client moved into a file of its own, by its stub.
@@ -249,11 +249,11 @@ class Transcript(Conversation):
         return last if last and uuid and last.origin == uuid and last.role is not Role.TOOL else None
 
 
-_HANDLERS: dict[str, Callable[[Transcript, Record], None]] = {
-    "user": Transcript._read_user,
-    "assistant": Transcript._read_assistant,
-    "system": Transcript._read_system,
-    "attachment": Transcript._read_attachment,
+_HANDLERS: dict[str, Callable[[ClaudeTranscript, Record], None]] = {
+    "user": ClaudeTranscript._read_user,
+    "assistant": ClaudeTranscript._read_assistant,
+    "system": ClaudeTranscript._read_system,
+    "attachment": ClaudeTranscript._read_attachment,
 }
 
 

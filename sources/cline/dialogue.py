@@ -24,7 +24,7 @@ _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\)")
 
 
 @dataclass(slots=True)
-class Dialogue(Conversation):
+class ClineDialogue(Conversation):
     """Builds a conversation from its messages."""
 
     def read(self, message: Record) -> None:

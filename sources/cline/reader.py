@@ -10,7 +10,7 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.cline.client import CLINE
-from sources.cline.dialogue import Dialogue
+from sources.cline.dialogue import ClineDialogue
 from sources.cline.task import Task
 from sources.kit import drafts
 from sources.kit.files import File, document, file_at, files_below, folders_in, small_text, status_of, store_entries
@@ -75,7 +75,7 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
     messages = content if isinstance(content, list) else mapping(content).get("messages")
     names = ("cwdOnTaskInitialization", "workspace", "workspace_root", "cwd", "shadowGitConfigWorkTree")
     folder = first_text(about, *names)
-    reading = (Task if file.path.endswith(_VIEW) else Dialogue)(file.session_id, folder)
+    reading = (Task if file.path.endswith(_VIEW) else ClineDialogue)(file.session_id, folder)
     for message in items(messages):
         reading.read(mapping(message))
     session = _session_of(reading, file.agent_of or string(about.get("parentTaskId")), about)
@@ -83,7 +83,7 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
     return file.found(session, skipped + reading.skipped(), drafts.moment(about.get("ts")))
 
 
-def _session_of(reading: Task | Dialogue, parent: str, about: Record) -> Session:
+def _session_of(reading: Task | ClineDialogue, parent: str, about: Record) -> Session:
     asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
     named = string(mapping(about.get("metadata")).get("title")).strip()
     return reading.build(

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from registry.domain import Role, Session
 from sources.codex import records, tools
-from sources.codex.layers import Entry, Layer, each_once, mark_rolled_back
+from sources.codex.layers import Layer, LayeredMessage, each_once, mark_rolled_back
 from sources.codex.records import pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, known, usage_of
@@ -34,7 +34,7 @@ class Rollout(Conversation):
     inherited: Collection[str] = ()
     name: str = ""
     _meta: Record = field(default_factory=dict)
-    _entries: list[Entry] = field(default_factory=list)
+    _entries: list[LayeredMessage] = field(default_factory=list)
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _rollbacks: list[tuple[int, int]] = field(default_factory=list)
     _folders: dict[str, None] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class Rollout(Conversation):
     # Messages
 
     def _put(self, draft: Draft, layer: Layer) -> None:
-        self._entries.append(Entry(draft, layer, self._turn, len(self._entries)))
+        self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
 
     def _inject(self, text: str, **more: object) -> None:
         self._put(Draft(Role.SYSTEM, [text] if text else [], self._at, {"injected": True, **more}), Layer.ALONE)
@@ -211,7 +211,7 @@ class Rollout(Conversation):
         if text.strip():
             self._put(Draft(Role.THINKING, [text.strip()], self._at, known({"model": self.model})), layer)
 
-    def _add_call(self, ran: tools.Ran, layer: Layer) -> None:
+    def _add_call(self, ran: tools.ToolRun, layer: Layer) -> None:
         draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self._at, folder=self.folder)
         draft.more |= known({"model": self.model})
         if ran.result is not None:
@@ -225,7 +225,7 @@ class Rollout(Conversation):
         """Add the result of a call, or of one that is not in the file."""
         call_id = string(payload.get("call_id"))
         if call_id not in self.calls:
-            self._add_call(tools.Ran(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
+            self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
         self.answer(call_id, *tools.outcome(payload.get("output")))
 
     def _identity(self, given: Record) -> Record:

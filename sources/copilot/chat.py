@@ -26,7 +26,7 @@ _NOT_ATTACHED = ("implicit", "workspace", "promptText", "tool", "toolset")
 
 
 @dataclass(slots=True)
-class Chat(Conversation):
+class VsCodeChat(Conversation):
     """Builds a session from the object in which it is kept. Text that comes in pieces is one message.
 
     `listed_title`: the title in the list of sessions, for those that nobody has named.
@@ -150,15 +150,15 @@ def _model(request: Record) -> str:
     return string(metadata.get("resolvedModel")) or string(request.get("modelId")).removeprefix("copilot/")
 
 
-_PARTS: dict[str, Callable[[Chat, Record], None]] = {
-    "": Chat._add_text,
-    "markdownContent": Chat._add_text,
-    "markdownVuln": Chat._add_text,
-    "inlineReference": Chat._add_reference,
-    "thinking": Chat._add_thought,
-    "toolInvocationSerialized": Chat._add_call,
-    "toolInvocation": Chat._add_call,
-    "textEditGroup": Chat._add_edit,
-    "textEdit": Chat._add_edit,
-    "warning": Chat._add_warning,
+_PARTS: dict[str, Callable[[VsCodeChat, Record], None]] = {
+    "": VsCodeChat._add_text,
+    "markdownContent": VsCodeChat._add_text,
+    "markdownVuln": VsCodeChat._add_text,
+    "inlineReference": VsCodeChat._add_reference,
+    "thinking": VsCodeChat._add_thought,
+    "toolInvocationSerialized": VsCodeChat._add_call,
+    "toolInvocation": VsCodeChat._add_call,
+    "textEditGroup": VsCodeChat._add_edit,
+    "textEdit": VsCodeChat._add_edit,
+    "warning": VsCodeChat._add_warning,
 }

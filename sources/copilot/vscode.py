@@ -10,7 +10,7 @@ from pathlib import Path
 
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
-from sources.copilot.chat import Chat
+from sources.copilot.chat import VsCodeChat
 from sources.copilot.client import VSCODE
 from sources.copilot.events import Events
 from sources.copilot.operation_log import replayed
@@ -68,10 +68,10 @@ class CopilotVscode(FileReader):
 
     def parser(self, store: Path) -> ParseFile:
         """Return the parser of one file; facts about workspaces are read once."""
-        project_of, titles_of = cache(_project_of), cache(self._listed_titles)
+        project_of, titles_of = cache(project_of_workspace), cache(self._listed_titles)
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
-            project = project_of(file.folder)
+            project = project_of(Path(file.folder))
             if _is_transcript(file):
                 return _parse_transcript(file, project)
             return _parse_session(file, project, titles_of)
@@ -102,15 +102,11 @@ def _key_of_session(transcript: SessionFile) -> str:
     return os.path.join(transcript.folder, sessions, transcript.session_id)
 
 
-def _project_of(folder: str) -> str:
-    return project_of_workspace(Path(folder))
-
-
 def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iterator[FoundSession]:
     damage, skipped = Damage(), tuple[Skipped, ...]()
     is_log = file.path.endswith(".jsonl")
     given = replayed(json_lines(file.path, damage), damage) if is_log else json_document(file.path, damage)
-    chat = Chat(file.session_id, given=given, project=project)
+    chat = VsCodeChat(file.session_id, given=given, project=project)
     if not string(given.get("customTitle")):
         titles, skipped = titles_of(file.folder)
         chat.listed_title = string(inside(titles, file.session_id, "title"))

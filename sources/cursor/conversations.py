@@ -15,7 +15,7 @@ from sources.cursor.projects import ProjectHints, WorkspaceProjects, project_of
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.kit.loose_json import mapping, number, objects, read_json, string, strings, unfolded
 
-QUIET = timedelta(seconds=60)
+SETTLED_AFTER = timedelta(seconds=60)
 _NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})
 
 Json = Mapping[str, Any]
@@ -101,12 +101,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def _is_answering(composer: Composer, messages: list[Message], now: datetime) -> bool:
-    """Return True while Cursor rewrites bubbles: its status says so, and the last change is less than `QUIET` ago."""
+    """Return True while Cursor rewrites bubbles: its status says so, and and it has just changed."""
     record = composer.record
     if record.get("status") != "generating" and not record.get("generatingBubbleIds"):
         return False
     times = (_last_change(composer), *(message.timestamp for message in messages[-1:]))
-    return any(time is not None and now - time < QUIET for time in times)
+    return any(time is not None and now - time < SETTLED_AFTER for time in times)
 
 
 def _without_last_answer(messages: list[Message]) -> list[Message]:

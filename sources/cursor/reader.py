@@ -17,7 +17,7 @@ from registry.domain import EARLIEST, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.client import CURSOR
-from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
+from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects, listed_project
 from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conversations, workspace_folders
 from sources.cursor.times import bubble_time
@@ -67,7 +67,7 @@ class CursorIde:
         complete by then, or never will be.
         """
         databases = [store, *(folder / DATABASE for folder in workspace_folders(store.parents[1]))]
-        idle = self.clock().timestamp() - max(map(last_change, databases)) > QUIET.total_seconds()
+        idle = self.clock().timestamp() - max(map(last_change, databases)) > SETTLED_AFTER.total_seconds()
         return digest(idle, [(database.parent.name, stamp(database)) for database in databases])
 
     def count(self, store: Path) -> int:
@@ -156,7 +156,7 @@ class CursorIde:
             order = [*listed, *unlisted]
             reading = reading_of(composer, _bubbles(store, composer_id, record, order), workspaces, self.clock())
             last = reading.session.messages[-1].timestamp if reading.session.messages else None
-            if reading.is_empty or (last and self.clock() - last < QUIET):
+            if reading.is_empty or (last and self.clock() - last < SETTLED_AFTER):
                 return _UNLISTED  # Cursor may still be about to list them
             recovered = (Skipped(f"list of messages of {composer_id}", _RECOVERED),)
         return FoundSession(

@@ -9,13 +9,13 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from registry.domain import Message, Role, Session, now, parse_time, preview_of
+from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.conversations import counted
@@ -34,7 +34,7 @@ from sources.cursor_agent.messages import UNKNOWN_MODEL, AgentDialogue, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
-from sources.kit.drafts import undated_messages_of
+from sources.kit.drafts import title_of, undated_messages_of
 from sources.kit.files import digest, why_not
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, string
@@ -98,7 +98,6 @@ def _with_last_turn_at(messages: Sequence[Message], end: datetime, start: dateti
 
 
 _SETTINGS = ("CTXR_CURSOR_AGENT_DIR", "CURSOR_CONFIG_DIR")
-_UNNAMED = ("", "New Agent")
 
 Skips = tuple[Skipped, ...]
 
@@ -206,11 +205,11 @@ class _Pass:
         messages = timed(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
         hashed = os.path.basename(os.path.dirname(chat.folder))
         project = conversation.folder or self.workspaces.by_hash(hashed, paths_in(conversation.drafts))
-        titles = (string(about.get(key)).strip() for key in ("title", "name"))
+        titles = {key: about.get(key) for key in ("title", "name") if about.get(key) != "New Agent"}
         session = Session(
             session_id=string(about.get("agentId")) or chat.session_id,
             messages=messages,
-            title=title_of(next((title for title in titles if title not in _UNNAMED), ""), messages),
+            title=title_of(conversation.drafts, titles)[1],
             project=project or None,
             meta=_meta(about, root),
         )
@@ -232,7 +231,9 @@ class _Pass:
         folder = conversation.folder or self.workspaces.by_slug(transcript.slug, paths_in(conversation.drafts))
         span = TimeFrame(None, datetime.fromtimestamp(transcript.file.modified / 1e9, UTC), self.now)
         messages = timed(undated_messages_of(conversation.drafts), span, earlier)
-        session = Session(transcript.session_id, messages, title_of("", messages), folder or None, is_copy=True)
+        session = Session(
+            transcript.session_id, messages, title_of(conversation.drafts, {})[1], folder or None, is_copy=True
+        )
         yield self._found(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
     def _found(
@@ -287,12 +288,6 @@ def _meta(about: Record, root: Root) -> dict[str, Any]:
     meta |= {key: value for key, value in root.about().items() if value}
     meta |= {"model": "" if model == UNKNOWN_MODEL else model, "children": root.children()}
     return {key: value for key, value in meta.items() if value}
-
-
-def title_of(named: str, messages: Iterable[Message]) -> str | None:
-    """Return the client's title, else the user's first words."""
-    question = (message.text for message in messages if message.role is Role.USER)
-    return preview_of(named or next(question, ""), 80) or None
 
 
 def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:

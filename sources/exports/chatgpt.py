@@ -10,23 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports.reading import (
-    TreeNode,
-    Version,
-    cited,
-    in_order,
-    more_result,
-    name_of,
-    newest_leaf,
-    path_to,
-    show_document,
-    unique_ids,
-)
+from sources.exports.reading import TreeNode, Version, cited, more_result, name_of, show_document, unique_ids, walk
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
 from sources.kit.loose_json import Record, items, mapping, number, string, unfolded
 
-PLACE = "chatgpt.com"
+SITE = "chatgpt.com"
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
 # how long it thought, and its memory of the user, which must not get into the search
 DROPPED = ("reasoning_recap", "model_editable_context")
@@ -64,10 +53,9 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     """Read the conversation; what is not understood is counted in `unknown`."""
     messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
-    path = path_to(nodes, string(record.get("current_node"))) or path_to(nodes, newest_leaf(nodes))
     reading = _Reading(identity(record), model=string(record.get("default_model_slug")), unknown=unknown, nodes=nodes)
-    for name in in_order(nodes, path):
-        reading.message(name, messages[name], is_live=name in path)
+    for name, is_live in walk(nodes, string(record.get("current_node"))):
+        reading.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
     gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
     unique_ids(reading.drafts)

@@ -9,23 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports.reading import (
-    TreeNode,
-    Version,
-    cited,
-    in_order,
-    more_result,
-    name_of,
-    newest_leaf,
-    path_to,
-    show_document,
-    unique_ids,
-)
+from sources.exports.reading import TreeNode, Version, cited, more_result, name_of, show_document, unique_ids, walk
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, items, mapping, string
 
-PLACE = "claude.ai"
+SITE = "claude.ai"
 _IGNORED = ("token_budget", "flag", "image", "document")
 _SILENT = ("text", "", *_IGNORED)
 
@@ -58,12 +47,11 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     """Read the conversation. `projects`: names by id; what is not understood is counted in `unknown`."""
     messages = _by_id(list(map(mapping, items(record.get("chat_messages")))))
     nodes = _nodes(messages)
-    path = path_to(nodes, string(record.get("current_leaf_message_uuid"))) or path_to(nodes, newest_leaf(nodes))
     reading = _Reading(identity(record), model=string(record.get("model")), unknown=unknown)
-    for name in in_order(nodes, path):
+    for name, is_live in walk(nodes, string(record.get("current_leaf_message_uuid"))):
         before = len(reading.drafts)
         reading.message(name, messages[name], nodes[name].at)
-        supersede(reading.drafts[before:] if name not in path else ())
+        supersede(() if is_live else reading.drafts[before:])
     unique_ids(reading.drafts)
     project = mapping(record.get("project"))
     project_id = string(record.get("project_uuid")) or string(project.get("uuid"))

@@ -17,7 +17,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, items, mapping, objects, string, strings
 
-PLACE = "gemini.google.com"
+SITE = "gemini.google.com"
 _PROMPTED = "Prompted "  # before a prompt in English exports
 _LINK = re.compile(r"gemini\.google\.com/(?:u/\d+/)?app/(\w+)")
 

@@ -91,6 +91,8 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
         values += event != "map_key"
         if event in (*_OPENING, *_CLOSING):
             source.quiet = 0
+        if depth < 0:  # the end of the list
+            continue
         reason = _too_much(depth, values, source.at - began) or reason
         if reason:
             builder = None

@@ -42,7 +42,7 @@ OnRead = Callable[[int], None]
 class Provider(Protocol):
     """The functions of a provider's module."""
 
-    PLACE: str
+    SITE: str
 
     def is_conversation(self, record: Record) -> bool: ...
     def conversations(self, records: Iterator[Record | str]) -> Iterator[Record | str]: ...
@@ -83,7 +83,7 @@ class AccountExport:
 
     def find(self, _places: Places) -> Iterator[Path]:
         """Yield the account of this export."""
-        yield Path(PROVIDERS[self.name].PLACE)
+        yield Path(PROVIDERS[self.name].SITE)
 
     def stamp(self, store: Path) -> str:
         return digest([(part.name, part.fingerprint, part.size) for part in self.parts])
@@ -149,22 +149,17 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     except OSError as exc:
         raise StorageError(f"Could not read {path}.", why_not(exc)) from exc
     parts_by_provider: dict[str, list[ExportFile]] = {}
-    others: list[ExportFile | Skipped] = []
-    damage: list[Skipped] = []
+    others: list[ExportFile | Skipped] = [part for part in found if isinstance(part, Skipped)]
     is_meant = False
     for part in found:
-        if isinstance(part, Skipped):
-            damage.append(part)
-            others.append(part)
-            continue
-        provider, why = _provider_of(part)
-        if provider:
-            parts_by_provider.setdefault(provider, []).append(part)
-            continue
-        others.append(Skipped(part.name, why) if why else part)
-        is_meant = is_meant or bool(why)
-        if why not in ("", _NONE):
-            damage.append(Skipped(part.name, why))
+        if isinstance(part, ExportFile):
+            provider, why = _provider_of(part)
+            if provider:
+                parts_by_provider.setdefault(provider, []).append(part)
+            else:
+                others.append(Skipped(part.name, why) if why else part)
+                is_meant = is_meant or bool(why)
+    damage = [other for other in others if isinstance(other, Skipped) and other.why != _NONE]
     if not parts_by_provider and damage and is_meant:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path}",

@@ -41,6 +41,12 @@ def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
     return path
 
 
+def walk(nodes: Mapping[str, TreeNode], leaf: str) -> Iterator[tuple[str, bool]]:
+    """Yield every message once, in order, and whether it is on the path to `leaf`, or to the newest leaf without it."""
+    path = path_to(nodes, leaf) or path_to(nodes, newest_leaf(nodes))
+    return ((name, name in path) for name in in_order(nodes, path))
+
+
 def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
     """Yield every message once: along the path, and next to each answer on it the answers given before.
 

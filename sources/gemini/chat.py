@@ -25,7 +25,7 @@ _USAGE = {
 
 
 @dataclass(slots=True)
-class Chat(Conversation):
+class GeminiChat(Conversation):
     """Builds a chat from the records of a journal, or from the one document.
 
     `agent_of`: for a sub-agent's chat the session it works for. `project`: the project by the chat's folder.

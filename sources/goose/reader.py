@@ -63,7 +63,7 @@ class Goose(DatabaseReader):
             (row["id"],),
         )
         model = string(mapping(read_json(row.get("model_config_json"))).get("model_name"))
-        talk = Dialogue(key, string(row.get("working_dir")), model, described=row)
+        talk = GooseDialogue(key, string(row.get("working_dir")), model, described=row)
         for native_id, role, content, created, metadata in messages:
             parts = read_json(content)
             damaged += not isinstance(parts, list)
@@ -74,7 +74,7 @@ class Goose(DatabaseReader):
 
 
 @dataclass(slots=True)
-class Dialogue(Conversation):
+class GooseDialogue(Conversation):
     """Builds a conversation from messages whose content is a list of parts. Pure."""
 
     described: Record = field(default_factory=dict)

@@ -252,7 +252,8 @@ class Conversation:
 
     def skipped(self, where: str = "") -> tuple[Skipped, ...]:
         """Return what was passed over because this reader does not know it."""
-        return skipped_unknown(self.unknown, where)
+        why = "unknown to this reader"
+        return tuple(Skipped(f"{count} x {kind}{where}", why) for kind, count in self.unknown.items())
 
     def build(
         self,
@@ -307,11 +308,6 @@ def off_path(parents: Mapping[str, str], leaf: str) -> set[str]:
         live.add(leaf)
         leaf = parents[leaf]
     return set() if leaf else parents.keys() - live
-
-
-def skipped_unknown(unknown: Mapping[str, int], where: str = "") -> tuple[Skipped, ...]:
-    """Return one entry for each kind of thing that a reader does not know."""
-    return tuple(Skipped(f"{count} x {kind}{where}", "unknown to this reader") for kind, count in unknown.items())
 
 
 def usage_of(given: object, names: Mapping[str, str]) -> dict[str, int]:

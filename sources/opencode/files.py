@@ -15,7 +15,7 @@ from sources.kit.files import File, document, entries, status_of, why_not
 from sources.kit.loose_json import Record, inside, number, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.opencode.client import OPENCODE
-from sources.opencode.messages import Dialogue
+from sources.opencode.messages import OpenCodeDialogue
 
 
 class OpenCodeFiles(FileReader):
@@ -48,7 +48,7 @@ class OpenCodeFiles(FileReader):
         if not isinstance(value, dict):
             skipped = (Skipped(file.path, "not a JSON object"),)
             return FoundSession(file.key, file.fingerprint, Session(file.session_id, ()), skipped)
-        dialogue, damage = Dialogue(described={**value, "id": file.session_id}), Counter[str]()
+        dialogue, damage = OpenCodeDialogue(described={**value, "id": file.session_id}), Counter[str]()
         messages = _records(file.folder, damage)
         for message in sorted(messages, key=lambda each: number(inside(each, "time", "created")) or 0):
             dialogue.read(message, _records(_parts_folder(file, string(message["id"])), damage))
@@ -56,7 +56,7 @@ class OpenCodeFiles(FileReader):
         return replace(found, session=drafts.dated(found.session, file.file.modified_at))
 
 
-def found_session(dialogue: Dialogue, fingerprint: str, damage: Counter[str]) -> FoundSession:
+def found_session(dialogue: OpenCodeDialogue, fingerprint: str, damage: Counter[str]) -> FoundSession:
     """Return the session of a dialogue with what was passed over in it."""
     session = dialogue.session()
     name = f"session {session.session_id}"

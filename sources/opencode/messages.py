@@ -26,7 +26,7 @@ _USAGE = {
 
 
 @dataclass(slots=True)
-class Dialogue(Conversation):
+class OpenCodeDialogue(Conversation):
     """Builds a session from its messages in order, each with its parts.
 
     `described`: the session's own record, by the names that its JSON form has. The parts that the user typed make one
@@ -194,20 +194,20 @@ def _file_name(part: Record) -> str:
     return string(part.get("filename")) or address or string(part.get("mime")) or "file"
 
 
-_Handlers = dict[str, Callable[[Dialogue, Record], None]]
+_Handlers = dict[str, Callable[[OpenCodeDialogue, Record], None]]
 _COMMON: _Handlers = {
     "compaction": lambda self, part: self._say(
         part, Role.SYSTEM, "Conversation compacted", injected=True, compaction={}
     ),
-    "retry": Dialogue._add_retry,
-    "subtask": Dialogue._add_command,
+    "retry": OpenCodeDialogue._add_retry,
+    "subtask": OpenCodeDialogue._add_command,
 }
 _ROLES: dict[str, _Handlers] = {
-    "user": {"text": Dialogue._add_typed, "file": Dialogue._add_attachment, **_COMMON},
+    "user": {"text": OpenCodeDialogue._add_typed, "file": OpenCodeDialogue._add_attachment, **_COMMON},
     "assistant": {
-        "text": Dialogue._add_text,
+        "text": OpenCodeDialogue._add_text,
         "reasoning": lambda self, part: self._say(part, Role.THINKING, string(part.get("text")).strip()),
-        "tool": Dialogue._add_call,
+        "tool": OpenCodeDialogue._add_call,
         "file": lambda self, part: self._say(part, Role.ASSISTANT, "", attachments=[_file_name(part)]),
         **_COMMON,
     },

@@ -17,7 +17,7 @@ from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
 from sources.opencode.client import OPENCODE
 from sources.opencode.files import OpenCodeFiles, found_session
-from sources.opencode.messages import Dialogue
+from sources.opencode.messages import OpenCodeDialogue
 
 # the session's columns by the names that they have in JSON
 _DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title", "version": "version"}
@@ -94,7 +94,7 @@ class OpenCode(DatabaseReader):
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
         """Read one session, one message at a time."""
-        dialogue, damage = Dialogue(described=row), Counter[str]()
+        dialogue, damage = OpenCodeDialogue(described=row), Counter[str]()
         messages = "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id"
         parts_of = "SELECT id, time_created, data FROM part WHERE message_id = ? ORDER BY time_created, id"
         for stored in database.rows(messages, (key,)):

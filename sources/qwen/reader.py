@@ -52,11 +52,11 @@ class QwenCode(FileReader):
         return SessionFile(file, file.path, path.stem, agent_of, folder)
 
     def parser(self, store: Path) -> ParseFile:
-        return lambda file: parse_lines(file, Chat(file.session_id, agent_of=file.agent_of))
+        return lambda file: parse_lines(file, QwenChat(file.session_id, agent_of=file.agent_of))
 
 
 @dataclass(slots=True)
-class Chat(Conversation):
+class QwenChat(Conversation):
     """Builds a chat from its records. `agent_of`: for a sub-agent's chat the session it works for. Pure."""
 
     agent_of: str | None = None

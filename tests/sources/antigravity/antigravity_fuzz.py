@@ -7,7 +7,7 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.antigravity.reader import Transcript
+from sources.antigravity.reader import AntigravityTranscript
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.antigravity.antigravity_files import working_steps
@@ -35,7 +35,7 @@ STEPS = st.fixed_dictionaries(
 
 def read(records: list[Record]) -> Session:
     """The session that steps make."""
-    transcript = Transcript("s")
+    transcript = AntigravityTranscript("s")
     for record in records:
         transcript.read(record)
     return transcript.session()

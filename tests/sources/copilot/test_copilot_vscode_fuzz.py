@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.copilot.chat import _IGNORED, _PARTS, Chat
+from sources.copilot.chat import _IGNORED, _PARTS, VsCodeChat
 from sources.copilot.operation_log import replayed
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
@@ -66,7 +66,7 @@ LINE = st.fixed_dictionaries(
 
 
 def read(given_: Record) -> Session:
-    session = Chat("s", given=given_, listed_title=" ").session()
+    session = VsCodeChat("s", given=given_, listed_title=" ").session()
     check(session)
     return session
 

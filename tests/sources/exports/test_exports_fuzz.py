@@ -25,7 +25,7 @@ from sources.exports.chatgpt import without_marks
 from sources.exports.files import parts_of
 from sources.exports.json_stream import Utf8Source, records_in
 from sources.exports.reader import exports_in
-from sources.exports.reading import TreeNode, Version, in_order, is_known, newest_leaf, path_to
+from sources.exports.reading import TreeNode, Version, is_known, walk
 from sources.kit.loose_json import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 
@@ -252,8 +252,7 @@ def test_a_zip_with_any_bytes_changed_or_cut_is_read_or_refused(
 @given(st.dictionaries(IDS, st.tuples(IDS, st.booleans()), max_size=5), IDS)
 def test_any_tree_is_told_whole_and_once(given: dict[str, tuple[str, bool]], leaf: str) -> None:
     nodes = {name: TreeNode(parent, is_question) for name, (parent, is_question) in given.items() if name}
-    path = path_to(nodes, leaf) or path_to(nodes, newest_leaf(nodes))
-    told = list(in_order(nodes, path))
+    told = [name for name, _ in walk(nodes, leaf)]
     assert sorted(told) == sorted(nodes)
 
 

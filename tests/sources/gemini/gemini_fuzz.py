@@ -59,7 +59,7 @@ RECORDS = (
 
 def read(records: list[Record], agent_of: str | None = None) -> Session:
     """The session that records make."""
-    chat = gemini_chat.Chat("s", agent_of=agent_of)
+    chat = gemini_chat.GeminiChat("s", agent_of=agent_of)
     for record in records:
         chat.read(record)
     return chat.session()

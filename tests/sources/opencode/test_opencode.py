@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(dialogue: Dialogue) -> Session:
     """The session, without any store."""
-    reading = opencode_messages.Dialogue(described=dialogue.info())
+    reading = opencode_messages.OpenCodeDialogue(described=dialogue.info())
     for message, parts in dialogue.messages:
         reading.read(message, parts)
     return reading.session()

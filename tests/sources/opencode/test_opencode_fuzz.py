@@ -63,7 +63,7 @@ DESCRIBED = st.fixed_dictionaries(
 
 
 def read(described: Record, messages: list[tuple[Record, list[Record]]]) -> Session:
-    reading = opencode_messages.Dialogue(described=described)
+    reading = opencode_messages.OpenCodeDialogue(described=described)
     for message, parts in messages:
         reading.read(message, parts)
     session = reading.session()
