@@ -26,13 +26,15 @@ class ClaudeCode(FileReader):
     """Reads `projects/<folder>/<session>.jsonl` and below. Secrets lie beside `projects`."""
 
     name = CLAUDE_CODE.source
+    variables = ("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR")
+    home = (".claude",)
     patterns = ("projects/*/*.jsonl", "projects/*/*/subagents/**/agent-*.jsonl")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the configuration folders, and the desktop app's folder of sessions."""
         applications = (("Library", "Application Support"), ("AppData", "Roaming"), (".config",))
         return (
-            places.folder(("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR"), ".claude"),
+            self.home_in(places),
             places.home / ".config" / "claude",
             *(places.home.joinpath(*parts, "Claude", _DESKTOP) for parts in applications),
         )
@@ -63,12 +65,11 @@ class ClaudeCode(FileReader):
 
 
 def _parse(file: SessionFile, neighbours: Neighbours) -> Iterator[FoundSession]:
-    """Yield the sessions of one file: sub-agents inside it first, so that the file counts as read when all of it is."""
     damage = Damage()
     main, *agents = parse(json_lines(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
-    for agent in agents:
-        yield from file.found_agent(agent.session(), agent.skipped())
-    yield file.found(_completed(file, main, neighbours), damage.skipped() + main.skipped())
+    session, others = _completed(file, main, neighbours), [agent.session() for agent in agents]
+    unknown = tuple(skipped for each in (main, *agents) for skipped in each.skipped())
+    return file.found_with_agents(session, others, damage.skipped() + unknown)
 
 
 def parse(

@@ -10,6 +10,7 @@ from uuid import uuid4
 from registry.domain import Role
 from sources.base import Places
 from sources.claude_code.client import CLAUDE_CODE
+from sources.claude_code.reader import ClaudeCode
 from sources.writing import (
     CarriedConversation,
     CarriedMessage,
@@ -29,8 +30,7 @@ _TOOLS = Toolbox(read=("Read", "file_path"), run=("Bash", "command"))
 def _make(talk: CarriedConversation, version: str, places: Places, _: Path) -> NewSession:
     """Make `projects/<folder>/<session>.jsonl`: records in one chain, and the title."""
     session_id = str(uuid4())
-    home = places.folder(("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR"), ".claude")
-    path = home / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder) / f"{session_id}.jsonl"
+    path = ClaudeCode.home_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder) / f"{session_id}.jsonl"
     common = {
         "isSidechain": False,
         "userType": "external",

@@ -12,6 +12,7 @@ from uuid import UUID
 from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.codex.client import CODEX
+from sources.codex.reader import Codex
 from sources.writing import (
     CarriedConversation,
     CarriedMessage,
@@ -31,8 +32,8 @@ _TOOLS = Toolbox(read=("read_file", "path"), run=("shell_command", "command"))
 def _make(talk: CarriedConversation, version: str, places: Places, _: Path) -> NewSession:
     """Make `sessions/Y/M/D/rollout-<time>-<id>.jsonl`: meta data, then each message for the model and for the list."""
     session_id, here = str(_uuid7()), now().astimezone()
-    home = places.folder(("CTXR_CODEX_DIR", "CODEX_HOME"), ".codex")
-    path = home / "sessions" / f"{here:%Y/%m/%d}" / f"rollout-{here:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
+    folder = Codex.home_in(places) / "sessions" / f"{here:%Y/%m/%d}"
+    path = folder / f"rollout-{here:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
     began = format_time(here)
     meta = {
         "id": session_id,

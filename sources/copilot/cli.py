@@ -45,16 +45,13 @@ class CopilotCli(FileReader):
 
 
 def _parse(file: SessionFile) -> Iterator[FoundSession]:
-    """Yield the sessions of one file: sub-agents first, so that the file counts as read when all of it is."""
     damage, path = Damage(), file.path
     note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
     reading = Events(file.session_id, described=noted(note))
     for event in json_lines(path, damage) if path.endswith(".jsonl") else events_of(json_document(path, damage)):
         reading.read(event)
     session, *agents = reading.sessions()
-    for agent in agents:
-        yield from file.found_agent(agent)
-    yield file.found(session, damage.skipped() + reading.skipped())
+    return file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
 
 
 def noted(text: str) -> dict[str, str]:

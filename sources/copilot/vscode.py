@@ -115,11 +115,8 @@ def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iter
 
 
 def _parse_transcript(file: SessionFile, project: str) -> Iterator[FoundSession]:
-    """Yield the sessions of a transcript: sub-agents first, so that the file counts as read when all of it is."""
     damage, reading = Damage(), Events(file.session_id)
     for event in json_lines(file.path, damage):
         reading.read(event)
     main, *agents = (replace(each, project=each.project or project or None) for each in reading.sessions())
-    for agent in agents:
-        yield from file.found_agent(agent)
-    yield file.found(main, damage.skipped() + reading.skipped())
+    return file.found_with_agents(main, agents, damage.skipped() + reading.skipped())

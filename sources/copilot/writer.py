@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from registry.domain import Role, format_time, now
 from sources.base import Places
+from sources.copilot.cli import CopilotCli
 from sources.copilot.client import COPILOT_CLI
 from sources.writing import (
     CarriedConversation,
@@ -30,8 +31,7 @@ _TOOLS = Toolbox(read=("view", "path"), run=("bash", "command"))
 def _make(talk: CarriedConversation, version: str, places: Places, _: Path) -> NewSession:
     """Make `session-state/<id>/events.jsonl`, the events of a session that has ended, and the note beside it."""
     session_id, began = str(uuid4()), format_time(now())
-    home = places.folder(("CTXR_COPILOT_CLI_DIR", "COPILOT_HOME"), ".copilot")
-    folder = home / "session-state" / session_id
+    folder = CopilotCli.home_in(places) / "session-state" / session_id
     note: Json = {
         "id": session_id,
         "cwd": talk.folder,

@@ -50,11 +50,15 @@ class SessionFile:
             skipped += (Skipped(self.path, "no conversation in it"),)
         return FoundSession(self.key, self.fingerprint, session, skipped)
 
-    def found_agent(self, session: Session, skipped: tuple[Skipped, ...] = ()) -> Iterator[FoundSession]:
-        """Yield the session of a sub-agent inside this file, unless it is empty."""
-        if session.messages:
-            session = drafts.dated(session, self.file.modified_at)
-            yield FoundSession(f"{self.key}#{session.session_id}", self.fingerprint, session, skipped)
+    def found_with_agents(
+        self, main: Session, agents: Iterable[Session], skipped: tuple[Skipped, ...]
+    ) -> Iterator[FoundSession]:
+        """Yield the sub-agents' sessions in this file, then its own: it counts as read when all of it is."""
+        for agent in agents:
+            if agent.messages:
+                session = drafts.dated(agent, self.file.modified_at)
+                yield FoundSession(f"{self.key}#{agent.session_id}", self.fingerprint, session)
+        yield self.found(main, skipped)
 
 
 ParseFile = Callable[[SessionFile], Iterable[FoundSession]]
@@ -76,7 +80,12 @@ class FileReader(ABC):
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return where the client may have its folder."""
-        return [places.folder(self.variables, *self.home)]
+        return [self.home_in(places)]
+
+    @classmethod
+    def home_in(cls, places: Places) -> Path:
+        """Return the client's folder: the one that a variable names, else the usual one."""
+        return places.folder(cls.variables, *cls.home)
 
     def stamp(self, store: Path) -> str:
         """Return no stamp: looking at each file's status is as cheap."""

@@ -10,6 +10,7 @@ from uuid import uuid4
 from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.qwen.client import QWEN_CODE
+from sources.qwen.reader import QwenCode
 from sources.writing import (
     CarriedConversation,
     CarriedMessage,
@@ -29,8 +30,8 @@ _TOOLS = Toolbox(read=("read_file", "file_path"), run=("run_shell_command", "com
 def _make(talk: CarriedConversation, version: str, places: Places, _: Path) -> NewSession:
     """Make `projects/<folder>/chats/<session>.jsonl`: records in one chain, and the title."""
     session_id = str(uuid4())
-    home = places.folder(("CTXR_QWEN_CODE_DIR", "QWEN_HOME"), ".qwen")
-    path = home / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder) / "chats" / f"{session_id}.jsonl"
+    folder = QwenCode.home_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder)
+    path = folder / "chats" / f"{session_id}.jsonl"
     common = {"sessionId": session_id, "cwd": talk.folder, "version": version}
     records = [
         {"timestamp": time, **record} for message, time in with_times(talk.messages) for record in _records_of(message)
