@@ -55,9 +55,8 @@ class SessionFile:
     ) -> Iterator[FoundSession]:
         """Yield the sub-agents' sessions in this file, then its own: it counts as read when all of it is."""
         for agent in agents:
-            if agent.messages:
-                session = drafts.dated(agent, self.file.modified_at)
-                yield FoundSession(f"{self.key}#{agent.session_id}", self.fingerprint, session)
+            session = drafts.dated(agent, self.file.modified_at)
+            yield FoundSession(f"{self.key}#{agent.session_id}", self.fingerprint, session)
         yield self.found(main, skipped)
 
 

@@ -165,6 +165,11 @@ def test_an_older_export_has_nothing_new_unless_it_holds_more_messages(messages:
     assert is_known(seen, older) is is_old_news
 
 
+def test_a_newer_export_of_as_many_messages_is_news() -> None:
+    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint
+    assert not is_known(seen, Version(datetime(2026, 2, 3, tzinfo=UTC), 2, ("another",)).fingerprint)
+
+
 @given(CLAUDE)
 def test_any_claude_conversation_makes_a_session(record: Record) -> None:
     read(claude_export, record)

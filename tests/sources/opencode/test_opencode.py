@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -247,8 +248,12 @@ def test_a_session_in_files_is_read_again_when_it_went_on(root: Path) -> None:
     seen = seen_of(found(store))
     assert results(store, seen) == []
 
+    session = next((store / "session").rglob("*.json"))
+    before = session.read_text(encoding="utf-8"), session.stat().st_mtime_ns
     dialogue.user("Thanks")
     write_files(root, dialogue)
+    session.write_text(before[0], encoding="utf-8")
+    os.utime(session, ns=(before[1], before[1]))  # only a message is new
     assert [each.session.messages[-1].text for each in found(store, seen).values()] == ["Thanks"]
 
 
