@@ -9,7 +9,7 @@ from pathlib import Path
 from sources.base import Places
 from sources.client import Purge
 from sources.kit.files import small_text
-from sources.kit.loose_json import inside, read_json
+from sources.kit.loose_json import read_json, value_at
 
 LONG_ENOUGH_DAYS = 365  # days: a client that keeps conversations at least this long is not warned about
 
@@ -17,9 +17,9 @@ LONG_ENOUGH_DAYS = 365  # days: a client that keeps conversations at least this 
 def days_kept(purge: Purge, places: Places) -> float | None:
     """Return after how many days the client deletes a conversation; None if it never does."""
     settings = read_json(small_text(purge.file(places)))
-    if purge.switch and inside(settings, *purge.switch) is False:
+    if purge.switch and value_at(settings, *purge.switch) is False:
         return None
-    given = re.fullmatch(r"(\d{1,6})\s*([hdwmy]?)", str(inside(settings, *purge.setting)).strip().lower())
+    given = re.fullmatch(r"(\d{1,6})\s*([hdwmy]?)", str(value_at(settings, *purge.setting)).strip().lower())
     days = {"h": 1 / 24, "": 1.0, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
     return float(given[1]) * days[given[2]] if given else float(purge.days)
 

@@ -54,13 +54,13 @@ def _has_store(client: Client, places: Places) -> bool:
 def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator[ConnectionPart]:
     server = this_server()
     for part in parts_of(client, server, places):
-        seen = _seen(part, "ctxr", "install", client.command)
+        seen = _connection_part(part, "ctxr", "install", client.command)
         is_ignored = seen.state == "installed" and part.what == "hooks" and _is_untrusted(client, part.file)
         yield replace(seen, state="untrusted", command=None) if is_ignored else seen
     for project in projects:
         for part in parts_of(client, server, places, project):
             if part.what == "rule":
-                yield _seen(part, "ctxr", "install", client.command, "--project", str(project))
+                yield _connection_part(part, "ctxr", "install", client.command, "--project", str(project))
 
 
 def _is_untrusted(client: Client, file: Path) -> bool:
@@ -68,7 +68,7 @@ def _is_untrusted(client: Client, file: Path) -> bool:
     return bool(hooks and hooks.untrusted and hooks.untrusted(file, hooks.events, OURS))
 
 
-def _seen(part: ClientPart, *command: str) -> ConnectionPart:
+def _connection_part(part: ClientPart, *command: str) -> ConnectionPart:
     shown = subprocess.list2cmdline(command) if os.name == "nt" else shlex.join(command)
     return ConnectionPart(part.what, str(part.file), _state_of(part), shown)
 

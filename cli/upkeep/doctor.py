@@ -80,15 +80,18 @@ def origins(settings: Settings) -> dict[str, dict[str, Any]]:
     for name in Settings.model_fields:
         default = "config.toml" if name in settings.model_fields_set else "default"
         variable = f"CTXR_{name.upper()}"
-        found[name] = {"value": _shown(getattr(settings, name)), "from": variable if variable in given else default}
+        found[name] = {
+            "value": _printable_value(getattr(settings, name)),
+            "from": variable if variable in given else default,
+        }
     return found
 
 
-def _shown(value: Any) -> str | int | float:
+def _printable_value(value: Any) -> str | int | float:
     if isinstance(value, int | float):
         return value
     if isinstance(value, tuple):
-        return ", ".join(str(_shown(one)) for one in value)
+        return ", ".join(str(_printable_value(one)) for one in value)
     if isinstance(value, McpServerSettings):
         return _name_of(value)
     return "" if value is None else shown_address(str(value))

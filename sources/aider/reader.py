@@ -19,7 +19,7 @@ from sources.aider.client import AIDER
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.files import File, entries, file_at, folders_in, why_not
+from sources.kit.files import File, entries, file_at, folders_in, system_reason
 from sources.kit.jsonl import LONGEST_LINE, read_lines
 
 NAME = ".aider.chat.history.md"
@@ -72,7 +72,7 @@ class Aider:
                     if seen.get(key) != chat.fingerprint:
                         yield _found_in(store, key, chat)
         except OSError as exc:
-            raise StorageError(f"Could not read {store}.", why_not(exc)) from exc
+            raise StorageError(f"Could not read {store}.", system_reason(exc)) from exc
         if too_long:
             yield Skipped(f"{too_long.total()} lines", f"longer than {LONGEST_LINE // 2**20} MB")
 

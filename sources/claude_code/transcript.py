@@ -145,7 +145,7 @@ class ClaudeTranscript(Conversation):
         """Add the result of a call, or of one that is not in the file."""
         call_id = string(block.get("tool_use_id"))
         draft = self._add_call({"id": call_id}, record)
-        result, structured = drafts.readable(block.get("content")), record.get("toolUseResult")
+        result, structured = drafts.content_text(block.get("content")), record.get("toolUseResult")
         draft.answer(self.output_of(result) or result, _status(block, result, structured))
         if agent := string(mapping(structured).get("agentId")):
             draft.more["tool"]["agent"] = f"agent-{agent}"
@@ -229,7 +229,7 @@ class ClaudeTranscript(Conversation):
         if subtype == "api_error":
             self._say(record, Role.ERROR, _error_text(record), uuid)
         elif subtype == "compact_boundary":
-            more = {"injected": True, "compaction": drafts.shallow(mapping(record.get("compactMetadata")))}
+            more = {"injected": True, "compaction": drafts.storable(mapping(record.get("compactMetadata")))}
             self._say(record, Role.SYSTEM, string(record.get("content")) or "Conversation compacted", uuid, **more)
         elif subtype == "local_command":
             self._add_pieces(record, record.get("content"))
@@ -279,4 +279,4 @@ def _error_text(record: Record) -> str:
     """Return the text of an error of the service; its shape has changed several times."""
     error = record.get("error")
     texts = (record.get("content"), mapping(error).get("message"), error, mapping(record.get("cause")).get("message"))
-    return next(filter(None, map(string, texts)), "") or drafts.readable(error) or "API error"
+    return next(filter(None, map(string, texts)), "") or drafts.content_text(error) or "API error"

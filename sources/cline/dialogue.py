@@ -55,7 +55,7 @@ class ClineDialogue(Conversation):
             self.call(key, string(block.get("name")), block.get("input", {}), drafts.moment(at))
         elif kind == "tool_result":
             outcome = drafts.FAILED if block.get("is_error") is True else drafts.COMPLETED
-            self.answer(string(block.get("tool_use_id")), drafts.readable(block.get("content")), outcome)
+            self.answer(string(block.get("tool_use_id")), drafts.content_text(block.get("content")), outcome)
         elif name := drafts.attachment_name(block):
             if self.drafts and self.drafts[-1].role is Role.USER:
                 self.drafts[-1].attach(name)

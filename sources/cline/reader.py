@@ -43,12 +43,12 @@ class Cline(FileReader):
         for task in folders_in(store_entries(store / "tasks")):
             # the user's view has all times; the messages that the model was sent stand in if it is missing
             if file := file_at(os.path.join(task, _VIEW)) or file_at(os.path.join(task, _SENT)):
-                yield _kept(file, os.path.basename(task), os.path.join(task, "history_item.json"))
+                yield _session_file(file, os.path.basename(task), os.path.join(task, "history_item.json"))
         store_entries(store / "sessions")
         for file in files_below(str(store), "sessions/*/*.messages.json"):
             stem = file.path.removesuffix(_MESSAGES) if isinstance(file, File) else ""
             own, folder = os.path.basename(stem), os.path.basename(os.path.dirname(stem))
-            yield _kept(file, own, f"{stem}.json", None if own == folder else folder)
+            yield _session_file(file, own, f"{stem}.json", None if own == folder else folder)
 
     def parser(self, store: Path) -> ParseFile:
 
@@ -64,7 +64,9 @@ class Cline(FileReader):
         return parse
 
 
-def _kept(file: File | Skipped, session_id: str, beside: str, agent_of: str | None = None) -> SessionFile | Skipped:
+def _session_file(
+    file: File | Skipped, session_id: str, beside: str, agent_of: str | None = None
+) -> SessionFile | Skipped:
     if isinstance(file, Skipped):
         return file
     return SessionFile(file, file.path, session_id, agent_of, beside, f"|{status_of(beside)}")

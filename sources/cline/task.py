@@ -84,7 +84,7 @@ class Task(Conversation):
         name = string(params.pop("tool", "")) or string(params.get("toolName")) or _CALLED[kind] or kind
         result = string(params.pop("content", "")) if name.startswith(("read", "list", "search")) else ""
         last = self.drafts[-1].more.get("tool") if self.drafts else None
-        same = {"name": name, "params": drafts.shallow(params), "status": drafts.PENDING}
+        same = {"name": name, "params": drafts.storable(params), "status": drafts.PENDING}
         if last and all(last[key] == value for key, value in same.items()):
             return
         draft = self.call(_key(message), name, params, drafts.moment(message.get("ts")))

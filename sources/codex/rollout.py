@@ -12,7 +12,7 @@ from sources.codex import records, tools
 from sources.codex.layers import Layer, LayeredMessage, each_once, mark_rolled_back
 from sources.codex.records import pieces_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, known, usage_of
+from sources.kit.drafts import Conversation, Draft, usage_of, without_empty
 from sources.kit.loose_json import Record, items, mapping, string
 
 _USAGE = {
@@ -109,7 +109,7 @@ class Rollout(Conversation):
             for key in ("summary", "content"):
                 self._add_thought("\n\n".join(drafts.texts_in(payload.get(key))), Layer.RESPONSE)
         elif kind in tools.CALLS:
-            self._add_call(tools.asked(payload), Layer.RESPONSE)
+            self._add_call(tools.requested_call(payload), Layer.RESPONSE)
         elif kind in tools.OUTPUTS:
             self._add_result(payload)
         elif kind not in records.IGNORED_RESPONSES:
@@ -205,15 +205,17 @@ class Rollout(Conversation):
     def _add_answer(self, text: str, layer: Layer, given: Record) -> None:
         if text.strip():
             about = {"model": self.model, "phase": string(given.get("phase"))}
-            self._put(Draft(Role.ASSISTANT, [text.strip()], self._at, self._identity(given) | known(about)), layer)
+            self._put(
+                Draft(Role.ASSISTANT, [text.strip()], self._at, self._identity(given) | without_empty(about)), layer
+            )
 
     def _add_thought(self, text: str, layer: Layer) -> None:
         if text.strip():
-            self._put(Draft(Role.THINKING, [text.strip()], self._at, known({"model": self.model})), layer)
+            self._put(Draft(Role.THINKING, [text.strip()], self._at, without_empty({"model": self.model})), layer)
 
     def _add_call(self, ran: tools.ToolRun, layer: Layer) -> None:
         draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self._at, folder=self.folder)
-        draft.more |= known({"model": self.model})
+        draft.more |= without_empty({"model": self.model})
         if ran.result is not None:
             draft.answer(ran.result, ran.status)
         draft.more["tool"]["status"] = ran.status

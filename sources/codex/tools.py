@@ -26,7 +26,7 @@ class ToolRun(NamedTuple):
     status: str
 
 
-def asked(payload: Record) -> ToolRun:
+def requested_call(payload: Record) -> ToolRun:
     """Return a call as the model asked for it."""
     kind = string(payload.get("type"))
     name = string(payload.get("name")) or {"local_shell_call": "local_shell"}.get(kind, kind.removesuffix("_call"))
@@ -41,9 +41,9 @@ def outcome(output: object) -> tuple[str, str]:
     given = mapping(object_in(output) if isinstance(output, str) else output)
     if "output" in given or "content" in given:
         exit_code = mapping(given.get("metadata")).get("exit_code")
-        result = drafts.readable(given.get("output", given.get("content")))
+        result = drafts.content_text(given.get("output", given.get("content")))
         return result, _status(exit_code, given.get("success"))
-    return drafts.readable(output), drafts.COMPLETED
+    return drafts.content_text(output), drafts.COMPLETED
 
 
 def _status(exit_code: object = None, success: object = None, status: object = None) -> str:
@@ -80,7 +80,7 @@ def called_server(given: Record) -> ToolRun:
     answer = given.get("result")
     failed = mapping(answer).get("Err", given.get("error"))
     success = mapping(mapping(answer).get("Ok", answer))
-    result = drafts.readable(failed or success.get("content", answer))
+    result = drafts.content_text(failed or success.get("content", answer))
     is_error = bool(failed or success.get("isError") or success.get("is_error"))
     return ToolRun(_id(given), name or "mcp", asked_for.get("arguments"), result, _status(success=not is_error))
 

@@ -79,7 +79,7 @@ class Talk(Conversation):
         message = mapping(item.get("message"))
         role = string(message.get("role"))
         if role == "tool":
-            self._answer(string(message.get("toolCallId")), drafts.readable(message.get("content")), "done")
+            self._answer(string(message.get("toolCallId")), drafts.content_text(message.get("content")), "done")
         elif role in _ROLES:
             self._add(_ROLES[role], message, item)
         else:

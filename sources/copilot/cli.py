@@ -76,11 +76,11 @@ def events_of(history: Record) -> Iterator[Record]:
 def _event_of(message: Record) -> tuple[str, Record]:
     role, content = message.get("role"), message.get("content")
     if role == "user":
-        return "user.message", {"content": drafts.readable(content)}
+        return "user.message", {"content": drafts.content_text(content)}
     if role == "assistant":
         calls = [(mapping(call), mapping(mapping(call).get("function"))) for call in items(message.get("tool_calls"))]
         requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
-        return "assistant.message", {"content": drafts.readable(content), "toolRequests": requests}
+        return "assistant.message", {"content": drafts.content_text(content), "toolRequests": requests}
     if role == "tool":
         result = {"toolCallId": message.get("tool_call_id"), "success": True, "result": {"content": content}}
         return "tool.execution_complete", result

@@ -145,7 +145,7 @@ class Events(Conversation):
         """Add the result of a call, or of one that is not in the file."""
         draft = self._call(string(data.get("toolCallId")), data.get("toolName"), {}, data)
         error = data.get("error")
-        result = drafts.readable(mapping(data.get("result")).get("content", data.get("result")))
+        result = drafts.content_text(mapping(data.get("result")).get("content", data.get("result")))
         result = result or string(error) or string(mapping(error).get("message"))
         status = drafts.COMPLETED
         if data.get("success") is False or error:

@@ -54,7 +54,9 @@ def _call(given: Record, results: Record) -> ModelCall:
     result = results.get(call_id)
     parts = [_result_part(part) for part in items(mapping(result).get("content"))]
     params = params_of(given.get("arguments")) or {}
-    return ModelCall(call_id, string(given.get("name")) or "tool", params, drafts.readable(parts) if result else None)
+    return ModelCall(
+        call_id, string(given.get("name")) or "tool", params, drafts.content_text(parts) if result else None
+    )
 
 
 def _result_part(part: Any) -> str:

@@ -13,7 +13,7 @@ from sources.base import Skipped
 from sources.cursor.bubbles import messages_of, model_of, speaker_of
 from sources.cursor.projects import ProjectHints, WorkspaceProjects, project_of
 from sources.cursor.times import TimeFrame, dated, moment
-from sources.kit.loose_json import mapping, number, objects, read_json, string, strings, unfolded
+from sources.kit.loose_json import mapping, number, objects, parse_nested, read_json, string, strings
 
 SETTLED_AFTER = timedelta(seconds=60)
 _NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})
@@ -160,4 +160,4 @@ def _inline_tools(record: Json) -> dict[str, Any]:
     """Return the tool calls of the first generation, by bubble; they were stored apart from the bubbles."""
     capabilities = objects(record.get("capabilities"))
     held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == 15)
-    return {key: call for data in held for key, call in mapping(unfolded(data.get("bubbleDataMap"))).items()}
+    return {key: call for data in held for key, call in mapping(parse_nested(data.get("bubbleDataMap"))).items()}

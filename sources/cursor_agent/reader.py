@@ -35,7 +35,7 @@ from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
 from sources.kit.drafts import title_of, undated_messages_of
-from sources.kit.files import digest, why_not
+from sources.kit.files import digest, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, string
 from sources.kit.sqlite_store import WAIT_S, BusyDatabase, ClientDatabase
@@ -214,7 +214,7 @@ class _Pass:
             meta=_meta(about, root),
         )
         transcript = self.transcripts.get(chat.session_id)
-        yield self._found(chat.key, Fingerprint(files, content), session, transcript, skipped)
+        yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
 
     def written(self, transcript: TranscriptFile) -> Iterator[FoundSession | Skipped]:
         """Read a transcript, if it has changed."""
@@ -226,7 +226,7 @@ class _Pass:
         try:
             conversation = _transcript_at(transcript.file.path, damage)
         except OSError as exc:
-            yield Skipped(transcript.file.path, why_not(exc))
+            yield Skipped(transcript.file.path, system_reason(exc))
             return
         folder = conversation.folder or self.workspaces.by_slug(transcript.slug, paths_in(conversation.drafts))
         span = TimeFrame(None, datetime.fromtimestamp(transcript.file.modified / 1e9, UTC), self.now)
@@ -234,9 +234,9 @@ class _Pass:
         session = Session(
             transcript.session_id, messages, title_of(conversation.drafts, {})[1], folder or None, is_copy=True
         )
-        yield self._found(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
+        yield self._finish(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
-    def _found(
+    def _finish(
         self, key: str, noted: Fingerprint, session: Session, transcript: TranscriptFile | None, skipped: Skips
     ) -> FoundSession:
         if transcript and transcript.parent:  # the folder of a transcript names the parent of a sub-agent

@@ -13,7 +13,7 @@ from registry.domain import Role, Session
 from sources.exports.reading import TreeNode, Version, cited, more_result, name_of, show_document, unique_ids, walk
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
-from sources.kit.loose_json import Record, items, mapping, number, string, unfolded
+from sources.kit.loose_json import Record, items, mapping, number, parse_nested, string
 
 SITE = "chatgpt.com"
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
@@ -213,7 +213,7 @@ def without_marks(text: str) -> str:
 def _words_in(mark: re.Match[str]) -> str:
     kind, *fields = (mark[1] or "").split("\ue202")
     if kind == "entity" and fields:
-        named = items(unfolded(fields[0]))
+        named = items(parse_nested(fields[0]))
         return string(named[1]) if len(named) > 1 else ""
     return fields[0] if kind == "url" and fields else ""
 

@@ -149,13 +149,13 @@ class _Reading(Conversation):
 
     def _result(self, block: Record) -> None:
         call_id, name = string(block.get("tool_use_id")), string(block.get("name"))
-        call = self.calls.get(call_id) if call_id else self._opened(name)
+        call = self.calls.get(call_id) if call_id else self._open_call(name)
         if call is None:
             call = self._call({"id": call_id, "name": name})
         status = drafts.FAILED if block.get("is_error") else drafts.COMPLETED
         more_result(call, _result_text(block.get("content")), status)
 
-    def _opened(self, name: str) -> Draft | None:
+    def _open_call(self, name: str) -> Draft | None:
         """Return the call of a result without an id: the first open one of that name, else the first open one."""
         for opened in (self._open[name], self._open[""]):
             while opened and opened[0].more["tool"]["status"] != drafts.PENDING:
@@ -191,7 +191,7 @@ def _files(message: Record) -> Iterator[tuple[Record, str]]:
 
 def _result_text(content: object) -> str:
     if not isinstance(content, list):
-        return drafts.readable(content)
+        return drafts.content_text(content)
     return "\n\n".join(filter(None, map(_result_item, content)))
 
 
@@ -201,7 +201,7 @@ def _result_item(item: object) -> str:
     texts = [string(given.get(key)) for key in ("title", "url", "text")]
     if given.get("type") == "image":
         return f"[{string(given.get('file_name')) or 'image'}]"
-    return "\n".join(filter(None, texts)) or drafts.readable(item if isinstance(item, str) else [item])
+    return "\n".join(filter(None, texts)) or drafts.content_text(item if isinstance(item, str) else [item])
 
 
 _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {

@@ -19,10 +19,10 @@ from sources.exports import chatgpt as chatgpt_export
 from sources.exports import claude as claude_export
 from sources.exports import gemini as gemini_export
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
-from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, reason, shown
+from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, printable_name, reason_of_failure
 from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
 from sources.exports.reading import Version, is_known
-from sources.kit.files import digest, why_not
+from sources.kit.files import digest, system_reason
 from sources.kit.loose_json import Record
 
 # texts that every export of conversations has, and hardly any other file
@@ -115,7 +115,8 @@ class AccountExport:
                 continue
             known[key] = fingerprint
             yield FoundSession(key, fingerprint, session)
-        yield from (Skipped(f"{count} x {shown(what)}", "unknown to this reader") for what, count in unknown.items())
+        kinds = ((printable_name(kind), count) for kind, count in unknown.items())
+        yield from (Skipped(f"{count} x {kind}", "unknown to this reader") for kind, count in kinds)
         yield from (Skipped(f"{count} x a conversation", why) for why, count in passed_over.items())
         if is_damaged:
             raise StorageError("Not all of the export could be read.", "What could be read is kept.")
@@ -147,7 +148,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
             raise InvalidRequest(f"There is no file or folder {path}.", _EXPECTED)
         found = list(parts_of(path, stack))
     except OSError as exc:
-        raise StorageError(f"Could not read {path}.", why_not(exc)) from exc
+        raise StorageError(f"Could not read {path}.", system_reason(exc)) from exc
     parts_by_provider: dict[str, list[ExportFile]] = {}
     others: list[ExportFile | Skipped] = [part for part in found if isinstance(part, Skipped)]
     is_meant = False
@@ -202,7 +203,7 @@ def _records(part: ExportFile, on_read: OnRead, most: float = inf) -> Iterator[R
         with part.open() as file:
             yield from records_in(Utf8Source(file, on_read, most))
     except UNREADABLE as exc:
-        yield f"{reason(exc)}; the rest was not read"
+        yield f"{reason_of_failure(exc)}; the rest was not read"
 
 
 def _names(others: Sequence[ExportFile | Skipped]) -> str:

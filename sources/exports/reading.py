@@ -58,21 +58,21 @@ def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
     done: set[str] = set()
     waiting = [
         *reversed(list(nodes)),
-        *_turned(below[""], path),
+        *_path_last(below[""], path),
     ]  # cycles have no beginning: whatever is left comes last
     while waiting:
         here, follows, beside = waiting.pop(), "", list[str]()
         while here and here not in done:
             done.add(here)
             yield here
-            *others, follows = _turned(below[here], path) or [""]
+            *others, follows = _path_last(below[here], path) or [""]
             beside += others
             here = "" if follows and nodes[follows].is_question else follows
         waiting += [follows] if follows else []
         waiting += reversed(beside)
 
 
-def _turned(names: list[str], path: set[str]) -> list[str]:
+def _path_last(names: list[str], path: set[str]) -> list[str]:
     """Sort what is on the path last: the stack of `in_order` takes it first."""
     return sorted(names, key=lambda name: name in path)
 

@@ -147,7 +147,7 @@ class GeminiChat(Conversation):
 
 def _result(call: Record) -> str:
     """Return the result that the model got; if it is not kept, the one that the user saw."""
-    return "\n".join(filter(None, _responses(call))) or _shown(call.get("resultDisplay"))
+    return "\n".join(filter(None, _responses(call))) or _displayed_text(call.get("resultDisplay"))
 
 
 def _responses(call: Record) -> Iterator[str]:
@@ -155,15 +155,15 @@ def _responses(call: Record) -> Iterator[str]:
         if "functionResponse" in part:
             response = mapping(mapping(part["functionResponse"]).get("response"))
             given = next((response[key] for key in ("output", "error", "content") if response.get(key)), response)
-            yield drafts.readable(given or None)
+            yield drafts.content_text(given or None)
         else:
             yield parts_text([part])
 
 
-def _shown(display: object) -> str:
+def _displayed_text(display: object) -> str:
     """Return text, a change of a file, or lines of coloured text as text."""
     if isinstance(display, list):
         spans = ((string(mapping(span).get("text")) for span in items(line)) for line in display)
         return "\n".join("".join(line).rstrip() for line in spans)
     shown = mapping(display)
-    return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.readable(display)
+    return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.content_text(display)

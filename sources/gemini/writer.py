@@ -14,7 +14,7 @@ from sources.base import Places
 from sources.gemini.client import GEMINI_CLI
 from sources.gemini.reader import home_of
 from sources.kit.files import small_text
-from sources.kit.loose_json import inside, read_json, string
+from sources.kit.loose_json import read_json, string, value_at
 from sources.writing import (
     Call,
     CarriedConversation,
@@ -33,7 +33,7 @@ _TOOLS = Toolbox(read=("read_file", "file_path"), run=("run_shell_command", "com
 def _make(talk: CarriedConversation, version: str, places: Places, _: Path) -> NewSession:
     """Make `tmp/<project>/chats/session-<time>-<id>.jsonl`. InvalidRequest if the client does not know the project."""
     session_id, here, home = str(uuid4()), now(), home_of(places)[0]
-    slot = string(inside(read_json(small_text(home / "projects.json")), "projects", talk.folder))
+    slot = string(value_at(read_json(small_text(home / "projects.json")), "projects", talk.folder))
     if not slot:
         raise InvalidRequest(
             "Gemini CLI doesn't know this folder yet.", f"Start gemini once in {talk.folder}, then try again"

@@ -136,5 +136,5 @@ class GooseDialogue(Conversation):
         value = result.get("value")
         has_failed = result.get("status") == "error" or mapping(value).get("isError") is True
         content = mapping(value).get("content", value)
-        text = string(result.get("error")) or drafts.readable(content)
+        text = string(result.get("error")) or drafts.content_text(content)
         self.answer(string(part.get("id")), text, drafts.FAILED if has_failed else drafts.COMPLETED)

@@ -16,7 +16,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede, usage_of
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, inside, items, mapping, read_json, string
+from sources.kit.loose_json import Record, items, mapping, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _USAGE = {
@@ -56,7 +56,7 @@ class GrokCli(FileReader):
 
 def _parse(file: SessionFile) -> Iterator[FoundSession]:
     damage, summary = Damage(), mapping(read_json(small_text(Path(file.folder, "summary.json"))))
-    folder = string(inside(summary, "info", "cwd")) or unquote(Path(file.folder).parent.name)
+    folder = string(value_at(summary, "info", "cwd")) or unquote(Path(file.folder).parent.name)
     talk = Updates(file.session_id, folder)
     for record in json_lines(file.path, damage):
         talk.read(record)
@@ -82,12 +82,12 @@ class Updates(Conversation):
     def read(self, record: Record) -> None:
         """Add one update; an unknown one is counted in `unknown`."""
         params = mapping(record.get("params"))
-        update, at = mapping(params.get("update")), inside(params, "_meta", "agentTimestampMs")
+        update, at = mapping(params.get("update")), value_at(params, "_meta", "agentTimestampMs")
         kind, time = string(update.get("sessionUpdate")), drafts.moment(at) or drafts.moment(record.get("timestamp"))
         if kind == "user_message_chunk" or kind in _SPOKEN:
             self._add_chunk(kind, update, time, f"{at}" if isinstance(at, int) else "")
         elif kind == "tool_call":
-            name = string(inside(update, "_meta", "x.ai/tool", "name")) or string(update.get("title"))
+            name = string(value_at(update, "_meta", "x.ai/tool", "name")) or string(update.get("title"))
             self.call(string(update.get("toolCallId")), name, update.get("rawInput"), time, model=self.model)
         elif kind == "tool_call_update":
             self._add_result(update)

@@ -127,7 +127,7 @@ def tool_draft(
     native_id: str, name: str, params: object, at: datetime | None, *, folder: str = "", origin: str = ""
 ) -> Draft:
     """Return a call without a result."""
-    tool = {"name": name, "params": shallow(params), "result": None, "status": PENDING}
+    tool = {"name": name, "params": storable(params), "result": None, "status": PENDING}
     return Draft(Role.TOOL, [call_title(name, params, folder)], at, {"native_id": native_id, "tool": tool}, origin)
 
 
@@ -136,24 +136,24 @@ def shortened(text: str) -> str:
     return text if len(text) <= 4000 else f"{text[:3000]}\n[…]\n{text[-1000:]}"
 
 
-def readable(content: object) -> str:
+def content_text(content: object) -> str:
     """Return the text of a content: a string, a list of blocks, or a value as JSON; pictures by their kind."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
         return "\n".join(filter(None, map(_block_text, content)))
-    return "" if content is None else json.dumps(shallow(content), ensure_ascii=False)
+    return "" if content is None else json.dumps(storable(content), ensure_ascii=False)
 
 
-def shallow(value: object, depth: int = 20) -> Any:
+def storable(value: object, depth: int = 20) -> Any:
     """Remove what cannot be stored as JSON: levels below `depth`, and infinite numbers."""
     if not isinstance(value, dict | list):
         return None if isinstance(value, float) and not isfinite(value) else value
     if depth == 0:
         return "…"
     if isinstance(value, list):
-        return [shallow(item, depth - 1) for item in value]
-    return {key: shallow(item, depth - 1) for key, item in value.items()}
+        return [storable(item, depth - 1) for item in value]
+    return {key: storable(item, depth - 1) for key, item in value.items()}
 
 
 def _block_text(block: object) -> str:
@@ -161,7 +161,7 @@ def _block_text(block: object) -> str:
     if isinstance(given.get("text"), str):
         return string(given["text"])
     name = attachment_name(given)
-    return f"[{name}]" if name else readable(block if isinstance(block, str) else given or None)
+    return f"[{name}]" if name else content_text(block if isinstance(block, str) else given or None)
 
 
 def attachment_name(block: Mapping[str, Any]) -> str:
@@ -215,7 +215,7 @@ class Conversation:
         self, role: Role, text: str, at: datetime | None = None, native_id: str = "", *, origin: str = "", **more: Any
     ) -> Draft:
         """Add a message and return it; without text or attachments it is returned only."""
-        draft = Draft(role, [text] if text else [], at, known({"native_id": native_id, **more}), origin)
+        draft = Draft(role, [text] if text else [], at, without_empty({"native_id": native_id, **more}), origin)
         if text or "attachments" in draft.more:
             self.drafts.append(draft)
         return draft
@@ -233,7 +233,7 @@ class Conversation:
     ) -> Draft:
         """Add a tool call without a result."""
         draft = tool_draft(call_id, name or "tool", params, at, folder=folder or self.folder, origin=origin)
-        draft.more |= known(more)
+        draft.more |= without_empty(more)
         self.calls[call_id or f"without id {len(self.drafts)}"] = draft
         self.drafts.append(draft)
         return draft
@@ -278,7 +278,7 @@ class Conversation:
         )
 
 
-def known(more: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty(more: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what is not known: empty texts and lists."""
     return {name: value for name, value in more.items() if value not in ("", None, [])}
 

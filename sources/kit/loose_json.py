@@ -28,7 +28,7 @@ def object_in(text: str) -> Record | None:
     return value if isinstance(value, dict) else None
 
 
-def unfolded(value: Any) -> Any:
+def parse_nested(value: Any) -> Any:
     """Parse JSON that is stored in a string. Text that is no JSON stays text; over 64 levels become None."""
     if not isinstance(value, str):
         return None if _too_deep(value) else value
@@ -76,7 +76,7 @@ def number(value: Any) -> float | None:
         return None
 
 
-def inside(value: Any, *path: str) -> Any:
+def value_at(value: Any, *path: str) -> Any:
     """Return the value at a path of object fields, or None."""
     for name in path:
         value = mapping(value).get(name)

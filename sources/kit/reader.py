@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts
-from sources.kit.files import File, document, files_below, store_entries, why_not
+from sources.kit.files import File, document, files_below, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, mapping, read_json
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, stamp
@@ -112,7 +112,7 @@ class FileReader(ABC):
             try:
                 yield from parse(file)
             except OSError as exc:
-                yield Skipped(file.path, why_not(exc))
+                yield Skipped(file.path, system_reason(exc))
 
     def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
         """Return True if a session is not as it was read last."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from registry.domain import Session
 from sources.base import FoundSession, Skipped
 from sources.kit import drafts
-from sources.kit.files import File, document, entries, status_of, why_not
-from sources.kit.loose_json import Record, inside, number, read_json, string
+from sources.kit.files import File, document, entries, status_of, system_reason
+from sources.kit.loose_json import Record, number, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.opencode.client import OPENCODE
 from sources.opencode.messages import OpenCodeDialogue
@@ -50,7 +50,7 @@ class OpenCodeFiles(FileReader):
             return FoundSession(file.key, file.fingerprint, Session(file.session_id, ()), skipped)
         dialogue, damage = OpenCodeDialogue(described={**value, "id": file.session_id}), Counter[str]()
         messages = _records(file.folder, damage)
-        for message in sorted(messages, key=lambda each: number(inside(each, "time", "created")) or 0):
+        for message in sorted(messages, key=lambda each: number(value_at(each, "time", "created")) or 0):
             dialogue.read(message, _records(_parts_folder(file, string(message["id"])), damage))
         found = found_session(dialogue, file.fingerprint, damage)
         return replace(found, session=drafts.dated(found.session, file.file.modified_at))
@@ -79,7 +79,7 @@ def _records(folder: str, damage: Counter[str]) -> Iterator[Record]:
         try:
             value = read_json(document(os.path.join(folder, name)))
         except OSError as exc:
-            damage[why_not(exc)] += 1
+            damage[system_reason(exc)] += 1
             continue
         if isinstance(value, dict):
             yield {**value, "id": name.removesuffix(".json")}

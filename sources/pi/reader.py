@@ -62,7 +62,7 @@ class Tree(Conversation):
         elif kind in _SUMMARIES:
             self._add_summary(entry, kind, entry.get("summary"))
         elif kind == "custom_message":
-            self._say(entry, Role.SYSTEM, drafts.readable(entry.get("content")).strip(), injected=True)
+            self._say(entry, Role.SYSTEM, drafts.content_text(entry.get("content")).strip(), injected=True)
         elif kind == "session_info":
             self._named = string(entry.get("name"))
         elif kind not in ("model_change", "thinking_level_change", "custom", "label"):
@@ -90,13 +90,13 @@ class Tree(Conversation):
             self._read_answer(entry, message)
         elif role == "toolResult":
             outcome = drafts.FAILED if message.get("isError") is True else drafts.COMPLETED
-            self.answer(string(message.get("toolCallId")), drafts.readable(content), outcome)
+            self.answer(string(message.get("toolCallId")), drafts.content_text(content), outcome)
         elif role == "bashExecution":
             self._add_command(entry, message)
         elif role in _SUMMARIES:
             self._add_summary(entry, role, message.get("summary"))
         elif role in ("custom", "hookMessage"):
-            self._say(entry, Role.SYSTEM, drafts.readable(content).strip(), injected=True)
+            self._say(entry, Role.SYSTEM, drafts.content_text(content).strip(), injected=True)
         else:
             self.unknown[f"message {role or 'without role'}"] += 1
 

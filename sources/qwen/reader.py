@@ -127,7 +127,7 @@ class QwenChat(Conversation):
             by_outcome = drafts.FAILED if "error" in output else drafts.COMPLETED
             text = next((output[name] for name in ("output", "error") if name in output), output or None)
             call_id = string(response.get("id")) or string(call_result.get("callId"))
-            self.answer(call_id, drafts.readable(text), _STATUS.get(string(call_result.get("status")), by_outcome))
+            self.answer(call_id, drafts.content_text(text), _STATUS.get(string(call_result.get("status")), by_outcome))
 
     def _note(self, record: Record) -> None:
         kind, payload = string(record.get("subtype")), mapping(record.get("systemPayload"))

@@ -198,4 +198,4 @@ def _output(content: object) -> str:
     given = mapping(content)
     if "Image" in given:
         return "[image]"
-    return string(given.get("Text")) if "Text" in given else drafts.readable(content)
+    return string(given.get("Text")) if "Text" in given else drafts.content_text(content)

@@ -12,7 +12,7 @@ from orchestrator.answer.delivery import tokens_in, within
 from orchestrator.answer.standing import where_it_stands
 from registry.domain import Role, parse_time, preview_of
 from registry.ingest.message_rows import NOTE
-from sources.kit.drafts import FAILED, REJECTED, readable, shortened
+from sources.kit.drafts import FAILED, REJECTED, content_text, shortened
 from sources.writing import Call, CarriedMessage
 
 TOOL_WIDTH = 300
@@ -107,7 +107,7 @@ def _call(message: Mapping[str, Any]) -> Call | None:
     if not isinstance(tool, Mapping) or not name:
         return None
     params = _brief(tool.get("params") or {})
-    result = shortened(readable(tool.get("result"))) or "(nothing was kept of the result)"
+    result = shortened(content_text(tool.get("result"))) or "(nothing was kept of the result)"
     failed = tool.get("status") in (FAILED, REJECTED)
     return Call(name[:_LONGEST_NAME], params if isinstance(params, dict) else {"input": params}, result, failed)
 
