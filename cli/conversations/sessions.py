@@ -14,7 +14,7 @@ from cli.conversations.session_lines import elsewhere, more_to_come, moved_from,
 from cli.operations import (
     ProjectFolder,
     SessionId,
-    complete_tag,
+    completes,
     id_argument,
     project_option,
     run_operation,
@@ -42,7 +42,7 @@ offset_option = click.option(
 @project_option
 @source_option
 @click.option("--tagged", "tagged_only", is_flag=True, help="Only sessions with a nickname or tags.")
-@click.option("--tag", shell_complete=complete_tag, help="Only sessions with this tag.")
+@click.option("--tag", shell_complete=completes("tag"), help="Only sessions with this tag.")
 @click.option("--since", type=Moment(), help="Only sessions active since this day or time: 2025-09-29, yesterday, 7d.")
 @click.option("--until", type=Moment(is_end=True), help="Only sessions last active up to this day or time.")
 @as_json_option
@@ -127,7 +127,7 @@ def _tag_lines(result: dict[str, Any]) -> Iterator[str]:
 
 @click.command()
 @id_argument
-@click.argument("tags", nargs=-1, metavar="TAG...", shell_complete=complete_tag, help="One tag or several.")
+@click.argument("tags", nargs=-1, metavar="TAG...", shell_complete=completes("tag"), help="One tag or several.")
 @click.option("--remove", is_flag=True, help="Remove these tags instead.")
 @click.option("--suggest", is_flag=True, help="Print suggested tags, and change nothing.")
 @printed(_tag_lines)

@@ -10,12 +10,21 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports.reading import TreeNode, Version, cited, more_result, name_of, show_document, unique_ids, walk
+from sources.exports.reading import (
+    Provider,
+    TreeNode,
+    Version,
+    cited,
+    more_result,
+    name_of,
+    show_document,
+    unique_ids,
+    walk,
+)
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
 from sources.kit.loose_json import Record, items, mapping, number, parse_nested, string
 
-SITE = "chatgpt.com"
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
 # how long it thought, and its memory of the user, which must not get into the search
 DROPPED = ("reasoning_recap", "model_editable_context")
@@ -32,10 +41,6 @@ def is_conversation(record: Record) -> bool:
     return isinstance(record.get("mapping"), dict)
 
 
-def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
-    return records
-
-
 def identity(record: Record) -> str:
     return name_of(record.get("conversation_id") or record.get("id"))
 
@@ -43,10 +48,6 @@ def identity(record: Record) -> str:
 def version(record: Record) -> Version:
     rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
     return Version(_time(record.get("update_time")), len(mapping(record.get("mapping"))), rest)
-
-
-def project_name(_record: Record) -> None:
-    """Return nothing: the export has only the ids of projects and custom GPTs."""
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
@@ -233,3 +234,6 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
         kind = _POINTERS.get(string(part.get("content_type")))
         if kind and string(part.get("asset_pointer")).rpartition("/")[2] not in ids:
             yield kind
+
+
+CHATGPT_EXPORT = Provider("chatgpt.com", is_conversation, identity, version, read)

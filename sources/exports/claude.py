@@ -9,22 +9,27 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports.reading import TreeNode, Version, cited, more_result, name_of, show_document, unique_ids, walk
+from sources.exports.reading import (
+    Provider,
+    TreeNode,
+    Version,
+    cited,
+    more_result,
+    name_of,
+    show_document,
+    unique_ids,
+    walk,
+)
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, items, mapping, string
 
-SITE = "claude.ai"
 _IGNORED = ("token_budget", "flag", "image", "document")
 _SILENT = ("text", "", *_IGNORED)
 
 
 def is_conversation(record: Record) -> bool:
     return isinstance(record.get("chat_messages"), list)
-
-
-def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
-    return records
 
 
 def identity(record: Record) -> str:
@@ -211,3 +216,6 @@ _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {
     "tool_use": _Reading._call,
     "tool_result": _Reading._result,
 }
+
+
+CLAUDE_EXPORT = Provider("claude.ai", is_conversation, identity, version, read, project_name=project_name)

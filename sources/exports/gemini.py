@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 
 from registry.domain import Role, Session
-from sources.exports.reading import Version, name_of, unique_ids
+from sources.exports.reading import Provider, Version, name_of, unique_ids
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, items, mapping, objects, string, strings
 
-SITE = "gemini.google.com"
 _PROMPTED = "Prompted "  # before a prompt in English exports
 _LINK = re.compile(r"gemini\.google\.com/(?:u/\d+/)?app/(\w+)")
 
@@ -57,10 +56,6 @@ def version(record: Record) -> Version:
     prompts = objects(record.get("prompts"))
     times = (drafts.moment(prompt.get("time")) for prompt in prompts)
     return Version(max(filter(None, times), default=None), len(prompts))
-
-
-def project_name(_record: Record) -> None:
-    """Return nothing: the app has no projects."""
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
@@ -105,3 +100,6 @@ class _Text(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.pieces.append(data if self._is_code else re.sub(r"\s+", " ", data))
+
+
+GEMINI_EXPORT = Provider("gemini.google.com", is_conversation, identity, version, read, conversations)

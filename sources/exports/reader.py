@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import Protocol
 
-from registry.domain import Session
 from registry.errors import InvalidRequest, StorageError
 from sources.base import FoundSession, Places, Skipped
-from sources.exports import chatgpt as chatgpt_export
-from sources.exports import claude as claude_export
-from sources.exports import gemini as gemini_export
+from sources.exports.chatgpt import CHATGPT_EXPORT
+from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, printable_name, reason_of_failure
+from sources.exports.gemini import GEMINI_EXPORT
 from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
-from sources.exports.reading import Version, is_known
+from sources.exports.reading import is_known
 from sources.kit.files import digest, system_reason
 from sources.kit.loose_json import Record
 
@@ -39,24 +37,7 @@ _EXPECTED = (
 OnRead = Callable[[int], None]
 
 
-class Provider(Protocol):
-    """The functions of a provider's module."""
-
-    SITE: str
-
-    def is_conversation(self, record: Record) -> bool: ...
-    def conversations(self, records: Iterator[Record | str]) -> Iterator[Record | str]: ...
-    def identity(self, record: Record) -> str: ...
-    def version(self, record: Record) -> Version: ...
-    def project_name(self, record: Record) -> tuple[str, str] | None: ...
-    def read(self, record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session: ...
-
-
-PROVIDERS: dict[str, Provider] = {
-    CLAUDE.source: claude_export,
-    CHATGPT.source: chatgpt_export,
-    GEMINI.source: gemini_export,
-}
+PROVIDERS = {CLAUDE.source: CLAUDE_EXPORT, CHATGPT.source: CHATGPT_EXPORT, GEMINI.source: GEMINI_EXPORT}
 
 
 @dataclass(slots=True)
@@ -83,7 +64,7 @@ class AccountExport:
 
     def find(self, _places: Places) -> Iterator[Path]:
         """Yield the account of this export."""
-        yield Path(PROVIDERS[self.name].SITE)
+        yield Path(PROVIDERS[self.name].site)
 
     def stamp(self, store: Path) -> str:
         return digest([(part.name, part.fingerprint, part.size) for part in self.parts])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from registry.domain import format_time, preview_of
+from registry.domain import Session, format_time, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.files import digest
@@ -97,6 +97,23 @@ class Version:
     def fingerprint(self) -> str:
         """Return the fingerprint for FoundSession, of which `is_known` compares the parts."""
         return f"{format_time(self.updated) if self.updated else '-'} {self.messages} {digest(self.rest)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The functions that read a provider's export. `site`: names the account.
+
+    `version`: the state of a conversation; `read`: given the names of projects by id, and a count of what is not
+    understood. `conversations`: puts the records of a file together; `project_name`: id and name of a project.
+    """
+
+    site: str
+    is_conversation: Callable[[Record], bool]
+    identity: Callable[[Record], str]
+    version: Callable[[Record], Version]
+    read: Callable[[Record, Mapping[str, str], Counter[str]], Session]
+    conversations: Callable[[Iterator[Record | str]], Iterator[Record | str]] = iter
+    project_name: Callable[[Record], tuple[str, str] | None] = lambda _: None
 
 
 def is_known(seen: str | None, found: str) -> bool:
