@@ -28,7 +28,7 @@ class Call:
     failed: bool = False
 
 
-class Toolbox(NamedTuple):
+class Tools(NamedTuple):
     """A client's names of the tools that all clients have, each with its main parameter: it may not show others."""
 
     read: tuple[str, str]
@@ -45,7 +45,7 @@ _COMMANDS = ("command", "cmd", "CommandLine")
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedMessage:
+class TalkPart:
     """A question, or a part of its answer: a text, and the tools that were called after it, before the next part."""
 
     role: Role
@@ -55,13 +55,13 @@ class CarriedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedConversation:
+class Talk:
     """A conversation that goes on elsewhere: questions and answers in order, the first one a question.
 
     `folder`: the working folder in which the client is started.
     """
 
-    messages: Sequence[CarriedMessage]
+    messages: Sequence[TalkPart]
     title: str
     folder: str
 
@@ -93,7 +93,7 @@ class Writer:
     program: str
     tested: str
     resume: tuple[str, ...]
-    make: Callable[[CarriedConversation, str, Places, Path], NewSession]
+    make: Callable[[Talk, str, Places, Path], NewSession]
     imports: tuple[str, ...] = ()
 
     def opens(self, session_id: str) -> list[str]:
@@ -105,12 +105,12 @@ class Writer:
         return [self.program, *(argument.format(path) for argument in self.imports)] if self.imports else []
 
 
-def calls_for(message: CarriedMessage, tools: Toolbox, prefix: str = "call_") -> list[tuple[str, Call]]:
+def calls_for(message: TalkPart, tools: Tools, prefix: str = "call_") -> list[tuple[str, Call]]:
     """Return the calls of a part of an answer as calls of the client's own tools, each with a new id."""
     return [(f"{prefix}{uuid4().hex[:24]}", _with_own_tool(call, tools)) for call in message.calls]
 
 
-def _with_own_tool(call: Call, tools: Toolbox) -> Call:
+def _with_own_tool(call: Call, tools: Tools) -> Call:
     """Convert a call that reads a file or runs a command; return any other call as it is."""
     for names, keys, (name, parameter) in ((_READ, _PATHS, tools.read), (_RUN, _COMMANDS, tools.run)):
         given = next((call.params[key] for key in keys if call.params.get(key)), None)
@@ -134,7 +134,7 @@ def chained(records: Iterable[Json], id_name: str, parent_name: str) -> Iterator
         parent = own
 
 
-def times_of(messages: Sequence[CarriedMessage]) -> Iterator[datetime]:
+def times_of(messages: Sequence[TalkPart]) -> Iterator[datetime]:
     """Yield a time for each message; one that has none takes that of the one before."""
     last = next((message.timestamp for message in messages if message.timestamp), None) or now()
     for message in messages:
@@ -142,6 +142,6 @@ def times_of(messages: Sequence[CarriedMessage]) -> Iterator[datetime]:
         yield last
 
 
-def with_times(messages: Sequence[CarriedMessage]) -> Iterator[tuple[CarriedMessage, str]]:
+def with_times(messages: Sequence[TalkPart]) -> Iterator[tuple[TalkPart, str]]:
     """Yield each message with its time as most clients write it."""
     return zip(messages, map(format_time, times_of(messages)), strict=True)

@@ -34,7 +34,7 @@ from sources.base import Places
 from sources.clients import CLIENTS
 from sources.purging import count_missing_files
 from sources.writers import WRITERS
-from sources.writing import CarriedConversation, Writer
+from sources.writing import Talk, Writer
 
 
 class ResumeQuery(BaseModel):
@@ -108,7 +108,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     if not taken.messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken.messages[-1].text, 60)
-    made = writer.make(CarriedConversation(taken.messages, title, folder), version, places, drafts)
+    made = writer.make(Talk(taken.messages, title, folder), version, places, drafts)
     run.recorder.explain(kept=len(taken.messages), dropped=taken.left_out, reason="last and max_tokens")
     return {
         **about,

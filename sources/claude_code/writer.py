@@ -11,23 +11,12 @@ from registry.domain import Role
 from sources.base import Places
 from sources.claude_code.client import CLAUDE_CODE
 from sources.claude_code.reader import ClaudeCode
-from sources.writing import (
-    CarriedConversation,
-    CarriedMessage,
-    Json,
-    NewSession,
-    Toolbox,
-    Writer,
-    calls_for,
-    chained,
-    json_lines,
-    with_times,
-)
+from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
-_TOOLS = Toolbox(read=("Read", "file_path"), run=("Bash", "command"))
+_TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
 
 
-def _make(talk: CarriedConversation, version: str, places: Places, _: Path) -> NewSession:
+def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `projects/<folder>/<session>.jsonl`: records in one chain, and the title."""
     session_id = str(uuid4())
     path = ClaudeCode.home_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder) / f"{session_id}.jsonl"
@@ -49,7 +38,7 @@ def _make(talk: CarriedConversation, version: str, places: Places, _: Path) -> N
     return NewSession(session_id, path, text)
 
 
-def _messages_of(said: CarriedMessage) -> Iterator[Json]:
+def _messages_of(said: TalkPart) -> Iterator[Json]:
     """Yield a message for each block, those of one answer under one id, then one for each result."""
     if said.role is Role.USER:
         yield {"role": "user", "content": said.text}

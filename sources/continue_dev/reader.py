@@ -50,7 +50,7 @@ class Continue(FileReader):
 def _parse(file: SessionFile, folder: Path) -> FoundSession:
     damage = Damage()
     described = json_document(file.path, damage)
-    talk = Talk(string(described.get("sessionId")) or file.session_id, described=described)
+    talk = ContinueTalk(string(described.get("sessionId")) or file.session_id, described=described)
     for item in map(mapping, items(described.get("history"))):
         talk.read(item)
     return file.found(talk.session(), damage.skipped() + talk.skipped(), _created(folder, file.session_id))
@@ -66,7 +66,7 @@ def _created(folder: Path, session_id: str) -> Any:
 
 
 @dataclass(slots=True)
-class Talk(Conversation):
+class ContinueTalk(Conversation):
     """Builds a session from the items of its history. Pure."""
 
     described: Record = field(default_factory=dict)

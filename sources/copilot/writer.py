@@ -12,23 +12,12 @@ from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.copilot.cli import CopilotCli
 from sources.copilot.client import COPILOT_CLI
-from sources.writing import (
-    CarriedConversation,
-    CarriedMessage,
-    Json,
-    NewSession,
-    Toolbox,
-    Writer,
-    calls_for,
-    chained,
-    json_lines,
-    with_times,
-)
+from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
-_TOOLS = Toolbox(read=("view", "path"), run=("bash", "command"))
+_TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
 
 
-def _make(talk: CarriedConversation, version: str, places: Places, _: Path) -> NewSession:
+def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `session-state/<id>/events.jsonl`, the events of a session that has ended, and the note beside it."""
     session_id, began = str(uuid4()), format_time(now())
     folder = CopilotCli.home_in(places) / "session-state" / session_id
@@ -51,7 +40,7 @@ def _event(kind: str, at: str, **data: Any) -> Json:
     return {"type": kind, "data": data, "timestamp": at}
 
 
-def _events(talk: CarriedConversation) -> Iterator[Json]:
+def _events(talk: Talk) -> Iterator[Json]:
     turn = -1
     for message, at in with_times(talk.messages):
         if message.role is Role.USER:
@@ -64,7 +53,7 @@ def _events(talk: CarriedConversation) -> Iterator[Json]:
             yield _event("assistant.turn_end", at, turnId=str(turn))
 
 
-def _answer(message: CarriedMessage) -> Iterator[tuple[str, Json]]:
+def _answer(message: TalkPart) -> Iterator[tuple[str, Json]]:
     calls = calls_for(message, _TOOLS)
     requests = [
         {"toolCallId": id_, "name": call.name, "arguments": call.params, "type": "function"} for id_, call in calls

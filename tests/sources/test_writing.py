@@ -11,7 +11,7 @@ from registry.domain import Role
 from sources.base import Places
 from sources.readers import READERS
 from sources.writers import WRITERS
-from sources.writing import Call, CarriedConversation, CarriedMessage
+from sources.writing import Call, Talk, TalkPart
 from tests.sources.reading import found
 
 FOUND = Call("grep", {"pattern": "retr"}, "RETRIES = 5")
@@ -24,12 +24,12 @@ OWN = {  # what a client calls reading a file and running a command; a rollout o
     "gemini-cli": ("read_file", "file_path", "run_shell_command", "failed"),
     "qwen-code": ("read_file", "file_path", "run_shell_command", "failed"),
 }
-TALK = CarriedConversation(
+TALK = Talk(
     (
-        CarriedMessage(Role.USER, "몇 번 재시도하지?"),
-        CarriedMessage(Role.ASSISTANT, "I look.", calls=(READ, FAILED)),
-        CarriedMessage(Role.ASSISTANT, "", calls=(FOUND,)),
-        CarriedMessage(Role.ASSISTANT, "Five times."),
+        TalkPart(Role.USER, "몇 번 재시도하지?"),
+        TalkPart(Role.ASSISTANT, "I look.", calls=(READ, FAILED)),
+        TalkPart(Role.ASSISTANT, "", calls=(FOUND,)),
+        TalkPart(Role.ASSISTANT, "Five times."),
     ),
     "Retries",
     "/home/ann/shop",
