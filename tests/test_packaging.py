@@ -191,6 +191,17 @@ def test_the_wheel_is_described(metadata: Message) -> None:
     )
 
 
+def test_the_wheel_holds_the_licences_of_what_others_wrote(wheel: Path) -> None:
+    """Everything in the vendors' folder is named with its licence there."""
+    vendored = ROOT / "backoffice" / "static" / "vendor"
+    told = (vendored / "README.md").read_text(encoding="utf-8")
+    licences = set(re.findall(r"[\w-]+-LICENSE\.txt", told))
+    assert {file.name for file in vendored.iterdir() if file.name not in told} == {"README.md"}
+    assert licences
+    kept = {Path(name).name for name in contents(wheel) if ".dist-info/licenses/" in name}
+    assert kept == {"LICENSE", "NOTICE", *licences}
+
+
 def test_the_installed_program_says_how_it_is_doing(installed: Path) -> None:
     pip("--python", installed / "python", "check")
     report = json.loads(run(installed / "ctxr", "doctor", "--json"))
