@@ -74,7 +74,6 @@ def server(request: pytest.FixtureRequest, node: Node, tmp_path_factory: pytest.
         yield Server(request.param, url)
 
 
-@pytest.mark.flaky(reruns=1)  # the suite waits no longer than it likes, whatever else the machine does
 @pytest.mark.parametrize("revision", FIXTURE_FREE)
 def test_with_the_suites_fixtures_no_scored_scenario_fails(
     server: Server, revision: str, node: Node, tmp_path: Path
