@@ -257,8 +257,8 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
     """What A is told, by what was asked; B's things are called as they are in the registry that has them."""
     values = _values(here, theirs, people)
     for path in [*_addresses(here, values), *_searches(people)]:
-        for accept in ("application/json", "text/html"):
-            yield f"GET {path} {accept}", await here.ask("GET", path, headers={"accept": accept})
+        accept = "application/json" if path.startswith("/bo/") else "text/html"
+        yield f"GET {path}", await here.ask("GET", path, headers={"accept": accept})
     for tool, arguments in _calls(here, values, people):
         yield f"{tool} {arguments}", await here.rpc("tools/call", name=tool, arguments=arguments)
     for part in ("", *(f"/{channel}{what}" for channel in values["channel"] for what in ("", "/summary"))):
