@@ -31,10 +31,14 @@ SLOW_NAMES = re.compile(
 LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input")
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 ON_BOTH_DATABASES = re.compile(
-    "tests/(registry|backoffice|cli|deploy|benchmarks|test_databases)"
-    "|tests/orchestrator/(remote/|sync/test_sync|semantic/|test_(backup|executions|forgetting|secrets|statements))"
+    "tests/(test_databases|cli/"
+    "|registry/(monitor|search|storage)/|registry/ingest/test_(deleted|merging|new_sessions|recognition)"
+    r"|registry/ingest/test_one_channel\.py::[^\[]*\[postgresql\]"
+    "|backoffice/test_(channels|conversations|events|executions|found_channels|joined_channels|problems|tokens)"
+    "|orchestrator/(remote/test_edits|semantic/test_meaning|sync/test_sync_copies|test_forgetting)"
+    "|orchestrator/test_secrets.py::test_a_cut_title)"
 )
-"""Where SQL is what is tested. Elsewhere a test runs on SQLite: what it asks of the database is tested here."""
+"""Together these tests run every SQL statement of the product on PostgreSQL. Elsewhere a test runs on SQLite alone."""
 
 # Of what is loaded from here to the end of the collection nothing is garbage.
 gc.disable()
