@@ -34,7 +34,7 @@ ON_BOTH_DATABASES = re.compile(
     "tests/(test_databases|cli/"
     "|registry/(monitor|search|storage)/|registry/ingest/test_(deleted|merging|new_sessions|recognition)"
     r"|registry/ingest/test_one_channel\.py::[^\[]*\[postgresql\]"
-    "|backoffice/test_(channels|conversations|events|executions|found_channels|joined_channels|problems|tokens)"
+    "|backoffice/test_(channels|conversations|events|executions|found_channels|joined_channels|outage|problems|tokens)"
     "|orchestrator/(remote/test_edits|semantic/test_meaning|sync/test_sync_copies|test_forgetting)"
     "|orchestrator/test_secrets.py::test_a_cut_title)"
 )
