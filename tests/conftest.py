@@ -66,17 +66,16 @@ settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ctxr")
 
 
-def is_repeated(item: pytest.Item) -> bool:
+def is_repeated(item: pytest.Item, names: set[str]) -> bool:
     """Return whether a test is the second run of one that SQLite alone is enough for."""
-    parameters = (
-        item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
-    )
-    return "postgresql" in parameters and not ON_BOTH_DATABASES.match(item.nodeid)
+    twin = item.nodeid.replace("postgresql", "sqlite")
+    return twin != item.nodeid and twin in names and not ON_BOTH_DATABASES.match(item.nodeid)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make quick` leaves out: PostgreSQL, browsers, processes, many examples. What takes long goes first."""
-    items[:] = [item for item in items if not is_repeated(item)]
+    names = {item.nodeid for item in items}
+    items[:] = [item for item in items if not is_repeated(item, names)]
     for item in items:
         if SLOW_NAMES.search(item.nodeid) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
