@@ -86,7 +86,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What is loaded stays: the collector of garbage need not go through it again and again."""
-    gc.collect()
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 20)
