@@ -112,13 +112,17 @@ def sample(count: int, seed: int, only: str) -> list[Mutant]:
 
 
 def nearest_tests(file: Path) -> list[str]:
-    """Return the tests that mirror the file's folder, those named like the file first."""
+    """Return the tests that mirror the file's folder: those named like the file first, then those that name it."""
     folder = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
     folder = folder or Path("tests") / file.parent
     while not any(folder.rglob("test_*.py")):
         folder = folder.parent
-    tests = sorted(folder.rglob("test_*.py"))
-    return [str(test) for test in sorted(tests, key=lambda test: file.stem not in test.stem)]
+    module = ".".join(file.with_suffix("").parts)
+
+    def distance(test: Path) -> int:
+        return 0 if file.stem in test.stem else 1 if module in test.read_text(encoding="utf-8") else 2
+
+    return [str(test) for test in sorted(sorted(folder.rglob("test_*.py")), key=distance)]
 
 
 def run_tests(copy: Path, mutant: Mutant) -> Result:
