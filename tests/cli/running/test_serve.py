@@ -74,9 +74,11 @@ def failure_of(*words: str) -> str:
 
 
 @pytest.mark.anyio
-async def test_mcp_the_api_and_chat_windows_share_one_process_and_a_polite_end_is_status_0(
+async def test_mcp_the_api_chat_windows_and_listeners_share_one_process_that_ends_when_asked(
     ctxr: Ctxr, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    uri = f"registry://channels/{FIBONACCI['channel']}"
+    later = {"channel": FIBONACCI["channel"], "messages": [{"role": "user", "text": "And without recursion?"}]}
     monkeypatch.setenv("CTXR_SHARED", "on")
     with running("serve", port=port) as server:
         for mode in ("auto", "legacy"):
@@ -95,28 +97,11 @@ async def test_mcp_the_api_and_chat_windows_share_one_process_and_a_polite_end_i
         assert ctxr_processes() == [server.pid]
         assert unknown.status_code == 404
         assert unknown.json()["error"]["code"] == "NOT_FOUND"
-        server.terminate()
-        _, said = server.communicate(timeout=START_SECONDS)
-    assert server.returncode == 0
-    assert said == f"Context Registry at http://127.0.0.1:{port}, MCP at /mcp. Ctrl-C ends it.\n"
-
-
-def ctxr_processes() -> list[int]:
-    """The local processes of the test's home."""
-    return [int(lock.read_text()) for lock in Path(os.environ["CTXR_HOME"]).glob("local/*.lock")]
-
-
-@pytest.mark.anyio
-async def test_who_listens_over_http_is_told_what_another_process_stored_and_keeps_no_server_alive(
-    ctxr: Ctxr, port: int
-) -> None:
-    uri = f"registry://channels/{FIBONACCI['channel']}"
-    with running("serve", port=port) as server:
         async with (
             Client(f"http://127.0.0.1:{port}/mcp") as client,
             client.listen(resource_subscriptions=[uri]) as news,
         ):
-            await anyio.to_thread.run_sync(lambda: ctxr("log", "-", given=FIBONACCI))
+            await anyio.to_thread.run_sync(lambda: ctxr("log", "-", given=later))
             with anyio.fail_after(START_SECONDS):
                 assert await anext(aiter(news)) == ResourceUpdated(uri)
             with httpx.stream("GET", f"http://127.0.0.1:{port}/bo/events") as stream:
@@ -124,7 +109,12 @@ async def test_who_listens_over_http_is_told_what_another_process_stored_and_kee
                 server.terminate()
                 _, said = await anyio.to_thread.run_sync(lambda: server.communicate(timeout=START_SECONDS))
     assert server.returncode == 0
-    assert "Traceback" not in said
+    assert said == f"Context Registry at http://127.0.0.1:{port}, MCP at /mcp. Ctrl-C ends it.\n"
+
+
+def ctxr_processes() -> list[int]:
+    """The local processes of the test's home."""
+    return [int(lock.read_text()) for lock in Path(os.environ["CTXR_HOME"]).glob("local/*.lock")]
 
 
 @pytest.mark.anyio
