@@ -1,7 +1,7 @@
 """Break lines of the product and count the breaks that the nearest tests notice: python -m benchmarks.mutants
 
 Takes a seeded sample of lines, changes one thing in each (a comparison, a condition, a number, a call that is left
-out) in a copy of the checkout, and runs the tests that mirror the file's folder until one fails. Prints survivors.
+out) in a copy of the checkout, and runs the nearest tests until one fails. Prints survivors.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def sample(count: int, seed: int, only: str) -> list[Mutant]:
 
 
 def nearest_tests(file: Path) -> list[str]:
-    """Return the tests that mirror the file's folder: those named like the file first, then those that name it."""
+    """Return the tests named like the file, then those that import it, then those that mirror its folder."""
     folder = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
     folder = folder or Path("tests") / file.parent
     while not any(folder.rglob("test_*.py")):
@@ -120,9 +120,14 @@ def nearest_tests(file: Path) -> list[str]:
     module = ".".join(file.with_suffix("").parts)
 
     def distance(test: Path) -> int:
-        return 0 if file.stem in test.stem else 1 if module in test.read_text(encoding="utf-8") else 2
+        if file.stem in test.stem:
+            return 0
+        if module in test.read_text(encoding="utf-8"):
+            return 1
+        return 2 if test.is_relative_to(folder) else 3
 
-    return [str(test) for test in sorted(sorted(folder.rglob("test_*.py")), key=distance)]
+    distances = {test: distance(test) for test in sorted(Path("tests").rglob("test_*.py"))}
+    return [str(test) for test in sorted(distances, key=distances.__getitem__) if distances[test] < 3]
 
 
 def run_tests(copy: Path, mutant: Mutant) -> Result:
