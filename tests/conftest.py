@@ -35,8 +35,8 @@ ON_BOTH_DATABASES = re.compile(
     "|registry/(monitor|search|storage)/|registry/ingest/test_(deleted|merging|new_sessions|recognition)"
     r"|registry/ingest/test_one_channel\.py::[^\[]*\[postgresql\]"
     "|backoffice/test_(channels|conversations|events|executions|found_channels|joined_channels|outage|problems|tokens)"
-    "|orchestrator/(remote/test_edits|semantic/test_meaning|sync/test_sync_copies|test_forgetting)"
-    "|orchestrator/test_secrets.py::test_a_cut_title)"
+    "|orchestrator/(semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)|sync/test_sync_copies)"
+    "|orchestrator/(remote/test_edits.*_(agree|goes|later_has_it)|test_forgetting|test_secrets.*_cut_title))"
 )
 """Together these tests run every SQL statement of the product on PostgreSQL. Elsewhere a test runs on SQLite alone."""
 
@@ -61,7 +61,7 @@ ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[a
 
 # The workers share the cores: a slow example is no failure.
 # Other examples each time find what nobody thought of; in the CI they stay, and only a change is refused.
-settings.register_profile("ctxr", deadline=None, max_examples=40, derandomize="CI" in os.environ)
+settings.register_profile("ctxr", deadline=None, max_examples=25, derandomize="CI" in os.environ)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ctxr")
 

@@ -86,7 +86,7 @@ async def test_mcp_the_api_chat_windows_and_listeners_share_one_process_that_end
                 assert {tool.name for tool in (await client.list_tools()).tools} >= {"conversation_log", "extract"}
                 answer = await client.call_tool("conversation_log", FIBONACCI)
                 assert not answer.is_error
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as browser:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=START_SECONDS) as browser:
             assert (await browser.get("/health")).status_code == 200
             assert (await browser.get("/bo/channels")).json()["total"] == 1
             unknown = await browser.get("/nonsense")
@@ -104,7 +104,7 @@ async def test_mcp_the_api_chat_windows_and_listeners_share_one_process_that_end
             await anyio.to_thread.run_sync(lambda: ctxr("log", "-", given=later))
             with anyio.fail_after(START_SECONDS):
                 assert await anext(aiter(news)) == ResourceUpdated(uri)
-            with httpx.stream("GET", f"http://127.0.0.1:{port}/bo/events") as stream:
+            with httpx.stream("GET", f"http://127.0.0.1:{port}/bo/events", timeout=START_SECONDS) as stream:
                 assert stream.status_code == 200
                 server.terminate()
                 _, said = await anyio.to_thread.run_sync(lambda: server.communicate(timeout=START_SECONDS))
@@ -127,7 +127,7 @@ async def test_a_message_of_many_megabytes_is_taken(served: int) -> None:
 def test_the_first_start_makes_the_registry_and_shows_how_to_connect(empty_home: Path, port: int) -> None:
     write(empty_home / ".claude", question("Where is the basket?"))
     with running("up", port=port) as server:
-        assert httpx.get(f"http://127.0.0.1:{port}/ready").status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{port}/ready", timeout=START_SECONDS).status_code == 200
         shown = "".join(iter_until(server, "Ctrl-C ends this server."))
         server.terminate()
     assert (empty_home / "ctxr" / "registry.db").exists()
@@ -155,7 +155,7 @@ def channels_of(port: int, count: int) -> list[str]:
     """The names of the channels, as soon as there are so many."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        found = httpx.get(f"http://127.0.0.1:{port}/bo/channels").json()
+        found = httpx.get(f"http://127.0.0.1:{port}/bo/channels", timeout=START_SECONDS).json()
         if found["total"] >= count:
             return [channel["source"] for channel in found["items"]]
         time.sleep(0.05)
@@ -230,9 +230,11 @@ def test_listening_for_other_machines_takes_a_token_and_tls(ctxr: Ctxr, port: in
     assert "ctxr token create" not in complaint
     proxy = {"CTXR_PUBLIC_URL": "https://memory.example.org"}
     with running("serve", "--host", "0.0.0.0", port=port, env=proxy):
-        assert httpx.get(f"http://127.0.0.1:{port}/bo/channels").status_code == 401
+        assert httpx.get(f"http://127.0.0.1:{port}/bo/channels", timeout=START_SECONDS).status_code == 401
         known = {"host": "memory.example.org"}
-        assert httpx.get(f"http://127.0.0.1:{port}/bo/channels", headers=known).status_code == 401
+        assert (
+            httpx.get(f"http://127.0.0.1:{port}/bo/channels", headers=known, timeout=START_SECONDS).status_code == 401
+        )
 
 
 def test_the_owner_gets_in_by_a_link_where_a_token_is_needed(
@@ -244,7 +246,10 @@ def test_the_owner_gets_in_by_a_link_where_a_token_is_needed(
     ctxr("log", "-", given=FIBONACCI)
     ctxr("token", "create", "--name", "phone")
     assert ctxr("open").stderr.startswith("error: NOT_RUNNING: ")
-    with running("serve", port=port), httpx.Client(base_url=f"http://127.0.0.1:{port}") as browser:
+    with (
+        running("serve", port=port),
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=START_SECONDS) as browser,
+    ):
         assert browser.get("/bo/channels").status_code == 401
         link = ctxr("open", "1").stdout.strip()
         assert opened == [link]
