@@ -26,6 +26,8 @@ PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "
 HANGING_S = 60  # a test that takes longer fails: some mutants never end
 TESTS_ELSEWHERE = {"backoffice/pages": "tests/pages"}  # the one folder that its tests do not mirror
 
+DOORS = {"registry": "tests/orchestrator"}  # much of what the registry does is seen in answers only
+
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -112,22 +114,21 @@ def sample(count: int, seed: int, only: str) -> list[Mutant]:
 
 
 def nearest_tests(file: Path) -> list[str]:
-    """Return the tests named like the file, then those that import it, then those that mirror its folder."""
-    folder = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
-    folder = folder or Path("tests") / file.parent
-    while not any(folder.rglob("test_*.py")):
-        folder = folder.parent
+    """Return the tests of a file, nearest first: named like it, importing it, of its folder, of its package, of its door."""
     module = ".".join(file.with_suffix("").parts)
+    package = file.parts[0]
+    mirrored = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
+    folders = [mirrored or Path("tests") / file.parent, Path("tests") / package, Path(DOORS.get(package, "tests/none"))]
 
     def distance(test: Path) -> int:
         if file.stem in test.stem:
-            return 0
+            return -2
         if module in test.read_text(encoding="utf-8"):
-            return 1
-        return 2 if test.is_relative_to(folder) else 3
+            return -1
+        return next((place for place, folder in enumerate(folders) if test.is_relative_to(folder)), len(folders))
 
     distances = {test: distance(test) for test in sorted(Path("tests").rglob("test_*.py"))}
-    return [str(test) for test in sorted(distances, key=distances.__getitem__) if distances[test] < 3]
+    return [str(test) for test in sorted(distances, key=distances.__getitem__) if distances[test] < len(folders)]
 
 
 def run_tests(copy: Path, mutant: Mutant) -> Result:
