@@ -114,7 +114,7 @@ def sample(count: int, seed: int, only: str) -> list[Mutant]:
 
 
 def nearest_tests(file: Path) -> list[str]:
-    """Return the tests of a file, nearest first: named like it, importing it, of its folder, of its package, of its door."""
+    """Return tests, nearest first: named like the file, importing it, of its folder, package and door."""
     module = ".".join(file.with_suffix("").parts)
     package = file.parts[0]
     mirrored = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
