@@ -140,7 +140,8 @@ def run_tests(copy: Path, mutant: Mutant) -> Result:
     after = mutant.after if mutant.after == "pass" or mutant.after.startswith("return") else f"({mutant.after})"
     lines[mutant.line - 1] = line[: mutant.start] + after.encode() + line[mutant.end :]
     place.write_bytes(b"\n".join(lines))
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"--timeout={HANGING_S}"]
+    is_page = any(mutant.file.is_relative_to(part) for part in TESTS_ELSEWHERE)  # all tests of pages count as slow
+    options = ["-x", "-q", "-p", "no:cacheprovider", f"--timeout={HANGING_S}", *([] if is_page else ["-m", "not slow"])]
     command = [sys.executable, "-m", "pytest", *options, *nearest_tests(mutant.file)]
     try:
         return Result(mutant, subprocess.run(command, cwd=copy, capture_output=True).returncode != 0)
