@@ -1,4 +1,4 @@
-"""When each scheduled job was last begun, or how long somebody has it: what programs agree by on who does it."""
+"""Claim scheduled jobs and leases, so that of several processes one does the work."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from registry.storage.tables import schedule
 
 
 def last_claimed(tx: ReadTransaction, job: str) -> datetime | None:
-    """Return the last time that was taken."""
+    """Return the latest time of a job that was claimed."""
     due: datetime | None = tx.execute(select(schedule.c.due).where(schedule.c.job == job)).scalar()
     return due
 
 
 def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
-    """Take the job of that time; False where somebody has it already."""
+    """Claim a job's run at that time; False if another process has it."""
     taking = insert_into(tx.dialect.name, schedule).values(job=job, due=due)
     later = schedule.c.due < taking.excluded.due
     taken = taking.on_conflict_do_update(index_elements=["job"], set_={"due": due}, where=later)
@@ -26,14 +26,14 @@ def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
 
 
 def put_back(tx: WriteTransaction, job: str, due: datetime) -> None:
-    """Have a job be taken for that time, and not for a later one: a clock was ahead, and has been put right."""
+    """Set a job's claimed time back, after a clock that was ahead has been corrected."""
     tx.execute(update(schedule).where(schedule.c.job == job).values(due=due))
 
 
 def hold(tx: WriteTransaction, job: str, until: datetime, held: datetime | None) -> bool:
-    """Have a job to oneself until then, or longer than so far (`held`); False where somebody else has it.
+    """Lease a job until then, or extend the lease until `held`; False if another process has it.
 
-    All who hold it do so for as long: what lies much farther ahead was noted by a clock that was.
+    All leases are equally long: one that ends much later was written by a clock that was ahead.
     """
     due, moment = last_claimed(tx, job), now()
     if due and due > until + (until - moment):
@@ -44,5 +44,5 @@ def hold(tx: WriteTransaction, job: str, until: datetime, held: datetime | None)
 
 
 def let_go(tx: WriteTransaction, job: str, held: datetime) -> None:
-    """Leave a job to others."""
+    """End a lease."""
     tx.execute(delete(schedule).where(schedule.c.job == job, schedule.c.due == held))

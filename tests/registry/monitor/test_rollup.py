@@ -62,6 +62,8 @@ async def test_figures_are_the_same_before_and_after(registry: Registry) -> None
         assert after == before
         by_hour = [summed(some, max(each["bucket_s"], 3600)) for some in series]
         assert by_hour[0] == pytest.approx(by_hour[1])
+        first_hour = await statistics(registry, **{**each, "to": START + timedelta(minutes=5)})
+        assert 0 < first_hour["rolled_up"] < 194
 
 
 def summed(series: list[dict[str, Any]], bucket_s: int) -> dict[str, float]:
