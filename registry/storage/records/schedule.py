@@ -1,12 +1,11 @@
-"""When each scheduled job was last begun, or how long somebody has it: what programs agree by on who does it."""
+"""When each scheduled job was last begun: each is done by one program only."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 
-from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import schedule
 
@@ -28,21 +27,3 @@ def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
 def put_back(tx: WriteTransaction, job: str, due: datetime) -> None:
     """Have a job be taken for that time, and not for a later one: a clock was ahead, and has been put right."""
     tx.execute(update(schedule).where(schedule.c.job == job).values(due=due))
-
-
-def hold(tx: WriteTransaction, job: str, until: datetime, held: datetime | None) -> bool:
-    """Have a job to oneself until then, or longer than so far (`held`); False where somebody else has it.
-
-    All who hold it do so for as long: what lies much farther ahead was noted by a clock that was.
-    """
-    due, moment = last_claimed(tx, job), now()
-    if due and due > until + (until - moment):
-        put_back(tx, job, moment)
-    elif due and due > moment and due != held:
-        return False
-    return claim(tx, job, until)
-
-
-def let_go(tx: WriteTransaction, job: str, held: datetime) -> None:
-    """Leave a job to others."""
-    tx.execute(delete(schedule).where(schedule.c.job == job, schedule.c.due == held))
