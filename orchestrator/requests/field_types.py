@@ -10,7 +10,6 @@ from datetime import date, datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
-from pydantic.json_schema import SkipJsonSchema
 
 from registry.domain import now, parse_time
 from registry.text.times.spans import Span
@@ -103,9 +102,6 @@ MOST_COUNTED = 2**31 - 1
 Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Mode = Literal["raw", "summary", "digest"]
 Order = Literal["asc", "desc"]
-LeastCoverage = SkipJsonSchema[Annotated[float, Field(ge=0, le=1)] | None]
-"""The share of the request that a message must hold to count, where another is tried than the usual one. Not told to
-models: it is for who tries out a run."""
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
 Also = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=400)]],

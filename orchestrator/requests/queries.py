@@ -11,7 +11,6 @@ from orchestrator.requests.field_types import (
     Also,
     EndInstant,
     Instant,
-    LeastCoverage,
     Limit,
     Mode,
     Offset,
@@ -37,7 +36,6 @@ class ExtractQuery(BaseModel):
     roles: Roles = Field(["user", "assistant"], min_length=1)
     max_tokens: int | None = Field(None, ge=1, description="of the whole answer")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
-    least_coverage: LeastCoverage = None
 
     @model_validator(mode="before")
     @classmethod
@@ -60,7 +58,6 @@ class SearchQuery(BaseModel):
     to: EndInstant | None = None
     roles: list[RoleName] | None = Field(None, min_length=1)
     order: Order | None = Field(None, description="by time instead of best first: all that has to do with the words")
-    least_coverage: LeastCoverage = None
 
 
 class ListQuery(BaseModel):
@@ -103,4 +100,3 @@ class SessionsQuery(BaseModel):
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     max_tokens: int | None = Field(None, ge=1, description="the passages together stay within it; null: all of them")
     utc_offset_minutes: UtcOffset | None = None
-    least_coverage: LeastCoverage = None

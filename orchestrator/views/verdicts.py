@@ -88,9 +88,7 @@ class RecordedLookup:
             return (DELIVERED if verdict["kept"] else WITH_QUESTION), None
         if not verdict["kept"]:
             return DROPPED, verdict["reason"]
-        is_weak = (
-            verdict["coverage"] < self.noted.get("least_coverage", LEAST_COVERAGE) and verdict.get("similarity") is None
-        )
+        is_weak = verdict["coverage"] < LEAST_COVERAGE and verdict.get("similarity") is None
         if self.operation in LISTS_HITS and is_weak:
             return DROPPED, LITTLE
         is_left_out = self.is_complete and self.operation in GIVES_MESSAGES
