@@ -22,7 +22,7 @@ from backoffice.schemas import MESSAGE_ID, ChangesPage, FoundMessage, ItemPage, 
 from orchestrator.requests.calls import as_request
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
-from orchestrator.views.changes import list_changes
+from orchestrator.views.events import list_changes
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 

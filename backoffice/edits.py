@@ -10,7 +10,7 @@ from backoffice.dependencies import Asking, without_parameters
 from backoffice.queries import ChangesQuery
 from backoffice.schemas import EditsBody, EditsDone, EditsPage
 from orchestrator.remote.replayed_edits import replay
-from orchestrator.views.changes import list_edits
+from orchestrator.views.events import list_edits
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 

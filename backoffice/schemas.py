@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from orchestrator.requests.field_types import Timestamp
+from orchestrator.requests.queries import QueryShape
 
 TIME = "2025-09-29T14:30:15.123Z"
 MESSAGE_ID = "conv_01k6a7m3f9h2x4q8r0s6t1v5w7"
@@ -20,7 +21,7 @@ def example(**fields: Any) -> ConfigDict:
 
 
 class Problem(BaseModel):
-    """Why a request failed."""
+    """The error of a failed request."""
 
     code: Literal["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "STORAGE_ERROR", "TIMEOUT", "INTERNAL_ERROR"]
     message: str
@@ -165,10 +166,8 @@ class ChangesPage(BaseModel):
     )
 
 
-class EditItem(BaseModel):
+class EditItem(QueryShape):
     """An edit of a channel or a message, with its time."""
-
-    model_config = ConfigDict(extra="forbid")
 
     field: str = Field(
         pattern="^(title|nickname|tag:.{1,64}|pinned|deleted|forgotten|text)$",
@@ -195,10 +194,8 @@ class EditItem(BaseModel):
         return self
 
 
-class Forgotten(BaseModel):
+class Forgotten(QueryShape):
     """Which messages are forgotten, or a whole channel by some of its messages."""
-
-    model_config = ConfigDict(extra="forbid")
 
     is_channel: bool
     ids: list[str]
@@ -212,10 +209,8 @@ class EditsPage(BaseModel):
     is_all: bool = Field(description="nothing newer is there yet")
 
 
-class EditsBody(BaseModel):
+class EditsBody(QueryShape):
     """Edits that were made in another registry."""
-
-    model_config = ConfigDict(extra="forbid")
 
     items: list[EditItem] = Field(max_length=200)
 

@@ -1,4 +1,4 @@
-"""Share the folder of backups, and opening a backup, among the operations on backups."""
+"""Find, open and write backups in the folder of backups; shared by the operations on backups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNSAID = ("parts",)
 
 @dataclass(slots=True)
 class OpenBackup:
-    """A backup that has the registry in it already."""
+    """A backup being written; the registry is in it already."""
 
     writer: ArchiveWriter
     about: dict[str, Any]
@@ -71,7 +71,7 @@ def finish(begun: OpenBackup, stores: list[dict[str, Any]]) -> None:
 
 
 def manifest_of(archive: Archive) -> dict[str, Any]:
-    """A backup's manifest, with the size of its file."""
+    """Return a backup's manifest, with the size of its file."""
     stats = archive.about.get("stats", {})
     return {**archive.about, "stats": {**stats, "fileSize": archive.path.stat().st_size}}
 
@@ -97,7 +97,7 @@ def shelf_of(run: Run) -> Shelf:
 
 
 def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
-    """Backups are files: nothing of the registry is needed."""
+    """Read nothing from the registry: the operation works on files."""
 
 
 def short_manifest(outcome: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Search messages by what they say."""
+"""search: messages by what they say."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an embedding model's numbers mean: models differ in how similar they call texts that have nothing in common.
+"""Measure an embedding model: how similar it calls unrelated texts, which differs from model to model.
 
-Measured once for each model, on requests and messages of which we know what belongs together. It stands in for a
-registry where there are only a few messages to compare with.
+Measured once for each model, on known pairs of requests and messages. It is used as long as a registry has too few
+messages to compare with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a model is to everybody else: texts go in, vectors come out."""
+"""Define the interface of an embedding model."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ Vectors = Sequence[Sequence[float]]
 
 
 class Unavailable(Exception):
-    """No vectors now: the endpoint is gone, slow, refuses us or talks nonsense; or the model cannot be loaded."""
+    """The endpoint or model does not answer properly, or cannot be loaded."""
 
 
 class TextRefused(Exception):
-    """These texts are not taken, most likely because one is too long."""
+    """The model refuses these texts, most likely because one is too long."""
 
 
 class Embedder(Protocol):
-    """A model of one name: the same name gives the same vectors.
+    """An embedding model; the same name always gives the same vectors.
 
-    What is asked and what was said go in by different ways: many models want other words in front of each, some
-    are two models. All vectors have the same length.
+    Questions and messages are embedded separately: many models want different prefixes, or are two models.
     """
 
     name: str
     cost: str
-    """What it takes, for a person to read."""
+    """Its cost in time and memory, for a person to read."""
     patience_s: float
-    """A search waits no longer."""
+    """Seconds that a search waits."""
     answer_s: float | None
-    """A request for the vectors of a batch waits no longer; None: a model in this process ends, however busy it is."""
+    """Seconds that a batch waits; None: without limit, for a model in this process."""
 
     async def warm_up(self) -> None:
-        """Load what the first search would wait for; Unavailable if that cannot be."""
+        """Load the model. Raises Unavailable."""
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
         """Return one vector for each question; raises Unavailable or TextRefused."""
@@ -41,4 +40,4 @@ class Embedder(Protocol):
         """Return one vector for each message, at low priority; raises Unavailable or TextRefused."""
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""

@@ -1,16 +1,16 @@
-"""A message cut into passages: a vector says one thing, a long message several. Pure."""
+"""Cut messages into passages: one vector stands for one thing, and a long message says several. Pure."""
 
 from __future__ import annotations
 
 LONGEST = 1_000
-"""Characters of a passage: about what a small model reads of one text."""
+"""Characters of a passage: about what a small model reads of a text."""
 MOST = 8
-"""A message has no more passages; what comes behind them is found by its words."""
+"""Passages of a message; what follows is found by its words only."""
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", "다 ", " ")
 
 
 def passages(text: str) -> list[str]:
-    """The passages of a message, in order, each ending where a paragraph, a line or a sentence does if it can."""
+    """Return the passages of a message, each ending at a paragraph, line or sentence if possible."""
     rest, found = text.strip(), list[str]()
     while rest and len(found) < MOST:
         end = _end(rest)

@@ -1,4 +1,4 @@
-"""What a model wants in front of a text, to know whether it is asked or was said."""
+"""Define the prefixes that tell a model whether a text is a question or a message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFIXES = {
     ),
     "jina-embeddings-v5": Prefixes("Query: ", "Document: "),
 }
-"""What models were trained with, by a part of their names; the first that fits."""
+"""Prefixes that models were trained with, by a part of their names; the first match counts."""
 
 
 def prefixes_for(model: str) -> Prefixes:
@@ -32,5 +32,5 @@ def prefixes_for(model: str) -> Prefixes:
 
 
 def named(model: str, prefixes: Prefixes) -> str:
-    """A model's name with what makes its vectors others than those of the model alone."""
+    """Return the model's name, with the prefix that changes its vectors."""
     return f"{model}, {prefixes.passage.strip()!r} before what was said" if prefixes.passage else model

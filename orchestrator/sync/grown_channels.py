@@ -1,4 +1,4 @@
-"""Telling which channels grow, whichever process stores the messages."""
+"""Watch which channels grow, whichever process stores the messages."""
 
 from __future__ import annotations
 

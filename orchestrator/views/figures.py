@@ -1,4 +1,4 @@
-"""Activity, token usage and recurring errors as figures."""
+"""Read activity, token usage and recurring errors as figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients' stores that were read into the registry."""
+"""Read which of the clients' stores were imported."""
 
 from __future__ import annotations
 

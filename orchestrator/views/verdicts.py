@@ -51,7 +51,7 @@ class RecordedLookup:
     noted: Mapping[str, Any]
     delivered: frozenset[str]
     is_complete: bool
-    """Whether all that was delivered is in the record."""
+    """All delivered messages are in the record."""
 
     def judge(self, verdict: Mapping[str, Any], row: MessageRow | None, shown: dict[str, Any] | None) -> Judgement:
         """Return a recorded verdict with its reason."""

@@ -27,7 +27,7 @@ TAKES = {
     "search": ("text", "limit", "roles", "project", "tag", "from", "to"),
     "search_sessions": ("text", "also", "limit", "roles", "project", "tag", "from", "to"),
 }
-"""What the form has that an operation takes."""
+"""Fields of the form that each operation takes."""
 NUMBERS = ("limit", "max_tokens")
 _MESSAGE = re.compile(r"(?:conv|snap)_[0-9a-z]+")
 

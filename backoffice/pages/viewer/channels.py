@@ -125,7 +125,7 @@ async def suggestions(
 
 
 IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[_/-])[^\s\"]{8,200}")
-"""What is pasted as an id, and not searched for in words."""
+"""Matches an id: pasted into the search field, it is opened instead of searched for."""
 
 
 class Chip(NamedTuple):

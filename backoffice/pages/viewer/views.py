@@ -18,7 +18,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 SEE_OTHER = 303
 LISTS = ("/?", "/flow?")
-"""What can be saved: a list with its filters."""
+"""Addresses of lists: only these can be saved as views."""
 Name = Annotated[str, Form(min_length=1, max_length=100)]
 
 
