@@ -112,12 +112,24 @@ class ChannelsQuery(PageQuery, Period):
         return {name: value for name, value in asked.items() if value is not None}
 
 
-class MessagesQuery(PageQuery, Period):
-    """Filters of messages."""
+class MessageFilters(Period):
+    """Filters that a list and a search of messages share."""
 
     channel: ChannelName | None = None
     source: Word | None = Field(None, examples=["cursor"])
     role: list[RoleName] | None = Field(None, description="may be given several times")
+    q: Word | None = None
+
+    def as_query(self) -> dict[str, Any]:
+        """Return the query of the search operation."""
+        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
+        asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+class MessagesQuery(PageQuery, MessageFilters):
+    """Filters of a list of messages."""
+
     q: Word | None = Field(None, description="words that the message has to do with; deleted ones are not found")
     include_deleted: bool = Field(False, description="softly deleted messages too")
 
@@ -125,12 +137,6 @@ class MessagesQuery(PageQuery, Period):
     def filters(self) -> dict[str, Any]:
         """Return the filters of a list without words."""
         return {"roles": self.role, **self.model_dump(include={"channel", "source", "from_", "to", "include_deleted"})}
-
-    def as_query(self) -> dict[str, Any]:
-        """Return the query of the search operation."""
-        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
-        asked |= self.model_dump(include={"source", "limit", "cursor", "order"})
-        return {name: value for name, value in asked.items() if value is not None}
 
 
 class MessageQuery(QueryShape):
@@ -151,23 +157,14 @@ class DeletionQuery(QueryShape):
     soft: bool = Field(True, description="keep it, so that it can be restored; `false` removes it for good")
 
 
-class SearchParameters(Period):
+class SearchParameters(MessageFilters):
     """The words of a search and its filters."""
 
     q: Annotated[Word, Field(max_length=4000)] = Field(description="in the user's own words", examples=["fibonacci"])
-    channel: ChannelName | None = None
-    source: Word | None = None
     project: Word | None = None
     tag: Word | None = None
-    role: list[RoleName] | None = None
     limit: Limit = 20
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
-
-    def as_query(self) -> dict[str, Any]:
-        """Return the query of the search operation."""
-        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
-        asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor"})
-        return {name: value for name, value in asked.items() if value is not None}
 
 
 class ExtractsQuery(PageQuery):

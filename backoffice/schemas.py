@@ -123,7 +123,29 @@ class DeletedChannel(ChannelItem):
     deleted: bool
 
 
-class MessageItem(BaseModel):
+class SpokenMessage(BaseModel):
+    """The fields that every message has in an answer."""
+
+    id: str
+    channel: str
+    source: str
+    role: str
+    text: str
+    timestamp: str
+    context: dict[str, JsonValue] | None = None
+
+
+class FoundMessage(SpokenMessage):
+    """A message that answers a search, best first."""
+
+    score: float | None = Field(
+        description="what it holds of the words, as a share of the best, and what its neighbours add; null for a time"
+        " or a place alone, which are listed by time"
+    )
+    words: list[str] = Field(description="the words of the query that it contains")
+
+
+class MessageItem(SpokenMessage):
     """A stored message."""
 
     model_config = example(
@@ -141,13 +163,6 @@ class MessageItem(BaseModel):
         received_at=TIME,
     )
 
-    id: str
-    channel: str
-    source: str
-    role: str
-    text: str
-    timestamp: str
-    context: dict[str, JsonValue] | None
     actor: str
     deleted: bool
     payload: dict[str, JsonValue]
@@ -241,23 +256,6 @@ class Logged(BaseModel):
     timestamp: str
     new_count: int
     duplicate_count: int
-
-
-class FoundMessage(BaseModel):
-    """A message that answers a search, best first."""
-
-    id: str
-    channel: str
-    source: str
-    role: str
-    text: str
-    timestamp: str
-    context: dict[str, JsonValue] | None = None
-    score: float | None = Field(
-        description="what it holds of the words, as a share of the best, and what its neighbours add; null for a time"
-        " or a place alone, which are listed by time"
-    )
-    words: list[str] = Field(description="the words of the query that it contains")
 
 
 class ResultItem(BaseModel):

@@ -12,8 +12,8 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
     nullcontext,
-    suppress,
 )
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import langsmith
@@ -72,8 +72,6 @@ class Orchestrator:
         self._asking = asyncio.Semaphore(8)  # so many questions at a time; what is to be stored comes between them
         self._asked_at = float("-inf")
         self._waiting = 0
-        self._is_quiet = asyncio.Event()
-        self._is_quiet.set()
         self._running: dict[str, Recorder] = {}
         self.observers: list[Callable[[Execution], None]] = []
         """Called with every finished run, for the counters of this process."""
@@ -179,37 +177,27 @@ class Orchestrator:
         """Return the unfinished runs of this process, latest first, as lists show runs (docs/interface.md)."""
         return [recorder.as_item() for recorder in reversed(self._running.values())]
 
-    def _before_reading(self, access: Access | None) -> Callable[[], Awaitable[Syncing | None]] | None:
-        if not self.before_reading:
-            return None
-        return self._bring_up_to_date_silently if access and access.is_restricted else self._bring_up_to_date
-
-    async def _bring_up_to_date(self) -> Syncing | None:
+    async def _bring_up_to_date(self, access: Access | None) -> Syncing | None:
+        """Sync; a restricted token is not told how much there is to read, which belongs to others."""
         with self._waited_for(-1):
-            return await self.before_reading() if self.before_reading else None
-
-    async def _bring_up_to_date_silently(self) -> None:
-        """Sync without telling how much there is to read: it belongs to others."""
-        await self._bring_up_to_date()
+            syncing = await self.before_reading() if self.before_reading else None
+        return None if access and access.is_restricted else syncing
 
     @contextmanager
     def _waited_for(self, by: int) -> Iterator[None]:
         """Change the number of callers that wait for an answer while the context is open."""
-        self._count_waiting(by)
+        self._waiting += by
         try:
             yield
         finally:
-            self._count_waiting(-by)
-
-    def _count_waiting(self, by: int) -> None:
-        self._waiting += by
-        (self._is_quiet.clear if self._waiting else self._is_quiet.set)()
+            self._waiting -= by
 
     async def give_way(self) -> None:
-        """Wait until no caller waits for an answer, but not long: for background work."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await self._is_quiet.wait()
+        """Wait until no caller waits for an answer, at most half a second: for background work."""
+        for _ in range(50):
+            if not self._waiting:
+                return
+            await asyncio.sleep(0.01)
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
         return self._asking if operations()[request.operation].syncs_first else nullcontext()
@@ -261,7 +249,7 @@ class Orchestrator:
             search_budget=self._search_budget,
             room=room,
             actions=self._actions,
-            before_reading=self._before_reading(access),
+            before_reading=partial(self._bring_up_to_date, access) if self.before_reading else None,
             meaning=self.meaning,
             writer=self._writer,
             shelf=self._shelf,

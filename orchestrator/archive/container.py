@@ -12,7 +12,7 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,23 +47,21 @@ class Damage:
 class ArchiveWriter:
     """Writes a backup under a temporary name; it gets its real name when it is complete and on the disk."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        """`about` is written first, so that it survives if the end of the file is lost, and again in the manifest."""
+        self.path, self.about = path, about
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         file = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(file, "w+b")
         self._zip = ZipFile(self._file, "w", ZIP_DEFLATED, compresslevel=_LEVEL)
         self._parts: list[dict[str, Any]] = []
+        self.add(ABOUT, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
 
     def add(self, name: str, content: bytes, **more: Any) -> None:
         """Add a part; `more` goes into its manifest entry."""
         self._put(name, content)
         digest = hashlib.sha256(content).hexdigest()
         self._parts.append({"name": name, "size": len(content), "sha256": digest, **more})
-
-    def add_json(self, name: str, about: Mapping[str, Any]) -> None:
-        """Write the description first, so that it survives when the end of the file is lost."""
-        self.add(name, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
 
     def add_lines(self, name: str, lines: Iterator[bytes]) -> int:
         """Add lines in as many parts as they need, and return how many lines."""
@@ -93,9 +91,9 @@ class ArchiveWriter:
                 left, number = left - PART_BYTES, number + 1
         return size
 
-    def finish(self, about: Mapping[str, Any]) -> None:
+    def finish(self, stores: Sequence[Mapping[str, Any]]) -> None:
         """Write the manifest and give the file its name; an existing file is never replaced."""
-        manifest = {**about, "parts": self._parts}
+        manifest = {**self.about, "stores": stores, "parts": self._parts}
         self._put(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
         self._zip.close()
         self._file.flush()

@@ -31,7 +31,7 @@ from registry.storage.exchange.remote import last_messages, note_here, note_mess
 
 
 class LogRequest(Request):
-    """A conversation to log; without a channel it gets that of its chat (`chat`). `timestamp` dates undated messages."""
+    """A conversation to log; without a channel it gets its chat's. `timestamp` dates undated messages."""
 
     operation = "conversation_log"
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]

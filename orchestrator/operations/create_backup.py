@@ -11,12 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.archive.container import Archive
+from orchestrator.archive.container import Archive, ArchiveWriter
 from orchestrator.archive.stores import add_stores
 from orchestrator.backup_files import (
     STAMP,
     SUFFIX,
-    OpenBackup,
     finish,
     free_names,
     manifest_of,
@@ -52,13 +51,13 @@ class CreateBackupRequest(Request):
     query: CreateBackupQuery = CreateBackupQuery()
 
 
-def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> OpenBackup:
+def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
     """Write the registry, table by table, in one read transaction."""
     shelf = shelf_of(run)
     path = _new_file(shelf, request.query.path, SCHEDULED if request.query.is_scheduled else "")
-    begun = write_registry(tx, path, run.tell)
-    run.recorder.explain(path=str(path), **begun.about["stats"], by="one read transaction, table by table")
-    return begun
+    writer = write_registry(tx, path, run.tell)
+    run.recorder.explain(path=str(path), **writer.about["stats"], by="one read transaction, table by table")
+    return writer
 
 
 def _new_file(shelf: Shelf, given: str | None, label: str = "") -> Path:
@@ -73,22 +72,22 @@ def _new_file(shelf: Shelf, given: str | None, label: str = "") -> Path:
     return path
 
 
-async def complete(run: Run, request: CreateBackupRequest, data: OpenBackup) -> dict[str, Any]:
+async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) -> dict[str, Any]:
     """Add the clients' stores, and finish the backup."""
     shelf = shelf_of(run)
     try:
         stores = []
         if request.query.stores and shelf.places:
-            stores = await asyncio.to_thread(add_stores, data.writer, shelf.readers, shelf.places, run.tell)
+            stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.places, run.tell)
         await asyncio.to_thread(finish, data, stores)
     except BaseException:
-        data.writer.discard()
+        data.discard()
         raise
     run.recorder.explain(stores=len(stores), files=sum(store["files"] for store in stores))
-    archive = await asyncio.to_thread(Archive.open, data.writer.path)
+    archive = await asyncio.to_thread(Archive.open, data.path)
     thinned = await asyncio.to_thread(_thin, shelf.folder) if request.query.is_scheduled else []
     run.recorder.explain(thinned=thinned)
-    return {"path": str(data.writer.path), "manifest": manifest_of(archive)}
+    return {"path": str(data.path), "manifest": manifest_of(archive)}
 
 
 Age = Callable[[datetime], object]
@@ -159,7 +158,7 @@ OPERATION = Operation(
     syncs_first=True,
     is_local=True,
     needs_everything=True,
-    steps=Steps[CreateBackupRequest, OpenBackup](query=begin, keep=complete),
+    steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin, keep=complete),
     tools=[BACKUP_TOOL],
     labels={
         "is_scheduled": ("one of a series", "정기 백업"),

@@ -89,7 +89,7 @@ class TalksOfDay:
     """The day's conversations, and an earlier briefing of exactly these messages."""
 
     talks: list[TalkOfDay]
-    earlier: dict[str, Any] | None
+    earlier: dict[str, Any] | None = None
     by: str = WRITER
 
     @property
@@ -106,9 +106,7 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
     rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
     by_channel: dict[int, list[MessageDict]] = {}
     for row in rows:
-        if not _is_wanted(row, request):
-            continue
-        if not row.payload.get("injected"):
+        if _is_wanted(row, request) and not row.payload.get("injected"):
             by_channel.setdefault(row.channel_number, []).append(message_dict(row))
     run.recorder.explain(channels=len(by_channel), messages=len(rows), day=str(request.query.date))
     if not by_channel:
@@ -123,8 +121,8 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
         )
         for number, row in known.items()
     ]
-    day = TalksOfDay(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)), None)
-    return TalksOfDay(day.talks, find_briefing(tx, _channel(request), day.ids))
+    day = TalksOfDay(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)))
+    return replace(day, earlier=find_briefing(tx, _channel(request), day.ids))
 
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:

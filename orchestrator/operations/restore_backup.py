@@ -110,9 +110,9 @@ def damaged_backup(damaged: list[Damage]) -> StorageError:
 
 
 def _safety_copy(tx: ReadTransaction, run: Run) -> str:
-    begun = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
-    finish(begun, [])
-    return str(begun.writer.path)
+    writer = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
+    finish(writer, [])
+    return str(writer.path)
 
 
 async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class RemoteRegistry:
         await self._client.aclose()
 
     async def log(self, conversation: Mapping[str, Any]) -> dict[str, Any]:
-        """Store a conversation there, with conversation_log's arguments and result. Raises RemoteRefused, Unreachable."""
+        """Store a conversation there, as conversation_log does. Raises RemoteRefused, Unreachable."""
         return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
     async def changes(self, after: int) -> RemoteChanges:

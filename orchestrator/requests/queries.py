@@ -28,7 +28,7 @@ class QueryShape(BaseModel):
 
 
 class ExtractQuery(QueryShape):
-    """A part of a conversation. A plain string is its `text`."""
+    """The part that is wanted. A plain string is its `text`."""
 
     text: str | None = Field(None, max_length=4000, description="what it was about, in the user's own words")
     also: Also = []

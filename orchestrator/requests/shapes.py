@@ -20,7 +20,7 @@ def _not_blank(text: str) -> str:
 
 
 class MessageIn(BaseModel):
-    """A message as it is sent. Further fields are kept with it."""
+    """Further fields are kept with a message."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -54,7 +54,7 @@ class MessageIn(BaseModel):
 
 
 class Meta(BaseModel):
-    """Facts about the conversation; further ones are kept too."""
+    """About the conversation; anything else is kept too."""
 
     model_config = ConfigDict(extra="allow")
 

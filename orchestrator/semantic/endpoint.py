@@ -9,8 +9,7 @@ from typing import Any
 
 import httpx
 
-from orchestrator.semantic.embedders import TextRefused, Unavailable, Vectors
-from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
+from orchestrator.semantic.embedders import Prefixes, TextRefused, Unavailable, Vectors, named, prefixes_for
 from registry.tracing import span
 
 _TOO_MUCH = (400, 413, 422)

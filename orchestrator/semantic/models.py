@@ -13,9 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.semantic.embedders import Embedder
+from orchestrator.semantic.embedders import Embedder, Prefixes, named, prefixes_for
 from orchestrator.semantic.local import Encode, Loaded, LocalModel
-from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
 from registry.settings import Settings
 
 BUILT_IN = "built-in"
