@@ -18,6 +18,7 @@ from registry.errors import ErrorCode, RegistryError
 
 SECTIONS = {
     "First": {
+        "try": "cli.running.tour:try_it",
         "up": "cli.running.serving",
         "install": "cli.connect.install",
         "search": "cli.conversations.search",

@@ -10,6 +10,7 @@ from orchestrator.answer.delivery import context_of
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
 from orchestrator.answer.standing import where_it_stands
 from registry.errors import StorageError
+from registry.project import Project
 from registry.storage.file_probe import QuickLook, embedded_file, setting
 
 
@@ -27,7 +28,9 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
         return told([])
     try:
         with QuickLook(file) as look:
-            others = without_the_new_one([row._asdict() for row in look.latest_channels(folder, READ)], session)
+            others = without_the_new_one(
+                [row._asdict() for row in look.latest_channels(Project.from_path(folder).path, READ)], session
+            )
             standing = []
             for each in others[:STANDING]:
                 end = [
