@@ -31,7 +31,7 @@ RunOperation = Callable[..., Awaitable[dict[str, Any]]]
 """`run(request, client's name, room=…)` of an orchestrator."""
 
 GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
-"""Yields the names of channels that grow since a moment (`orchestrator.sync.grown_channels`)."""
+"""Yields the names of channels that grow since a moment (`orchestrator.views.events`)."""
 
 
 class LazyOrchestrator:
@@ -62,7 +62,7 @@ class LazyOrchestrator:
 
     async def grown_channels(self, since: datetime) -> AsyncIterator[set[str]]:
         """Yield the names of channels that gained messages; none if the registry cannot be opened."""
-        from orchestrator.sync.grown_channels import grown_channels
+        from orchestrator.views.events import grown_channels
 
         try:
             orchestrator = await self._open()

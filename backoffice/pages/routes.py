@@ -13,7 +13,7 @@ from backoffice.pages import insights, login
 from backoffice.pages.flow import playground, runs
 from backoffice.pages.rendering import STATIC, address, channel_url
 from backoffice.pages.settings import pages as settings
-from backoffice.pages.viewer import actions, channels, conversation, palette, today, views
+from backoffice.pages.viewer import actions, channels, conversation, palette, today
 from orchestrator.views import conversations
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
@@ -21,7 +21,6 @@ ROUTERS = (
     channels.router,
     today.router,
     palette.router,
-    views.router,
     conversation.router,
     actions.router,
     insights.router,

@@ -11,16 +11,17 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
+from importlib.resources import files
 from math import inf
+from statistics import fmean, pstdev
+from typing import NamedTuple
 
-from orchestrator.semantic.calibration import VERSION, Calibration, calibrate, texts
 from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
 from orchestrator.semantic.meaning import Pause
-from orchestrator.semantic.passages import passages
 from registry.domain import new_id, now
 from registry.errors import RegistryError
 from registry.registry import Registry
-from registry.search.meaning import pack
+from registry.search.meaning import pack, similarity
 from registry.search.vectors import (
     EmbeddingModel,
     Unembedded,
@@ -59,7 +60,7 @@ class Embedding:
         """Return the model's record, measuring it first if there is none. Raises Unavailable."""
         name = self._embedder.name
         known = await self._registry.read(lambda tx: find_model(tx, name))
-        if known and known.calibration == VERSION:
+        if known and known.calibration == CALIBRATION_VERSION:
             return known
         return (await self.measured())[0]
 
@@ -70,7 +71,7 @@ class Embedding:
         if not all(map(len, said)):
             raise Unavailable(f"{self._embedder.name} refuses short texts")
         found = calibrate(asked, said)
-        kept = (self._embedder.name, len(said[0]), VERSION, found.background, found.spread)
+        kept = (self._embedder.name, len(said[0]), CALIBRATION_VERSION, found.background, found.spread)
         return await self._registry.write(lambda tx: keep_model(tx, *kept)), found
 
     async def step(self, model: EmbeddingModel, above: int = 0) -> int:
@@ -201,3 +202,63 @@ async def keep_embedding(registry: Registry, embedder: Embedder) -> None:
             wait_s = pause.begin()
             logger.exception("Messages are not embedded for %.0f s", wait_s)
         await asyncio.sleep(wait_s)
+
+
+LONGEST = 1_000
+"""Characters of a passage: about what a small model reads of a text."""
+MOST = 8
+"""Passages of a message; what follows is found by its words only."""
+_ENDS = ("\n\n", "\n", ". ", "? ", "! ", "다 ", " ")
+
+
+def passages(text: str) -> list[str]:
+    """Return the passages of a message, each ending at a paragraph, line or sentence if possible."""
+    rest, found = text.strip(), list[str]()
+    while rest and len(found) < MOST:
+        end = _end(rest)
+        found.append(rest[:end].strip())
+        rest = rest[end:].strip()
+    return found
+
+
+def _end(text: str) -> int:
+    if len(text) <= LONGEST:
+        return len(text)
+    for mark in _ENDS:
+        place = text.rfind(mark, LONGEST // 2, LONGEST)
+        if place >= 0:
+            return place + len(mark)
+    return LONGEST
+
+
+CALIBRATION_VERSION = 2
+
+
+class Calibration(NamedTuple):
+    """`background`, `spread`: mean and standard deviation of the similarity of unrelated texts. Of the known pairs
+    the model finds `found` of `pairs`: nothing else is as similar to the request."""
+
+    background: float
+    spread: float
+    found: int
+    pairs: int
+
+
+def texts() -> tuple[list[str], list[str]]:
+    """Return requests, and the message that belongs to each, for measuring a model.
+
+    Models differ in how similar they call unrelated texts; the measurement is used as long as a registry has too few
+    messages to compare with.
+    """
+    lines = files(__package__).joinpath("calibration.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.partition(" | ") for line in lines if line and not line.startswith("#")]
+    return [request for request, _, _ in pairs], [message for _, _, message in pairs]
+
+
+def calibrate(requests: Vectors, messages: Vectors) -> Calibration:
+    """Measure a model by its vectors of `texts()`."""
+    table = [[similarity(request, message) for message in messages] for request in requests]
+    unrelated = [value for i, row in enumerate(table) for j, value in enumerate(row) if i != j]
+    background, spread = fmean(unrelated), pstdev(unrelated)
+    found = sum(table[i][i] == max(table[i]) for i in range(len(table)))
+    return Calibration(background, spread, found, len(table))

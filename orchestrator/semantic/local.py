@@ -1,4 +1,4 @@
-"""Run an embedding model in this process; it is loaded in a thread when it is first needed."""
+"""Run an embedding model in this process; it is loaded in a thread when first needed, and dropped when idle."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from orchestrator.semantic.embedders import Unavailable, Vectors
+
+IDLE_S = 600.0  # an unused model is dropped after so long: it takes 130 MB
 
 Encode = Callable[[Sequence[str]], Any]  # returns a row of numbers for each text
 
@@ -33,6 +35,7 @@ class LocalModel:
         self.name, self.cost = name, cost
         self._load = load
         self._loading: asyncio.Future[Loaded] | None = None
+        self._idle: asyncio.TimerHandle | None = None
         self._background = ThreadPoolExecutor(1, "embedding", _lower_priority)
 
     async def warm_up(self) -> None:
@@ -57,12 +60,23 @@ class LocalModel:
             raise Unavailable(f"the model {self.name} cannot be loaded: {str(exc) or type(exc).__name__}") from exc
 
     async def _in_thread(self, executor: Executor | None, encode: Encode, texts: Sequence[str]) -> Vectors:
-        vectors: Vectors = await asyncio.get_running_loop().run_in_executor(executor, encode, texts)
-        return vectors
+        loop = asyncio.get_running_loop()
+        try:
+            vectors: Vectors = await loop.run_in_executor(executor, encode, texts)
+            return vectors
+        finally:
+            if self._idle:
+                self._idle.cancel()
+            self._idle = loop.call_later(IDLE_S, self._unload)
+
+    def _unload(self) -> None:
+        self._loading = None
 
     async def close(self) -> None:
         """Drop the model without waiting for a batch that has begun."""
-        self._loading = None
+        if self._idle:
+            self._idle.cancel()
+        self._unload()
         self._background.shutdown(wait=False, cancel_futures=True)
 
 

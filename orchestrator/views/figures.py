@@ -14,6 +14,8 @@ from registry.monitor.activity import (
 )
 from registry.monitor.problems import recurring_problems
 from registry.monitor.token_usage import total, usage_by
+from registry.storage.client_stores import conversations_read, list_stores
+from registry.storage.conversations.facets import latest_projects
 from registry.storage.database import ReadTransaction
 
 
@@ -43,3 +45,13 @@ def insights(tx: ReadTransaction, year: datetime, start: datetime | None, utc_of
         "problems": recurring_problems(tx)[:8],
         "usage": token_usage(tx, since, utc_offset_minutes),
     }
+
+
+MOST_PROJECTS = 20  # the latest ones of a client, for looking into their folders
+
+
+def stores(
+    tx: ReadTransaction, source: str
+) -> tuple[list[dict[str, Any]], list[str], dict[tuple[str, str], list[str]]]:
+    """Return the stores, the latest projects of a client, and the conversations read from each (source, path)."""
+    return list_stores(tx), latest_projects(tx, source, MOST_PROJECTS), conversations_read(tx)

@@ -17,10 +17,9 @@ from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Client, without_parameters
 from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
-from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context
+from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import blocks_of, shown
-from backoffice.pages.viewer.snippets import snippet
 from backoffice.queries import Start, Word
 from orchestrator.requests.queries import QueryShape
 from orchestrator.views import conversations as views
