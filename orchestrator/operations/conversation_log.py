@@ -167,10 +167,10 @@ def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
     if saved.kept_out:
         run.recorder.explain(channel=channel, kept_out=saved.kept_out)
         why = f"Nothing of this conversation is kept: {saved.kept_out}."
-        return {**result, "stored_ids": [], "new_count": 0, "duplicate_count": 0, "not_kept": why}
+        return {"stored_ids": [], **result, "new_count": 0, "duplicate_count": 0, "not_kept": why}
     duplicates = count - saved.new
     run.recorder.explain(channel=channel, new=saved.new, duplicates=duplicates)
-    return {**result, "stored_ids": saved.ids, "new_count": saved.new, "duplicate_count": duplicates}
+    return {"stored_ids": saved.ids, **result, "new_count": saved.new, "duplicate_count": duplicates}
 
 
 class LogArguments(ToolArguments):
