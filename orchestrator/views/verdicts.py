@@ -55,7 +55,7 @@ class RecordedLookup:
 
     def judge(self, verdict: Mapping[str, Any], row: MessageRow | None, shown: dict[str, Any] | None) -> Judgement:
         """Return a recorded verdict with its reason."""
-        wording = int(verdict.get("wording") or 0)
+        wording = int(verdict["wording"])
         query = self._query(wording)
         held = matched_words(query, row.text) if row else ()
         similarity = verdict.get("similarity")
@@ -66,7 +66,7 @@ class RecordedLookup:
             name,
             verdict["role"],
             verdict["coverage"],
-            verdict.get("fused", verdict["score"]),
+            verdict["score"],
             similarity if isinstance(similarity, int | float) else None,
             wording,
             reason,
