@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from backoffice.dependencies import Asking, Client
 from orchestrator.requests.queries import QueryShape
 from orchestrator.views import events
 from orchestrator.views.events import Place
+from registry.domain import as_json
 
 KEEP_ALIVE_S = 15.0  # proxies close a connection that stays silent
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -62,7 +62,7 @@ async def stream_events(client: Asking, start: Annotated[Place, Depends(_start)]
 async def _lines(client: Client, start: Place) -> AsyncIterator[bytes]:
     async for happened in events.follow(client.registry, start, KEEP_ALIVE_S):
         for one in happened:
-            data = json.dumps(one.item, ensure_ascii=False, separators=(",", ":"))
+            data = as_json(one.item)
             yield format_sse_event(event=one.kind, id=one.place, data_str=data)
         if not happened:
             yield KEEPALIVE_COMMENT

@@ -21,7 +21,7 @@ from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, R
 from registry.access import Level
 from registry.domain import new_id, now, preview_of
 from registry.errors import NotFound
-from registry.ingest.message_rows import SNAPSHOT
+from registry.ingest.save import SNAPSHOT
 from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.messages import MessageRow, messages_between
 from registry.storage.database import ReadTransaction, WriteTransaction

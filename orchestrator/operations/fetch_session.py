@@ -37,16 +37,16 @@ from registry.domain import parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.aliases import aliases_of, links_of
 from registry.storage.conversations.channels import ChannelRow, channel_item, model_facts, tags_of
+from registry.storage.conversations.message_windows import read_window
 from registry.storage.conversations.messages import (
     MessageRow,
     get_message,
     message_place,
     messages_of,
-    messages_onward,
 )
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import cursor_of, decode_cursor, encode_cursor
+from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
 
 EVERYTHING = 1_000_000
 
@@ -103,8 +103,8 @@ def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) ->
     if wanted := query.message_id or _piece_place(query.cursor).get("m"):
         return [_message_of(tx, row, wanted)], "the message's id", False
     if query.cursor is not None:
-        rows, has_more = messages_onward(tx, row.number, limit=200, cursor=query.cursor or None)
-        return rows, "the session from its beginning, page by page", has_more
+        page = read_window(tx, row.number, Page(200, query.cursor or None, "asc"))
+        return page.rows, "the session from its beginning, page by page", page.later is not None
     before = message_place(tx, row.number, query.before - 1) if query.before else None
     last = messages_of(tx, row.number, limit=query.message_limit or EVERYTHING, before=before)
     return last, "the session's last messages", False

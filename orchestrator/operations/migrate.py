@@ -18,7 +18,8 @@ from registry.domain import now
 from registry.errors import InvalidRequest, NotFound
 from registry.project import Project
 from registry.storage.conversations.channels import ChannelRow, find_channel
-from registry.storage.conversations.project_moves import channels_of_project, move_channel, project_paths
+from registry.storage.conversations.facets import projects_by_activity
+from registry.storage.conversations.project_moves import channels_of_project, move_channel
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.cursor.copying import plan_copy
@@ -130,7 +131,7 @@ def _folder(given: str) -> str:
 def _of(tx: ReadTransaction, old: str) -> list[ChannelRow]:
     rows = channels_of_project(tx, old)
     if not rows:
-        known = ", ".join(project_paths(tx)[:5])
+        known = ", ".join(path for _, path, _ in projects_by_activity(tx, 5))
         raise NotFound("No such project", f"workspace: given {old!r}; there are: {known or 'none yet'}")
     return rows
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import TracebackType
@@ -13,7 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from registry.access import NOT_YOURS
-from registry.domain import parse_time
+from registry.domain import as_json, parse_time
 from registry.errors import ErrorCode
 from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit, Edits
@@ -172,7 +171,7 @@ class RemoteRegistry:
 
     async def _packed(self, body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
         """Return headers and body, compressed if it is large and the server takes gzip."""
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        content = as_json(body).encode()
         headers = {"Content-Type": "application/json"}
         if len(content) < 500:  # less is not made smaller
             return headers, content

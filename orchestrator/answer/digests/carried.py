@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.answer.delivery import tokens_in, within
 from orchestrator.answer.standing import where_it_stands
 from registry.domain import Role, parse_time, preview_of
-from registry.ingest.message_rows import NOTE
+from registry.ingest.own_calls import NOTE
 from sources.kit.drafts import FAILED, REJECTED, readable, shortened
 from sources.writing import Call, Said
 

@@ -1,4 +1,4 @@
-"""When each scheduled job was last begun: each is done by one program only."""
+"""Claim scheduled jobs, so that of several processes one does the work."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from registry.storage.tables import schedule
 
 
 def last_claimed(tx: ReadTransaction, job: str) -> datetime | None:
-    """Return the last time that was taken."""
+    """Return the latest time of a job that was claimed."""
     due: datetime | None = tx.execute(select(schedule.c.due).where(schedule.c.job == job)).scalar()
     return due
 
 
 def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
-    """Take the job of that time; False where somebody has it already."""
+    """Claim a job's run at that time; False if another process has it."""
     taking = insert_into(tx.dialect.name, schedule).values(job=job, due=due)
     later = schedule.c.due < taking.excluded.due
     taken = taking.on_conflict_do_update(index_elements=["job"], set_={"due": due}, where=later)
@@ -25,5 +25,5 @@ def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
 
 
 def put_back(tx: WriteTransaction, job: str, due: datetime) -> None:
-    """Have a job be taken for that time, and not for a later one: a clock was ahead, and has been put right."""
+    """Set a job's claimed time back, after a clock that was ahead has been corrected."""
     tx.execute(update(schedule).where(schedule.c.job == job).values(due=due))

@@ -61,6 +61,9 @@ async def test_figures_are_the_same_before_and_after(registry: Registry, bucket_
     assert after == before
     by_hour = [summed(some, max(bucket_s, 3600)) for some in series]
     assert by_hour[0] == pytest.approx(by_hour[1])
+    early = {**period, "to": START + timedelta(minutes=5)}
+    first_hour = await statistics(registry, bucket_s=bucket_s, **early)
+    assert 0 < first_hour["rolled_up"] < 194
 
 
 def summed(series: list[dict[str, Any]], bucket_s: int) -> dict[str, float]:
