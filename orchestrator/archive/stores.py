@@ -12,7 +12,7 @@ from orchestrator.archive.container import Archive, ArchiveWriter, DamagedPart
 from orchestrator.state import PartDone
 from registry.errors import InvalidRequest, StorageError
 from sources.base import Places, Source
-from sources.kept_files import KeptFile, copy_database, is_database, kept_files
+from sources.files_to_back_up import StoreFile, copy_database, files_to_back_up, is_database
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +51,14 @@ def _add(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dic
     return {"files": files, "size": size, **({"skipped": skipped} if skipped else {})}
 
 
-def _files(reader: Source, store: Path, skipped: list[str]) -> Iterator[KeptFile]:
+def _files(reader: Source, store: Path, skipped: list[str]) -> Iterator[StoreFile]:
     try:
-        yield from kept_files(reader.name, store)
+        yield from files_to_back_up(reader.name, store)
     except OSError as exc:
         skipped.append(f"{store}: {exc}")
 
 
-def _add_file(writer: ArchiveWriter, file: KeptFile, name: str) -> int:
+def _add_file(writer: ArchiveWriter, file: StoreFile, name: str) -> int:
     if not is_database(file.path):
         return writer.add_file(name, file.path)
     with TemporaryDirectory(prefix="ctxr-") as folder:

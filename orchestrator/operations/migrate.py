@@ -24,7 +24,7 @@ from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.cursor.copying import plan_copy
 from sources.cursor.journal import Step, apply, refuse_while_running, undo
-from sources.cursor.moving import plan, target_of
+from sources.cursor.moving import plan_move, target_of
 from sources.cursor.reader import CursorIde
 
 Moves = Sequence[tuple[ChannelRow, str]]
@@ -109,7 +109,9 @@ def _planned(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
     for path, composer_ids in by_folder.items():
         target = target_of(user_folder, path)
         yield from (
-            plan(user_folder, composer_ids, target) if mode == "move" else plan_copy(user_folder, composer_ids, target)
+            plan_move(user_folder, composer_ids, target)
+            if mode == "move"
+            else plan_copy(user_folder, composer_ids, target)
         )
 
 

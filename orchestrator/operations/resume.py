@@ -33,9 +33,9 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
-from sources.purging import gone
+from sources.purging import count_missing_files
 from sources.writers import WRITERS
-from sources.writing import Carried, Writer, Written
+from sources.writing import Talk, Writer
 
 
 class ResumeQuery(QueryShape):
@@ -96,27 +96,31 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         return {**about, **{name: data.written[name] for name in ("id", "session_id", "files")}}
     places, drafts = _machine(run)
     folder = _folder(query, row)
-    is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(gone, data.own_keys)
+    is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(count_missing_files, data.own_keys)
     # Some clients find a session only in its own folder, which may be gone.
     is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
     if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
         run.recorder.explain(by="the client's own session")
-        return {**about, "session_id": row.session_id, "folder": folder, "command": list(writer.opens(row.session_id))}
+        return {**about, "session_id": row.session_id, "folder": folder, "command": writer.opens(row.session_id)}
     version = await asyncio.to_thread(_version, writer)
     taken = take_along(data.messages, query.last, query.max_tokens, _origin(row))
     if not taken.messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken.messages[-1].text, 60)
-    written = writer.write(Carried(taken.messages, title, folder), version, places, drafts)
+    made = writer.make(Talk(taken.messages, title, folder), version, places, drafts)
     run.recorder.explain(kept=len(taken.messages), dropped=taken.left_out, reason="last and max_tokens")
     return {
         **about,
-        **_described(written, folder),
+        "session_id": made.session_id,
+        "path": str(made.path),
+        "folder": folder,
+        **({"before": imports} if (imports := writer.takes_in(made.path)) else {}),
+        "command": writer.opens(made.session_id),
         "message_count": len(taken.messages),
         "left_out": taken.left_out,
         "questions": [digest_of(one.role, one.text).hex() for one in taken.messages if one.role is Role.USER],
         "dry_run": query.dry_run,
-        "files": {str(path): text for path, text in written.files.items()},
+        "files": {str(path): text for path, text in made.files.items()},
     }
 
 
@@ -229,17 +233,6 @@ def _version(writer: Writer) -> str:
             f"{writer.client.name}: found {said.strip()[:80]!r}; tested: {writer.tested}. Nothing was written",
         )
     return found[0]
-
-
-def _described(written: Written, folder: str) -> dict[str, Any]:
-    before = {"before": list(written.before)} if written.before else {}
-    return {
-        "session_id": written.session_id,
-        "path": str(written.path),
-        "folder": folder,
-        **before,
-        "command": list(written.command),
-    }
 
 
 def _digest(content: bytes) -> str:

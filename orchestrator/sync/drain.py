@@ -20,7 +20,7 @@ from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
 from sources.clients import CLIENTS
 from sources.kit.drafts import project_of
-from sources.kit.jsonl import items, mapping, string
+from sources.kit.loose_json import items, mapping, string
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator

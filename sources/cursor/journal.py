@@ -20,8 +20,7 @@ from typing import Any
 
 from registry.domain import as_json
 from registry.errors import InvalidRequest, StorageError
-from sources.kit.jsonl import mapping
-from sources.kit.loose_json import read_json
+from sources.kit.loose_json import mapping, read_json
 
 Json = dict[str, Any]
 

@@ -19,7 +19,7 @@ from orchestrator.views import conversations
 from orchestrator.views.tokens import list_tokens
 from registry.errors import ErrorCode, NotFound
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
-from sources.purging import LONG
+from sources.purging import LONG_ENOUGH_DAYS
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -41,7 +41,7 @@ async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> H
         sync=seen["sync"],
         elsewhere=elsewhere,
         most=20,
-        long=LONG,
+        long=LONG_ENOUGH_DAYS,
         imported=(CLAUDE.source, CHATGPT.source, GEMINI.source),
     )
 

@@ -23,7 +23,7 @@ from mcp.client.subscriptions import ResourceUpdated
 from mcp.types import Tool
 
 from cli.shared import process as local_process
-from cli.shared.place import Place
+from cli.shared.place import ProcessPlace
 from cli.shared.process import LocalProcess
 from cli.shared.recorded_lists import read_lists
 from cli.shared.window import NOT_REPEATED
@@ -51,7 +51,7 @@ class Home:
         self.env = {**os.environ, **own, **env}
         for kind in ("CONFIG", "DATA"):
             self.env[f"XDG_{kind}_HOME"] = str(folder / kind)
-        self.place = Place(str(folder / "ctxr"), self.env)
+        self.place = ProcessPlace(str(folder / "ctxr"), self.env)
 
     @property
     def process(self) -> int:
@@ -198,7 +198,7 @@ def must_not_be_repeated(tool: Tool) -> bool:
 def test_who_is_told_of_other_stores_gets_a_process_of_its_own() -> None:
     read = {name for file in (ROOT / "sources").rglob("*.py") for name in VARIABLE.findall(file.read_text("utf-8"))}
     assert read
-    assert {Place("/home", {}).name}.isdisjoint(Place("/home", {name: "x"}).name for name in read)
+    assert {ProcessPlace("/home", {}).name}.isdisjoint(ProcessPlace("/home", {name: "x"}).name for name in read)
 
 
 @pytest.mark.anyio
@@ -386,7 +386,7 @@ def test_the_socket_and_its_folder_are_the_users_alone(home: Home) -> None:
 async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_process, "TICK_S", 0.01)
     monkeypatch.setattr(local_process, "IDLE_S", 0.02)
-    place = Place(str(tmp_path), {})
+    place = ProcessPlace(str(tmp_path), {})
     place.open_folder()
     lock = place.lock()
     assert lock is not None
@@ -403,7 +403,7 @@ async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
     assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
     monkeypatch.setattr(local_process, "TICK_S", 0.01)
     monkeypatch.setattr(local_process, "IDLE_S", 0.02)
-    place = Place(str(tmp_path), {})
+    place = ProcessPlace(str(tmp_path), {})
     place.open_folder()
     lock = place.lock()
     assert lock is not None

@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(chat: Chat, project: str | None = SHOP) -> Session:
     """The session that a journal holds, without any file."""
-    reading = gemini_chat.Chat(chat.session, project=project)
+    reading = gemini_chat.GeminiChat(chat.session, project=project)
     for record in [chat.header, *chat.lines]:
         reading.read(record)
     return reading.session()
