@@ -39,6 +39,7 @@ SECTIONS = {
         "brief": "cli.reports.brief",
         "stats": "cli.reports.stats",
         "log": "cli.conversations.log_and_extract",
+        "remember": "cli.conversations.remember",
         "note": "cli.conversations.note",
         "eval": "cli.reports.evaluate:evaluate",
     },

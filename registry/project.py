@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 _GITDIR = re.compile(r"gitdir:\s*(.+)")
@@ -58,3 +59,14 @@ def _main_folder(top: Path) -> Path:
         return top
     git_folder = (own / common.read_text(encoding="utf-8").strip()).resolve()
     return git_folder.parent if git_folder.name == ".git" else top  # a bare repository has no folder of its own
+
+
+REMEMBERED = "remembered"
+"""The source of the channels that hold what a user asked to remember, and the name of the one for everywhere."""
+
+
+def remembered_channels(project: str | None) -> list[str]:
+    """Return the names of the channels whose sentences hold in a project, its own last; None: everywhere."""
+    if project is None:
+        return [REMEMBERED]
+    return [REMEMBERED, f"{REMEMBERED}_{blake2b(Project.from_path(project).path.encode(), digest_size=6).hexdigest()}"]

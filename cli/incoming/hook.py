@@ -31,6 +31,8 @@ STARTS = ("SessionStart", "sessionStart", "session.start")
 """The events at which a chat begins."""
 NEW = ("new", "startup", "clear")
 """Their `source` for a new chat, in contrast to a resumed one."""
+COMPACTED = "compact"
+"""Their `source` for a chat that goes on with a summary in the place of what was said."""
 NOTE_PATIENCE_S = 4.0
 
 PATIENCE_S = 1.0  # a client that sends nothing for so long gets its answer, though the pipe is open
@@ -46,14 +48,17 @@ def run_hook(client: str, event: str) -> None:
         home = registry_home()
         append(home, spooled(source, event, without_secrets(home, payload), time.time()))
     except Exception as exc:  # fail open: a chat is worth more than its record
-        _say(2, f"ctxr hook: not recorded: {exc}\n")
-    _say(1, answer(client, event, payload, note(payload) if is_start(client, event, payload) else ""))
+        _write(2, f"ctxr hook: not recorded: {exc}\n")
+    _write(1, answer(client, event, payload, note(payload) if is_start(client, event, payload) else ""))
 
 
 def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
-    """Return whether the event begins a chat that takes a note. Cursor, which also runs others' hooks, gets its own."""
+    """Return True if the event begins a chat, or one goes on after a compaction.
+
+    Cursor, which also runs other clients' hooks, gets its own.
+    """
     is_borrowed = client != "cursor" and "cursor_version" in payload
-    return event in STARTS and not is_borrowed and payload.get("source", "new") in NEW
+    return event in STARTS and not is_borrowed and payload.get("source", "new") in (*NEW, COMPACTED)
 
 
 def note(payload: Mapping[str, Any]) -> str:
@@ -62,7 +67,8 @@ def note(payload: Mapping[str, Any]) -> str:
 
     folders = payload.get("workspace_roots") or [payload.get("cwd")]
     session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), "-")
-    words = [sys.executable, "-P", "-m", "cli.entry", "note", "--session", str(session), "--", str(folders[0] or ".")]
+    words = [sys.executable, "-P", "-m", "cli.entry", "note", "--session", str(session)]
+    words += [*(["--compacted"] if payload.get("source") == COMPACTED else []), "--", str(folders[0] or ".")]
     environment = {**os.environ, "PYTHONUTF8": "1"}
     try:
         said = subprocess.run(  # noqa: S603, ourselves
@@ -92,13 +98,13 @@ def spooled(source: str, event: str, payload: Mapping[str, Any], at: float) -> d
 def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") -> str:
     """Return what the client expects: Cursor treats silence as a failure, others would show the output to the model."""
     if note:
-        return note if client == "opencode" else dumps(_told(client, event, note)) + "\n"
+        return note if client == "opencode" else dumps(_note_answer(client, event, note)) + "\n"
     if client != "cursor" and "cursor_version" not in payload:
         return ""
     return '{"continue": true}\n' if event in ("beforeSubmitPrompt", "UserPromptSubmit") else "{}\n"
 
 
-def _told(client: str, event: str, note: str) -> dict[str, Any]:
+def _note_answer(client: str, event: str, note: str) -> dict[str, Any]:
     """Return the note in the form that the client accepts."""
     if client == "cursor":
         return {"additional_context": note}
@@ -131,7 +137,7 @@ def _is_ready(file: int) -> bool:
     return bool(select.select([file], [], [], PATIENCE_S)[0])
 
 
-def _say(file: int, text: str) -> None:
+def _write(file: int, text: str) -> None:
     try:
         os.write(file, text.encode("utf-8", errors="replace"))
     except OSError:

@@ -39,34 +39,31 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(  # a word of the field with a number or a version
-    r"(?:[a-z]+[-_ ]?)?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win|windows"
-    r"|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude)"
+    r"(?:[a-z]+[-_ ]?)?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win"
+    r"|windows|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude)"
     r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|[A-Z]+[-#]\d+|[A-Za-z]+\d",
     re.IGNORECASE,
 )
-_TYPED_KOREAN = re.compile(
-    "[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*"
-)  # without Hangul keys
+_TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{5,24}")
-_NO_WORD = re.compile(
+_NO_WORD = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
     r"|broken|hidden|stolen|written|given|taken|forgotten|chosen|open|invalid|valid|void|public|static|dynamic|generic"
     r"|longer|stronger|weaker|later|never|either|neither|inner|outer|lower|upper|local|global|manual|normal|final|total"
-    r"|wrong|right|weak|strong|short|shorter|empty|blank|wrong|known|unknown|safe|unsafe|secure|insecure|unique|random"
+    r"|wrong|right|weak|strong|short|shorter|empty|blank|known|unknown|safe|unsafe|secure|insecure|unique|random"
     r"|plain|okay|great|enough|there|these|those|their|theirs|yours|mine|still|again|about|above|below|under|before"
-    r"|simple|complex|easy|clear|unclear|true|false|string|bytes|characters|numbers?|letters?|mandatory|default"
-    r"|obsolete|private|visible|ready|alive|online|offline|complete|incomplete|shown|reset|fixed|which|whatever|first|second"
-    r"|third|local|inside|outside|today|tomorrow|yesterday|never|always|maybe|sorry|thanks|please|just|really|correct"
-    r"|incorrect|based|necessary|sure|unsure|null|none|undefined|alphanumeric|lowercase|uppercase|salt|plaintext|base"
-    r"|crap|trash|garbage|stuff|fine|good|better|worse|worst|best|hard|harder|dumb|stupid|silly|lame|trivial|same"
-    r"|basic|bearer|digest|bcrypt|scrypt|argon|admin|login|email|mail|phone|field|column|table|value|name|error|failed|hash|regex|config"
-    r"|similar|pretty|quite|rather|somehow|something|anything|nothing|everything|required|another|other|itself|sensitive"
+    r"|simple|complex|easy|clear|unclear|true|false|string|bytes|characters|numbers?|letters?|default|incomplete"
+    r"|obsolete|private|visible|ready|alive|online|offline|complete|shown|reset|which|whatever|first|second|third"
+    r"|inside|outside|today|tomorrow|yesterday|always|maybe|sorry|thanks|please|just|correct|incorrect|sure|unsure"
+    r"|null|none|alphanumeric|lowercase|uppercase|salt|plaintext|base|crap|trash|garbage|stuff|fine|good|better|worse"
+    r"|worst|best|hard|harder|dumb|stupid|lame|same|similar|pretty|quite|rather|somehow|another|other|basic|bearer"
+    r"|digest|bcrypt|scrypt|argon|admin|login|email|mail|phone|field|column|table|value|name|error|hash|regex|config"
+)
+_SMALL = re.compile(  # words of a sentence
+    r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
+    r"|but|any|all|used?|via|key|file|password|passphrase|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
 _UNIT = re.compile(r"\d(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|[xX]|px|ms|Ti|th|nd|rd|st)$")
-_SMALL = frozenset(
-    "the a an and or of to in for with you your that this must should was is not are can will from has have when then but"
-    " any all used use via key file password passphrase new old enter too very if on at by as it no".split()
-)
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
     r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|\w*[A-Za-z]\d{1,3}-(?:[a-z]{3,}|[A-Z]{3,})"
@@ -81,7 +78,7 @@ def entropy(text: str) -> float:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value stands for one: `${TOKEN}`, `your-key`, `***`."""
+    """Return whether a value is a placeholder: `${TOKEN}`, `your-key`, `***`."""
     return _PLACEHOLDER.search(value[:LONGEST_CHOSEN]) is not None
 
 
@@ -228,7 +225,7 @@ def is_value(value: str) -> bool:
 def is_phrase(value: str) -> bool:
     """Return whether words are chosen by chance: a sentence has small words, a remark tells about the password."""
     words = re.split("[ -]", value.lower())
-    return not _SMALL & set(words) and (len(words) > 3 or not any(map(_NO_WORD.fullmatch, words)))
+    return not _SMALL.search(value.lower()) and (len(words) > 3 or not any(map(_NO_WORD.fullmatch, words)))
 
 
 def is_pin(value: str) -> bool:

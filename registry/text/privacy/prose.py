@@ -1,4 +1,4 @@
-"""Find passwords that people mention in their own words: a cue ("pw", "login", 비번) and a likely value near it. Pure."""
+"""Find secrets that people mention in their own words: a cue ("pw", "login", 비번) and a likely value near it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _LEAD = re.compile(  # says that a value follows
     re.IGNORECASE,
 )
 _IS = re.compile(  # a word may be the password
-    r"(?:\b(?:is|was|still|literally|says?)|->|→|\b(?:set|chang|switch|reset|updat)[^.\n]{1,40} to|(?P<colon>:))[ \t][\"'“‘*]{0,2}\Z"
+    r"(?:\b(?:is|was|still|literally|says?)|->|→|\b(?:set|chang|switch|reset|updat)[^.\n]{1,40} to|(?P<colon>:))"
+    r"[ \t][\"'“‘*]{0,2}\Z"
 )
 _CLAUSE = re.compile(r"[\"'”’]?[ \t]*(?:[.,;!?)]|[-–—][ \t]|\n|\Z|(?:and|but|lol|haha|btw)\b)")
 _REVERSED = re.compile(  # said behind a value
@@ -57,7 +58,8 @@ _DIGEST = re.compile(
 )
 _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
     r"[\"'`”’)]?\s?(?:로|이고|고(?=\s)|이?야|이에요|예요|에요|입니다|이?요|임|이?라고|이?라|인데|이니까|일걸|이?었|였|넣|치고"
-    r"|치면|치니|썼|쓰|설정|그대로|이거|맞|을|를|으로|이다|이래|래|던데|같|쳐|누르|입력|써|바꾸|변경|했|해[뒀놨]|적혀|나[와오]|틀|안 ?[되돼먹맞])"
+    r"|치면|치니|썼|쓰|설정|그대로|이거|맞|을|를|으로|이다|이래|래|던데|같|쳐|누르|입력|써|바꾸|변경|했|해[뒀놨]"
+    r"|적혀|나[와오]|틀|안 ?[되돼먹맞])"
 )
 _PIN = re.compile(
     r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+-])(?P<secret>#?\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import blake2b
@@ -15,13 +14,10 @@ from typing import Any, NamedTuple
 
 from registry.text.privacy.likeness import TESTS
 
-OWN_RULES = "secret-rules.toml"
-"""A user's own rules, in the registry's folder."""
-MOST_PLAIN_WORDS = 50_000
-_PART = 4
-"""Characters of a keyword's part by which a word is looked up."""
-SHORTEST_KEY = 20
-"""Characters: no secret that is known by its beginning alone is shorter."""
+OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
+MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
+BEGINNING = 4  # characters of a word by which keywords are looked up
+SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
 _LONG_NUMBER = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [0-9]{6})")
 
@@ -66,33 +62,25 @@ class Name(NamedTuple):
 
 
 class Keywords:
-    """Keywords in groups that have a word or a part of one in common, so that a text is searched for few of them."""
+    """Keywords, each of one or more words, looked up by the beginning of the longest word of each."""
 
     def __init__(self, keywords: Iterable[str]) -> None:
-        distinct = dict.fromkeys(keywords)
-        counts = Counter(word for keyword in distinct for word in keyword.split())
-        self.words = {
-            keyword: max(keyword.split(), key=lambda word: (min(len(word), _PART), counts[word], len(word)))
-            for keyword in distinct
-        }
-        parts = Counter(part for word in self.words.values() for part in _parts(word))
-        self._groups: dict[str, list[str]] = {}
+        self.words = {keyword: max(keyword.split(), key=len) for keyword in keywords}
+        self._by_beginning: dict[str, list[str]] = {}
         for keyword, word in self.words.items():
-            self._groups.setdefault(max(_parts(word), key=parts.__getitem__), []).append(keyword)
-        self._short_parts = [part for part in self._groups if len(part) < _PART]
+            self._by_beginning.setdefault(word[:BEGINNING], []).append(keyword)
+        self._short = [beginning for beginning in self._by_beginning if len(beginning) < BEGINNING]
 
-    def announced_by(self, word: str) -> tuple[str, ...]:
-        """Return the keywords that may stand in a text with this word (or words) in it."""
-        parts = [*self._groups.keys() & _parts(word), *(part for part in self._short_parts if part in word)]
-        return tuple(keyword for part in parts for keyword in self._groups[part] if self.words[keyword] in word)
-
-
-def _parts(word: str) -> list[str]:
-    return [word[at : at + _PART] for at in range(max(1, len(word) - _PART + 1))]
+    def announced_by(self, text: str) -> tuple[str, ...]:
+        """Return the keywords whose longest word is in a word or text."""
+        beginnings = self._by_beginning.keys() & {text[at : at + BEGINNING] for at in range(len(text))}
+        beginnings.update(beginning for beginning in self._short if beginning in text)
+        found = [keyword for beginning in beginnings for keyword in self._by_beginning[beginning]]
+        return tuple(keyword for keyword in found if self.words[keyword] in text)
 
 
 def _any_of(words: set[str]) -> re.Pattern[str]:
-    """Return an expression for any of the words, by their first letters: that takes a fifth of the time."""
+    """Return an expression for any of the words, grouped by first letters, which takes a fifth of the time."""
     shortest = sorted(word for word in words if not any(other in word for other in words - {word}))
     by_letter = {letter: [re.escape(word[1:]) for word in same] for letter, same in groupby(shortest, itemgetter(0))}
     return re.compile("|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_letter.items()))
