@@ -62,7 +62,7 @@ _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
     r"|적혀|나[와오]|틀|안 ?[되돼먹맞])"
 )
 _PIN = re.compile(
-    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+-])(?P<secret>#?\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+#-])(?P<secret>\d{4,8}[#*]?|#\d{4,8}[#*]|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![\w%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
@@ -74,13 +74,19 @@ _LINE = re.compile(r"[^\n]+")
 _OTHER_CODE = re.compile(
     r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
 )
+_OTHER_NUMBER = re.compile(r"\b(?:ISO|RFC|PR|issue|line|port|error|version|room|gpio|pins)\s?\Z", re.IGNORECASE)
 _TOLD = re.compile(r"\s?(?:is|was|:|=)\s{1,2}\Z")
 
 
 def find_pin(text: str, at: int, end: int, *, is_told: bool) -> tuple[int, int] | None:
     """Return the place of a number behind the end of a cue ("pin", "door code"), directly behind it if `is_told`."""
     found = _PIN.match(text, end) if not _OTHER_CODE.search(text, max(0, at - 12), at) else None
-    if found and is_pin(found["secret"]) and (not is_told or _TOLD.fullmatch(found["between"])):
+    if (
+        found
+        and is_pin(found["secret"])
+        and not _OTHER_NUMBER.search(found["between"])
+        and (not is_told or _TOLD.fullmatch(found["between"]))
+    ):
         return found.span("secret")
     found = _PIN_BEFORE.search(text, max(0, at - 50), at)
     return found.span("secret") if found else None
@@ -129,7 +135,7 @@ def _is_led(text: str, end: int, start: int, stop: int, value: str, before: str,
         is_pair = start >= end and _PAIR.search(before) is not None
         return is_pair and (is_mentioned(value) or is_typed_korean(value))
     is_led = start >= end and (_LEAD.search(before) is not None or start - end < 3)
-    if (is_led or is_told) and is_mentioned(value):
+    if is_mentioned(value) and (is_led or is_told or (start >= end and sum(map(str.isdigit, value)) > 1)):
         return True
     said = _IS.search(before) if start > end and _CLAUSE.match(text, stop) else None
     if said and said["colon"] and value[0].isupper():  # as in a translation

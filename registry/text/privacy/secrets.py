@@ -168,7 +168,7 @@ def _around(text: str, at: int, end: int, name: Name) -> Iterator[Secret]:
         for place in find_in_column(text, at, end):
             yield Secret(name.kind, *place)
     if name.kind != "pin":
-        for place in find_mentioned(text, at, end, is_password, name.is_cue):
+        for place in find_mentioned(text, at, end, is_password, name.is_cue or name.words == "pass"):
             yield Secret(name.kind, *place)
 
 
