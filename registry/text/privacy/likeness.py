@@ -28,7 +28,7 @@ _CAMEL = re.compile(
     r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )  # OAuth2Client
 _TECHNICAL = re.compile(
-    r"b64(?:enc|dec)(?:ode)?|(?:(?:sha|aes|rsa|hs|rs|es|utf|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
+    r"b64(?:enc|dec)(?:ode)?|(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
     r"[-_]?\d{0,5}(?:id?|d)?[-_/]?)+",
     re.IGNORECASE,
 )

@@ -134,7 +134,7 @@ _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of i
     r"|manager)s?$",
     re.IGNORECASE,
 )
-_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
+_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
 
 
 def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
@@ -194,7 +194,7 @@ def _value_behind(text: str, end: int, name: Name) -> tuple[Secret | None, int]:
 def _is_public(before: str) -> bool:
     """Return whether the words before a name make it the name of something public."""
     return before.lower().endswith(("public", "public_", "publickey", "public key ")) or (
-        "rn:" in before and _ARN.search(before) is not None
+        any(map(before.__contains__, ("arn:", "urn:", "AWS::"))) and _ARN.search(before) is not None
     )
 
 
@@ -208,7 +208,8 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
         return None
     is_prose = group == "bare" and found["told"] is not None and TITLED.fullmatch(value[:200])
     if is_prose or (
-        is_listed and (is_code(value) or value.endswith("=") or (is_name(value) and not found["listed"].isspace()))
+        is_listed
+        and (is_code(value) or re.match("-|.*=$", value) or (is_name(value) and not found["listed"].isspace()))
     ):
         return None
     return group if _is_secret(name, value, is_quoted=group == "quoted") else None
@@ -230,7 +231,7 @@ def _mentioned(found: re.Match[str], name: Name) -> str | None:
 
 
 def _is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
-    if not is_quoted and (is_code(value) or (name.kind == "secret" and len(value) < SHORTEST_KEY and is_name(value))):
+    if (not is_quoted and is_code(value)) or (name.kind == "secret" and is_name(value)):
         return False
     if name.kind == "password":
         return is_password(value)
