@@ -159,9 +159,11 @@ def find_mentioned(text: str, at: int, end: int, is_password: bool, is_weak: boo
         said = _IS.search(text[end : quoted.start()])
         if said and not said["colon"] and "\n" not in text[end : quoted.end()] and is_phrase(quoted["said"]):
             yield quoted.span("said")
-    for token in (_TOKEN if is_password else _LONG_TOKEN).finditer(text, first, max(last, first)):
+    for token in (_TOKEN if is_password else _LONG_TOKEN).finditer(text, first):
         start, stop = token.span()
-        while (
+        if start >= last:  # a value that begins within the sentence is taken whole
+            break
+        while stop > start and (
             text[stop - 1] in ".:"
             or (text[stop - 1] in "*_" and text[start - 1] in "*_")
             or (text[stop - 1] in "?!" and _ENDS.match(text, stop))

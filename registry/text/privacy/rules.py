@@ -127,6 +127,7 @@ class Rules:
         rules = [rule for rule in rules if not rule.needs or any(each in lowered for each in rule.needs)]
         spaced = spaced_words(lowered)
         names = [self.names[each] for each in announced if each in self.names and each in spaced]
+        names.sort(key=lambda name: (name.is_cue, name.words))
         return rules, [name for name in names if long or not name.needs_long]
 
     def _announced_by(self, words: set[str]) -> set[str]:

@@ -52,6 +52,8 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("%s is your verification code", "448812"),
         ("비번 안 바꿨으면 %s 일걸?", "maple1234"),
         ("그 서버 비번은 %s 이야", "qlalfdlek"),
+        ("basic auth 걸었어 stage / %s 명령 줘", "wkaqlsl"),
+        ("와이파이 이제 %s 로 변경했어", "rlawkddn77"),
         ("도어락 %s 로 바뀌었습니다", "1970#"),
         ("bot.run('%s')", "MTA1lahTlEDTCzNSkdpS2fodR.YT8M7q.8dj1gK3MS9s3tY0vqpC3Mdx4aXe"),
         ("dsn := 'gopher:%s@tcp(127.0.0.1:3306)/shop'", "burr0w_77"),
@@ -78,6 +80,7 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(sa
     "said",
     [
         "The password is weak.",
+        "the max_password_age was changed to Tomato22 for all of them",
         "the password is stored as argon2id since Python3",
         "Your password was changed on 12 May 2024.",
         "error code is 1045, the response code for the login is 4010",
