@@ -19,7 +19,7 @@ _PLACEHOLDER = re.compile(
 _CODE = re.compile(
     r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:)?/|^@|^!\w+$|^(?:arn|urn):"  # expressions, addresses
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css"
-    r"|sh|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?::\d+){0,2}:?$"  # files, with a line
+    r"|sh|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?:[:-]\d+){0,2}[:-]?$"  # files, with a line
     r"|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d"
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name

@@ -130,7 +130,7 @@ _BELOW = re.compile(r"[^\n=;{}]{0,100}:[ \t]*\r?\n\s{0,8}(?P<bare>[^\s()\[\]{}<>
 """A line that ends in a colon, and a value alone on the next."""
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:_|-)?(?:hash(?:er|ed)?|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
-    r"|regex|pattern|column|endpoint|expir\w*|count|size|version|env|var|header|prefix|dir|class|arn|ring|accessor"
+    r"|regex|pattern|column|endpoint|expir\w*|count|size|version|env|var|header|prefix|age|limit|reset|dir|class|arn|ring|accessor"
     r"|manager)s?$",
     re.IGNORECASE,
 )

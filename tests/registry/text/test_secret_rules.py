@@ -80,9 +80,10 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(sa
     "said",
     [
         "The password is weak.",
-        "the max_password_age was changed to Tomato22 for all of them",
+        "the password_age was changed to Tomato22 for all of them",
         "the password is stored as argon2id since Python3",
         "Your password was changed on 12 May 2024.",
+        "docs: use a password:\nlib/python3.11/site-packages/shop/auth.py-257-\n--",
         "error code is 1045, the response code for the login is 4010",
         "GPIO pin 17 is high, it's pin 14 of 24",
         "and then pass updated2 to the renderer22",
