@@ -6,26 +6,36 @@ Near is enough to show a later statement (`newer`); an earlier one is called rep
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from heapq import nlargest
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn, cut_text
-from orchestrator.answer.finding.relevance import Judged, turns_in
+from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.finding.relevance import Judged
 from registry.domain import Role, format_time, now
+from registry.search.candidates import place_of
 from registry.search.retrieval import SearchResult, corpus_of
 from registry.search.sessions import surroundings
-from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import MessageRow, by_numbers, turns_of
+from registry.storage.conversations.channels import ChannelRow, channels_by_number
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
-from registry.text.analysis.analyzer import analyze
-from registry.text.ranking.scores import weight_of
+from registry.text.analysis.analyzer import KEY_PREFIX, analyze
 from registry.text.ranking.snippets import passage
+from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
 
 Scored = tuple[ChannelRow, float]
-FOLLOWING = 4  # messages after a hit in which a suggestion is taken up and carried out
+STRETCH = 5  # messages in which a suggestion is made, taken up and carried out
+RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
+LATER = 40  # messages that hold most of them are read
+LEAST = 0.2  # share of their weight that a later statement holds
+SCORE = 0.3  # of a conversation's score, as a share of the best one's
+OTHER_PROJECT = 0.75  # weight of a conversation of another project
+SHOWN = 400  # characters of a message that are compared
 
 
 class Change(NamedTuple):
@@ -35,13 +45,6 @@ class Change(NamedTuple):
     replaced_on: Mapping[str, str]
     turn: Turn | None = None
     """The turn of this conversation that makes it."""
-
-
-class Stretch(NamedTuple):
-    """A hit, and the spoken messages of its turn and of those behind it."""
-
-    hit: MessageRow
-    around: Sequence[MessageRow]
 
 
 NO_CHANGE = Change(None, {})
@@ -70,31 +73,91 @@ def as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
 
 
 def change_of(
-    tx: ReadTransaction,
-    chosen: ChannelRow,
-    candidates: Sequence[Scored],
-    found: SearchResult,
-    kept: Sequence[Judged],
-    said: Understood,
+    asked: Lookup[Any], chosen: ChannelRow, candidates: Sequence[Scored], found: SearchResult, kept: Sequence[Judged]
 ) -> Change:
-    """Return the later statement on the same thing in another conversation, else in this one where it says so."""
+    """Return the later statement on the same thing, in another conversation in scope or later in this one."""
+    tx, said = asked.tx, asked.said
     if said.in_the_past or _is_dated(chosen, said):
         return NO_CHANGE
-    turns = turns_of(tx, turns_in(kept[:6]))
-    hits = [row for row in turns if row.role in _SPOKEN and not _ASKS.search(row.text)]
-    if not hits:
-        return NO_CHANGE
-    later = _in_later_conversation(tx, candidates, found, max(row.timestamp for row in hits))
-    if later:
-        is_same = _is_same_subject(found, chosen.number, later.hit.channel_number)
-        replaced = _latest_turn(_replaced_by(tx, hits, later.around, found)) if is_same else []
-        return Change(_newer(later, found), {row.id: format_time(later.hit.timestamp) for row in replaced})
-    hit, replaced = _in_same_conversation(tx, hits, found, kept)
+    hit = next((row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)), None)
     if hit is None:
         return NO_CHANGE
-    when = format_time(hit.timestamp)
-    marked = {row.id: when for row in _latest_turn(replaced)}
-    return Change(_newer(Stretch(hit, [hit]), found), marked, (chosen.number, hit.turn))
+    statement = _stretch(tx, hit.channel_number, hit.turn)
+    scores = {row.number: score / candidates[0][1] for row, score in candidates if row is not chosen}
+    said_in = {one.candidate.number: one.score / kept[0].score for one in found.ranked} if kept[0].score else {}
+    later = _best_later(asked, chosen, scores, said_in, found, statement)
+    if later is None:
+        return NO_CHANGE
+    around = _stretch(tx, later.channel_number, later.seq)
+    replaced = _latest_turn(_replaced_by(tx, statement, around, found))
+    when = format_time(around[0].timestamp)
+    turn = (later.channel_number, later.turn) if later.channel_number == chosen.number else None
+    return Change(_newer(later, around, found), {row.id: when for row in replaced}, turn)
+
+
+def _rows(tx: ReadTransaction, judged: Sequence[Judged]) -> list[MessageRow]:
+    """Return the rows of some messages, in that order."""
+    rows = {row.number: row for row in by_numbers(tx, [one.ranked.candidate.number for one in judged])}
+    return [rows[number] for one in judged if (number := one.ranked.candidate.number) in rows]
+
+
+def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[MessageRow]:
+    """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
+    around = surroundings(tx, {channel_number: list(range(seq, seq + STRETCH))}, 0)[channel_number]
+    rows = by_numbers(tx, [row.number for row in around if row.role in _SPOKEN])
+    return sorted(rows, key=lambda row: row.seq)
+
+
+def _best_later(
+    asked: Lookup[Any],
+    chosen: ChannelRow,
+    scores: Mapping[int, float],
+    said_in: Mapping[int, float],
+    found: SearchResult,
+    statement: Sequence[MessageRow],
+) -> MessageRow | None:
+    """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones."""
+    tx, last = asked.tx, statement[-1]
+    weights = _subject(tx, found, statement)
+    place = place_of(tx, index_of(tx), asked.scope, corpus_of(tx).size)
+    held: dict[int, set[str]] = {}
+    for token, numbers in place.holding(list(weights), ()).items():
+        for number in numbers if token in weights else ():
+            held.setdefault(number, set()).add(token)
+
+    def weight(numbers: Iterable[int]) -> float:
+        return sum(weights[token] for token in set().union(*(held[number] for number in numbers)))
+
+    own = {row.number for row in statement}
+    first = nlargest(LATER, held.keys() - own, key=lambda number: (weight([number]), number))
+    by_channel: dict[int, list[MessageRow]] = defaultdict(list)
+    for row in by_numbers(tx, first):
+        is_later = row.seq > last.seq if row.channel_number == last.channel_number else row.timestamp > last.timestamp
+        if is_later and row.role in _SPOKEN:
+            by_channel[row.channel_number].append(row)
+    projects = {number: row.project_path for number, row in channels_by_number(tx, list(by_channel)).items()}
+    best, most = None, LEAST * sum(weights.values())
+    total = sum(weights.values())
+    for number, rows in by_channel.items():
+        length = 2 if number == chosen.number else STRETCH
+        share = 1.0 if projects.get(number) == chosen.project_path else OTHER_PROJECT
+        for row in rows:
+            near = [one.number for one in rows if row.seq <= one.seq < row.seq + length]
+            if (gained := share * (weight(near) + SCORE * total * (max(said_in.get(n,0.0) for n in near) if number==chosen.number else scores.get(number, 0.0)))) > most:
+                best, most = row, gained
+    return best
+
+
+def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[MessageRow]) -> dict[str, float]:
+    """Return the question's terms and the rarest tokens of a statement that occur elsewhere, with their rarity."""
+    said = {token for row in statement for token in analyze(row.text[:SHOWN]) if not token.startswith(KEY_PREFIX)}
+    question = {token for word in found.query.words for token in word.exact}
+    corpus = corpus_of(tx)
+    frequencies = index_of(tx).frequencies(tx, said | question, corpus.size)
+    often = [token for token in said - question if frequencies.get(token, 0) > 1]
+    rare = sorted(often, key=lambda token: (frequencies[token], token))[:RARE]
+    known = (token for token in (*question, *rare) if frequencies.get(token))
+    return {token: idf(frequencies[token], corpus.size) for token in known}
 
 
 def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
@@ -112,38 +175,9 @@ def _past_ends(said: Understood) -> list[datetime]:
     return [span.end for span in said.dates if span.end and span.end < now()]
 
 
-def _in_later_conversation(
-    tx: ReadTransaction, candidates: Sequence[Scored], found: SearchResult, after: datetime
-) -> Stretch | None:
-    """Return the stretch of the best later conversation; one of the same project goes first."""
-    if not candidates:
-        return None
-    (chosen, best), *others = candidates
-    near = [row for row, score in others if row.updated_at > after and _is_near(row, score, chosen, best)]
-    for row in sorted(near, key=lambda row: row.project_path != chosen.project_path):
-        stretch = _stretch(tx, [one.candidate.number for one in found.ranked if one.candidate.channel_id == row.number])
-        if stretch and stretch.hit.timestamp > after:
-            return stretch
-    return None
-
-
-def _stretch(tx: ReadTransaction, numbers: Sequence[int]) -> Stretch | None:
-    """Return the stretch around the first of these messages that does not ask, else around the first of all."""
-    rows = {row.number: row for row in by_numbers(tx, numbers[:3])}
-    ordered = [rows[number] for number in numbers[:3] if number in rows]
-    if not ordered:
-        return None
-    hit = next((row for row in ordered if not _ASKS.search(row.text)), ordered[0])
-    around = surroundings(tx, {hit.channel_number: [hit.seq]}, FOLLOWING)[hit.channel_number]
-    numbers = [row.number for row in around if row.role in _SPOKEN]
-    spoken = [row for row in by_numbers(tx, numbers) if row.seq > hit.seq or row.turn == hit.turn]
-    return Stretch(hit, sorted(spoken, key=lambda row: row.seq))
-
-
-def _newer(stretch: Stretch, found: SearchResult) -> dict[str, Any]:
+def _newer(hit: MessageRow, around: Sequence[MessageRow], found: SearchResult) -> dict[str, Any]:
     """Return the hit and the last answer behind it, in which a suggestion that was taken up is carried out."""
-    hit, later = stretch.hit, [row for row in stretch.around if row.seq > stretch.hit.seq]
-    answers = [row for row in later if row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
+    answers = [row for row in around if row.seq > hit.seq and row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
     shown = [hit, *answers[-1:]]
     line = " → ".join(cut_text(passage(row.text, found.query), 150 // len(shown)) for row in shown)
     return {
@@ -153,42 +187,6 @@ def _newer(stretch: Stretch, found: SearchResult) -> dict[str, Any]:
         "line": line,
         "message_id": shown[-1].id,
     }
-
-
-def _in_same_conversation(
-    tx: ReadTransaction, hits: Sequence[MessageRow], found: SearchResult, kept: Sequence[Judged]
-) -> tuple[MessageRow | None, list[MessageRow]]:
-    """Return a later message of the same conversation that says that it replaces a hit, and what it replaces.
-
-    The user takes back something that an earlier message says; or, some turns later, a sentence that names a change
-    holds two terms of the request.
-    """
-    asked = frozenset(term.token for term in found.terms)
-    rows = by_numbers(tx, [one.ranked.candidate.number for one in kept[:12]])
-    for later in sorted(rows, key=lambda row: (row.timestamp, row.number), reverse=True):
-        if later.role not in _SPOKEN or _KEEPS.search(later.text):
-            continue
-        changed = frozenset(token for sentence in _changing(later.text) for token in analyze(sentence))
-        is_taken_back = later.role == Role.USER and bool(_TAKES_BACK.search(later.text))
-        replaced = [
-            row
-            for row in hits
-            if row.turn < later.turn
-            and (
-                (is_taken_back and changed & frozenset(analyze(row.text)))
-                or (len(changed & asked) >= 2 and later.turn - row.turn > 2)
-            )
-        ]
-        if replaced:
-            return later, replaced
-    return None, []
-
-
-def _is_same_subject(found: SearchResult, chosen: int, later: int) -> bool:
-    """Return True if the later conversation holds most of the question's terms that the chosen one holds."""
-    asked = found.held.get(chosen, 0) & found.wordings[0].bits
-    both = asked & found.held.get(later, 0)
-    return weight_of(both, found.weights) >= 0.5 * weight_of(asked, found.weights)
 
 
 def _replaced_by(
@@ -228,12 +226,6 @@ _CHANGES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """Says that something else holds than before."""
-_TAKES_BACK = re.compile(
-    r"\b(?:instead|rather than|actually|after all|changed my mind|scrap that|forget (?:the|that)"
-    r"|(?:change|undo) (?:it|that))\b"
-    r"|취소|말고|대신|빼고|아까|생각해 ?보니",
-    re.IGNORECASE,
-)
 _KEEPS = re.compile(
     r"""\b(?:leave\ (?:it|the|them|as)|keep\ (?:it|what|the|using)|stay(?:ing)?\ with|stick(?:ing)?\ with|as\ it\ is
         |not\ worth|never\ ?mind|for\ now|temporar\w+|only|except|until|till|just\ (?:for|this|the))\b
