@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from heapq import nlargest
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn, cut_text
+from orchestrator.answer.finding.choosing import Choice, past_ends
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged
-from registry.domain import Role, format_time, now
+from registry.domain import Role, format_time
 from registry.search.candidates import place_of
 from registry.search.retrieval import SearchResult, corpus_of
 from registry.search.sessions import surroundings
@@ -28,12 +28,11 @@ from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
 
-Scored = tuple[ChannelRow, float]
 STRETCH = 5  # messages in which a suggestion is made, taken up and carried out
 RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
 LATER = 40  # messages that hold most of them are read
-LEAST = 0.2  # share of their weight that a later statement holds
-SCORE = 0.3  # of a conversation's score, as a share of the best one's
+LEAST = float(__import__("os").environ.get("LEAST", "0.2"))
+SCORE = float(__import__("os").environ.get("SCORE", "0.3"))
 OTHER_PROJECT = 0.75  # weight of a conversation of another project
 SHOWN = 400  # characters of a message that are compared
 
@@ -50,32 +49,9 @@ class Change(NamedTuple):
 NO_CHANGE = Change(None, {})
 
 
-def _is_near(row: ChannelRow, score: float, chosen: ChannelRow, best: float) -> bool:
-    """Return True if a conversation may speak of the same thing: in the same project, or scoring nearly as much."""
-    return score >= (0.4 if row.project_path == chosen.project_path else 0.7) * best
-
-
-def as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
-    """Put first the conversation that held at the time a request asks for: the last before a date that it names, or,
-    asked for what was before a change, the one before the latest."""
-    if len(candidates) < 2:
-        return candidates
-    (chosen, best), *others = candidates
-    near = [row for row, score in others if _is_near(row, score, chosen, best)]
-    end = max(_past_ends(said), default=None)
-    older: list[ChannelRow] = []
-    if end and chosen.created_at > end:
-        older = [row for row in near if row.created_at <= end]
-    if not older and said.in_the_past and not any(row.created_at > chosen.created_at for row in near):
-        older = near
-    first = [one for one in candidates if one[0] in older[:1]]
-    return [*first, *(one for one in candidates if one not in first)]
-
-
-def change_of(
-    asked: Lookup[Any], chosen: ChannelRow, candidates: Sequence[Scored], found: SearchResult, kept: Sequence[Judged]
-) -> Change:
+def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     """Return the later statement on the same thing, in another conversation in scope or later in this one."""
+    chosen, found, kept = choice.channel, choice.found, choice.kept
     tx, said = asked.tx, asked.said
     if said.in_the_past or _is_dated(chosen, said):
         return NO_CHANGE
@@ -83,9 +59,7 @@ def change_of(
     if hit is None:
         return NO_CHANGE
     statement = _stretch(tx, hit.channel_number, hit.turn)
-    scores = {row.number: score / candidates[0][1] for row, score in candidates if row is not chosen}
-    said_in = {one.candidate.number: one.score / kept[0].score for one in found.ranked} if kept[0].score else {}
-    later = _best_later(asked, chosen, scores, said_in, found, statement)
+    later = _best_later(asked, choice, statement)
     if later is None:
         return NO_CHANGE
     around = _stretch(tx, later.channel_number, later.seq)
@@ -108,44 +82,45 @@ def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[Message
     return sorted(rows, key=lambda row: row.seq)
 
 
-def _best_later(
-    asked: Lookup[Any],
-    chosen: ChannelRow,
-    scores: Mapping[int, float],
-    said_in: Mapping[int, float],
-    found: SearchResult,
-    statement: Sequence[MessageRow],
-) -> MessageRow | None:
-    """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones."""
-    tx, last = asked.tx, statement[-1]
-    weights = _subject(tx, found, statement)
+def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageRow]) -> MessageRow | None:
+    """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones; the
+    search's own score speaks for it, too."""
+    tx, last, scores = asked.tx, statement[-1], _scores(choice)
+    weights = _subject(tx, choice.found, statement)
     place = place_of(tx, index_of(tx), asked.scope, corpus_of(tx).size)
-    held: dict[int, set[str]] = {}
+    held: dict[int, set[str]] = defaultdict(set)
     for token, numbers in place.holding(list(weights), ()).items():
-        for number in numbers if token in weights else ():
-            held.setdefault(number, set()).add(token)
+        for number in numbers:
+            held[number].add(token)
 
-    def weight(numbers: Iterable[int]) -> float:
-        return sum(weights[token] for token in set().union(*(held[number] for number in numbers)))
+    def share(numbers: Iterable[int]) -> float:
+        tokens = set().union(*(held[number] for number in numbers))
+        return sum(weights[token] for token in tokens) / sum(weights.values())
 
-    own = {row.number for row in statement}
-    first = nlargest(LATER, held.keys() - own, key=lambda number: (weight([number]), number))
+    others = held.keys() - {row.number for row in statement}
     by_channel: dict[int, list[MessageRow]] = defaultdict(list)
-    for row in by_numbers(tx, first):
+    for row in by_numbers(tx, nlargest(LATER, others, key=lambda number: (share([number]), number))):
         is_later = row.seq > last.seq if row.channel_number == last.channel_number else row.timestamp > last.timestamp
         if is_later and row.role in _SPOKEN:
             by_channel[row.channel_number].append(row)
     projects = {number: row.project_path for number, row in channels_by_number(tx, list(by_channel)).items()}
-    best, most = None, LEAST * sum(weights.values())
-    total = sum(weights.values())
+    best, most = None, LEAST
     for number, rows in by_channel.items():
-        length = 2 if number == chosen.number else STRETCH
-        share = 1.0 if projects.get(number) == chosen.project_path else OTHER_PROJECT
+        is_same = number == choice.channel.number
         for row in rows:
-            near = [one.number for one in rows if row.seq <= one.seq < row.seq + length]
-            if (gained := share * (weight(near) + SCORE * total * (max(said_in.get(n,0.0) for n in near) if number==chosen.number else scores.get(number, 0.0)))) > most:
+            near = [one.number for one in rows if row.seq <= one.seq < row.seq + (2 if is_same else STRETCH)]
+            gained = share(near) + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
+            gained *= 1.0 if projects.get(number) == choice.channel.project_path else OTHER_PROJECT
+            if gained > most:
                 best, most = row, gained
     return best
+
+
+def _scores(choice: Choice) -> dict[int, float]:
+    """Return the scores of messages, and of channels by their negative numbers, as shares of the best."""
+    scores = {-row.number: score / choice.candidates[0][1] for row, score in choice.candidates}
+    inside = choice.inside
+    return scores | {one.ranked.candidate.number: one.score / (inside[0].score or 1.0) for one in inside}
 
 
 def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[MessageRow]) -> dict[str, float]:
@@ -168,10 +143,74 @@ def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
 
 def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
     """Return True if a date in the request asks for what held then, and does not only speak of that day."""
-    return any(chosen.created_at <= end for end in _past_ends(said))
+    return any(chosen.created_at <= end for end in past_ends(said))
 
 
-def _past_ends(said: Understood) -> list[datetime]:
+def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageRow]) -> MessageRow | None:
+    """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones; the
+    search's own score speaks for it, too."""
+    tx, last, scores = asked.tx, statement[-1], _scores(choice)
+    weights = _subject(tx, choice.found, statement)
+    place = place_of(tx, index_of(tx), asked.scope, corpus_of(tx).size)
+    held: dict[int, set[str]] = defaultdict(set)
+    for token, numbers in place.holding(list(weights), ()).items():
+        for number in numbers:
+            held[number].add(token)
+
+    def share(numbers: Iterable[int]) -> float:
+        tokens = set().union(*(held[number] for number in numbers))
+        return sum(weights[token] for token in tokens) / sum(weights.values())
+
+    others = held.keys() - {row.number for row in statement}
+    by_channel: dict[int, list[MessageRow]] = defaultdict(list)
+    for row in by_numbers(tx, nlargest(LATER, others, key=lambda number: (share([number]), number))):
+        is_later = row.seq > last.seq if row.channel_number == last.channel_number else row.timestamp > last.timestamp
+        if is_later and row.role in _SPOKEN:
+            by_channel[row.channel_number].append(row)
+    projects = {number: row.project_path for number, row in channels_by_number(tx, list(by_channel)).items()}
+    best, most = None, LEAST
+    for number, rows in by_channel.items():
+        is_same = number == choice.channel.number
+        for row in rows:
+            near = [one.number for one in rows if row.seq <= one.seq < row.seq + (2 if is_same else STRETCH)]
+            gained = share(near) + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
+            gained *= 1.0 if projects.get(number) == choice.channel.project_path else OTHER_PROJECT
+            if gained > most:
+                best, most = row, gained
+    return best
+
+
+def _scores(choice: Choice) -> dict[int, float]:
+    """Return the scores of messages, and of channels by their negative numbers, as shares of the best."""
+    scores = {-row.number: score / choice.candidates[0][1] for row, score in choice.candidates}
+    inside = choice.inside
+    return scores | {one.ranked.candidate.number: one.score / (inside[0].score or 1.0) for one in inside}
+
+
+def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[MessageRow]) -> dict[str, float]:
+    """Return the question's terms and the rarest tokens of a statement that occur elsewhere, with their rarity."""
+    said = {token for row in statement for token in analyze(row.text[:SHOWN]) if not token.startswith(KEY_PREFIX)}
+    question = {token for word in found.query.words for token in word.exact}
+    corpus = corpus_of(tx)
+    frequencies = index_of(tx).frequencies(tx, said | question, corpus.size)
+    often = [token for token in said - question if frequencies.get(token, 0) > 1]
+    rare = sorted(often, key=lambda token: (frequencies[token], token))[:RARE]
+    known = (token for token in (*question, *rare) if frequencies.get(token))
+    return {token: idf(frequencies[token], corpus.size) for token in known}
+
+
+def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
+    """Return the messages of the last turn only: it settled what the ones before it were about."""
+    last = max((row.turn for row in replaced), default=0)
+    return [row for row in replaced if row.turn == last]
+
+
+def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
+    """Return True if a date in the request asks for what held then, and does not only speak of that day."""
+    return any(chosen.created_at <= end for end in past_ends(said))
+
+
+def past_ends(said: Understood) -> list[datetime]:
     return [span.end for span in said.dates if span.end and span.end < now()]
 
 
