@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged, best_channels, confidence_in, judge
 from orchestrator.requests.queries import ExtractQuery
-from registry.domain import is_within, preview_of
+from registry.domain import is_within, now, preview_of
 from registry.errors import NotFound
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
@@ -106,6 +107,11 @@ def _as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
         older = near
     first = [one for one in candidates if one[0] in older[:1]]
     return [*first, *(one for one in candidates if one not in first)]
+
+
+def past_ends(said: Understood) -> list[datetime]:
+    """Return the ends of the past times that a request names."""
+    return [span.end for span in said.dates if span.end and span.end < now()]
 
 
 def _is_in(row: ChannelRow, folders: Sequence[str]) -> bool:

@@ -31,8 +31,8 @@ from registry.text.request.understanding import Understood
 STRETCH = 5  # messages in which a suggestion is made, taken up and carried out
 RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
 LATER = 40  # messages that hold most of them are read
-LEAST = float(__import__("os").environ.get("LEAST", "0.2"))
-SCORE = float(__import__("os").environ.get("SCORE", "0.3"))
+LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
+SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
 OTHER_PROJECT = 0.75  # weight of a conversation of another project
 SHOWN = 400  # characters of a message that are compared
 
@@ -59,11 +59,11 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     if hit is None:
         return NO_CHANGE
     statement = _stretch(tx, hit.channel_number, hit.turn)
-    later = _best_later(asked, choice, statement)
+    later, alike = _best_later(asked, choice, statement)
     if later is None:
         return NO_CHANGE
     around = _stretch(tx, later.channel_number, later.seq)
-    replaced = _latest_turn(_replaced_by(tx, statement, around, found))
+    replaced = _latest_turn(_replaced_by(tx, statement, around, found)) if alike >= LEAST else []
     when = format_time(around[0].timestamp)
     turn = (later.channel_number, later.turn) if later.channel_number == chosen.number else None
     return Change(_newer(later, around, found), {row.id: when for row in replaced}, turn)
@@ -82,9 +82,9 @@ def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[Message
     return sorted(rows, key=lambda row: row.seq)
 
 
-def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageRow]) -> MessageRow | None:
+def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageRow]) -> tuple[MessageRow | None, float]:
     """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones; the
-    search's own score speaks for it, too."""
+    search's own score speaks for it, too. Return also the share that it holds."""
     tx, last, scores = asked.tx, statement[-1], _scores(choice)
     weights = _subject(tx, choice.found, statement)
     place = place_of(tx, index_of(tx), asked.scope, corpus_of(tx).size)
@@ -104,16 +104,17 @@ def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageR
         if is_later and row.role in _SPOKEN:
             by_channel[row.channel_number].append(row)
     projects = {number: row.project_path for number, row in channels_by_number(tx, list(by_channel)).items()}
-    best, most = None, LEAST
+    best, most, alike = None, LEAST, 0.0
     for number, rows in by_channel.items():
         is_same = number == choice.channel.number
         for row in rows:
             near = [one.number for one in rows if row.seq <= one.seq < row.seq + (2 if is_same else STRETCH)]
-            gained = share(near) + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
+            shared = share(near)
+            gained = shared + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
             gained *= 1.0 if projects.get(number) == choice.channel.project_path else OTHER_PROJECT
             if gained > most:
-                best, most = row, gained
-    return best
+                best, most, alike = row, gained, shared
+    return best, alike
 
 
 def _scores(choice: Choice) -> dict[int, float]:
@@ -144,74 +145,6 @@ def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
 def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
     """Return True if a date in the request asks for what held then, and does not only speak of that day."""
     return any(chosen.created_at <= end for end in past_ends(said))
-
-
-def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageRow]) -> MessageRow | None:
-    """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones; the
-    search's own score speaks for it, too."""
-    tx, last, scores = asked.tx, statement[-1], _scores(choice)
-    weights = _subject(tx, choice.found, statement)
-    place = place_of(tx, index_of(tx), asked.scope, corpus_of(tx).size)
-    held: dict[int, set[str]] = defaultdict(set)
-    for token, numbers in place.holding(list(weights), ()).items():
-        for number in numbers:
-            held[number].add(token)
-
-    def share(numbers: Iterable[int]) -> float:
-        tokens = set().union(*(held[number] for number in numbers))
-        return sum(weights[token] for token in tokens) / sum(weights.values())
-
-    others = held.keys() - {row.number for row in statement}
-    by_channel: dict[int, list[MessageRow]] = defaultdict(list)
-    for row in by_numbers(tx, nlargest(LATER, others, key=lambda number: (share([number]), number))):
-        is_later = row.seq > last.seq if row.channel_number == last.channel_number else row.timestamp > last.timestamp
-        if is_later and row.role in _SPOKEN:
-            by_channel[row.channel_number].append(row)
-    projects = {number: row.project_path for number, row in channels_by_number(tx, list(by_channel)).items()}
-    best, most = None, LEAST
-    for number, rows in by_channel.items():
-        is_same = number == choice.channel.number
-        for row in rows:
-            near = [one.number for one in rows if row.seq <= one.seq < row.seq + (2 if is_same else STRETCH)]
-            gained = share(near) + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
-            gained *= 1.0 if projects.get(number) == choice.channel.project_path else OTHER_PROJECT
-            if gained > most:
-                best, most = row, gained
-    return best
-
-
-def _scores(choice: Choice) -> dict[int, float]:
-    """Return the scores of messages, and of channels by their negative numbers, as shares of the best."""
-    scores = {-row.number: score / choice.candidates[0][1] for row, score in choice.candidates}
-    inside = choice.inside
-    return scores | {one.ranked.candidate.number: one.score / (inside[0].score or 1.0) for one in inside}
-
-
-def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[MessageRow]) -> dict[str, float]:
-    """Return the question's terms and the rarest tokens of a statement that occur elsewhere, with their rarity."""
-    said = {token for row in statement for token in analyze(row.text[:SHOWN]) if not token.startswith(KEY_PREFIX)}
-    question = {token for word in found.query.words for token in word.exact}
-    corpus = corpus_of(tx)
-    frequencies = index_of(tx).frequencies(tx, said | question, corpus.size)
-    often = [token for token in said - question if frequencies.get(token, 0) > 1]
-    rare = sorted(often, key=lambda token: (frequencies[token], token))[:RARE]
-    known = (token for token in (*question, *rare) if frequencies.get(token))
-    return {token: idf(frequencies[token], corpus.size) for token in known}
-
-
-def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
-    """Return the messages of the last turn only: it settled what the ones before it were about."""
-    last = max((row.turn for row in replaced), default=0)
-    return [row for row in replaced if row.turn == last]
-
-
-def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
-    """Return True if a date in the request asks for what held then, and does not only speak of that day."""
-    return any(chosen.created_at <= end for end in past_ends(said))
-
-
-def past_ends(said: Understood) -> list[datetime]:
-    return [span.end for span in said.dates if span.end and span.end < now()]
 
 
 def _newer(hit: MessageRow, around: Sequence[MessageRow], found: SearchResult) -> dict[str, Any]:
