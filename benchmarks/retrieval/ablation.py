@@ -35,8 +35,6 @@ def _no_correction(_tx: Any, _index: Any, parsed: Any, known: Any, _total: int) 
 
 
 RULES: Mapping[str, Sequence[Change]] = {
-    "the best message": [(weights, "BEST", 0.0)],
-    "all messages of a conversation": [(weights, "BEST", 1.0)],
     "neighbours": [(weights, "NEIGHBOUR", 0.0)],
     "titles": [(weights, "TITLE", 0.0)],
     "the model": [(weights, "MODEL", 0.0)],

@@ -28,12 +28,13 @@ from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
 
-STRETCH = 5  # messages in which a suggestion is made, taken up and carried out
+STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
 RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
 LATER = 40  # messages that hold most of them are read
 LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
 SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
 OTHER_PROJECT = 0.75  # weight of a conversation of another project
+LINE = 100  # characters of it that an answer leads with
 SHOWN = 400  # characters of a message that are compared
 
 
@@ -63,9 +64,11 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     if later is None:
         return NO_CHANGE
     around = _stretch(tx, later.channel_number, later.seq)
+    turn = (later.channel_number, later.turn) if later.channel_number == chosen.number else None
+    if turn:
+        around = [row for row in around if row.turn == later.turn]
     replaced = _latest_turn(_replaced_by(tx, statement, around, found)) if alike >= LEAST else []
     when = format_time(around[0].timestamp)
-    turn = (later.channel_number, later.turn) if later.channel_number == chosen.number else None
     return Change(_newer(later, around, found), {row.id: when for row in replaced}, turn)
 
 
@@ -151,7 +154,7 @@ def _newer(hit: MessageRow, around: Sequence[MessageRow], found: SearchResult) -
     """Return the hit and the last answer behind it, in which a suggestion that was taken up is carried out."""
     answers = [row for row in around if row.seq > hit.seq and row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
     shown = [hit, *answers[-1:]]
-    line = " → ".join(cut_text(passage(row.text, found.query), 150 // len(shown)) for row in shown)
+    line = " → ".join(cut_text(passage(row.text, found.query), LINE // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
         "channel": hit.channel,

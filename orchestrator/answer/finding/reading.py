@@ -27,8 +27,7 @@ from registry.text.request.understanding import Understood
 
 END = 80
 """So many of a channel's last messages say where it stands."""
-NEAR = 0.4
-"""Messages that score so much of the best one have to do with the request."""
+NEAR = 0.6  # share of the best message's score from which on a message is delivered
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
 
