@@ -72,8 +72,11 @@ def _as_sent(result: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Known(NamedTuple):
-    """What is the same for all the sizes in which an answer is tried: how much of the request a text holds, the place
-    of a message (seq) in the channel, and all these in ascending order."""
+    """Values shared by all sizes in which an answer is tried.
+
+    `weigh`: the share of the request that a text holds. `place`: a message's place in the channel by its seq, and
+    `ascending` the seqs in order.
+    """
 
     weigh: Weigh
     place: Callable[[int], int | None]

@@ -19,7 +19,7 @@ TurnMessages = Sequence[MessageDict]
 
 
 class Budget(NamedTuple):
-    """How many messages, and how many tokens of text."""
+    """Limits of an answer: messages, and tokens of text."""
 
     messages: int
     tokens: int

@@ -31,7 +31,7 @@ from registry.text.request.understanding import Understood
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
 RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
 LATER = 40  # messages that hold most of them are read
-LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
+LEAST = 0.2  # share of their weight, and of the score, that a later statement holds
 SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
 OTHER_PROJECT = 0.75  # weight of a conversation of another project
 LINE = 100  # characters of it that an answer leads with
@@ -59,7 +59,7 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     hit = next((row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)), None)
     if hit is None:
         return NO_CHANGE
-    statement = _stretch(tx, hit.channel_number, hit.turn)
+    statement = _stretch(tx, hit.channel_number, hit.turn) or [hit]
     later, alike = _best_later(asked, choice, statement)
     if later is None:
         return NO_CHANGE

@@ -16,7 +16,7 @@ _BEFORE = re.compile(
     rf"(?<!\S)(?:(?:at|around|about) (?:{_CLOCK})|in the (?P<part>morning|afternoon|evening)) (?:on )?$", re.IGNORECASE
 )
 _FIRST_OF_THE_DAY = 7
-"""Who says three o'clock, and not of which half of the day, means the afternoon."""
+"""Read three o'clock, without the half of the day, as the afternoon."""
 
 
 def narrowed_by_clock(text: str, span: Span, begin: int, end: int) -> tuple[Span, int, int]:

@@ -1,7 +1,4 @@
-"""When a request speaks of: "last Tuesday", "3 days ago", "yesterday at 3pm", "지난주", 昨日 as spans of time. Pure.
-
-Days are those of the offset that `now` carries; weeks begin on Monday; both ends of a span belong to it.
-"""
+"""Find times in a request as spans: "last Tuesday", "3 days ago", "yesterday at 3pm", "지난주", 昨日. Pure."""
 
 from __future__ import annotations
 
