@@ -1,3 +1,4 @@
+# make try     see one question answered from this machine's histories; nothing is kept unless you want it
 # make up      install what is needed into .venv, start the registry; EXTRAS=embed,zst installs these extras too
 # make quick   what fails in seconds: no PostgreSQL, no browser, no node, no process of its own
 # make test    everything that must hold before a change lands
@@ -10,7 +11,10 @@ BIN := $(VENV)/bin
 WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 INSTALL := @./.ci/install $(VENV)
 
-.PHONY: up quick test checks tests bench faults ha editor lock dist clean
+.PHONY: try up quick test checks tests bench faults ha editor lock dist clean
+
+try: $(VENV)/.runtime
+	@$(BIN)/ctxr try
 
 up: $(VENV)/.runtime
 	$(if $(EXTRAS),$(INSTALL) --editable '.[$(EXTRAS)]')
@@ -41,10 +45,11 @@ bench: $(VENV)/.dev
 editor:
 	cd editor && npm install --no-package-lock --silent && npm run --silent check && npm test --silent && npm run --silent build && npm run --silent package
 
-# What is published: the source distribution, and the wheel that is built from it.
+# What is published: the source distribution, the wheel that is built from it, and the bundle for Claude Desktop.
 dist: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m hatchling build
+	cd integrations/claude-desktop && $(CURDIR)/$(BIN)/python -m zipfile -c $(CURDIR)/dist/context-registry.mcpb manifest.json pyproject.toml main.py
 
 # A real server that is killed, runs out of disk and time, and is crowded, under load: an hour.
 faults: $(VENV)/.dev

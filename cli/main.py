@@ -18,6 +18,7 @@ from registry.errors import ErrorCode, RegistryError
 
 SECTIONS = {
     "First": {
+        "try": "cli.running.tour:try_it",
         "up": "cli.running.serving",
         "install": "cli.connect.install",
         "search": "cli.conversations.search",
@@ -38,6 +39,7 @@ SECTIONS = {
         "brief": "cli.reports.brief",
         "stats": "cli.reports.stats",
         "log": "cli.conversations.log_and_extract",
+        "remember": "cli.conversations.remember",
         "note": "cli.conversations.note",
         "eval": "cli.reports.evaluate:evaluate",
     },

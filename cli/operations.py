@@ -24,6 +24,7 @@ from registry.errors import (
     StorageError,
     Unauthorized,
 )
+from registry.project import Project
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class ProjectFolder(click.ParamType[str | None]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str | None:
         """Return the folder's path or name; None for all."""
         if value.startswith((".", "~", os.sep)):
-            return full_path(value)
+            return Project.from_path(full_path(value)).path
         return project_of(value, working_folder(terminal().folder))
 
 

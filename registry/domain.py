@@ -1,4 +1,4 @@
-"""The product's values: roles, messages, times, projects. No I/O, no framework."""
+"""The product's values: roles, messages, times. No I/O, no framework."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import lru_cache
 from hashlib import blake2b
 from json import JSONDecoder, JSONEncoder
 from math import isfinite
 from os import urandom
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 # payload key for fields that a caller claims but only the client's store can know; stored, so it must not change
@@ -88,22 +86,6 @@ class Session:
     parent: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     is_copy: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    """The workspace folder that a channel belongs to."""
-
-    path: str
-    name: str
-
-    @classmethod
-    @lru_cache(1024)
-    def from_path(cls, given: str) -> Project:
-        """Parse a folder path of any system, or a bare name; `name` is its last part."""
-        flavour = PureWindowsPath if "\\" in given else PurePosixPath
-        path = flavour(given)
-        return cls(path=str(path), name=path.name or str(path))
 
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)  # an earlier time of a message is a mistake: no client is older

@@ -35,7 +35,7 @@ def classes() -> dict[str, list[str]]:
     return places(names)
 
 
-COMMANDS = ("blame", "migrate", "note", "resume", "search")
+COMMANDS = ("blame", "migrate", "note", "remember", "resume", "search")
 """Commands of the terminal that are called as the operation they run."""
 SHARED_MODULES = frozenset(
     (

@@ -27,7 +27,14 @@ from tests.image import ROOT, command_of, ignore_rules, is_sent, sent_files, set
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-PLUGIN = ROOT / "integrations" / "claude-code" / ".claude-plugin" / "plugin.json"
+VERSIONED = [
+    ROOT / "integrations" / "claude-code" / ".claude-plugin" / "plugin.json",
+    ROOT / "integrations" / "claude-desktop" / "manifest.json",
+    ROOT / "integrations" / "claude-desktop" / "pyproject.toml",
+    ROOT / "integrations" / "server.json",
+]
+
+VERSION = re.compile(r'(?:"version": |^version = )"([^"]+)"', re.MULTILINE)
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -212,7 +219,8 @@ def test_the_installed_program_serves_its_pages(installed: Path, tmp_path: Path)
 def test_the_installed_program_connects_a_client(installed: Path, empty_home: Path) -> None:
     run(installed / "ctxr", "install", "claude-code", "--yes")
     written = json.loads((empty_home / ".claude.json").read_text(encoding="utf-8"))
-    assert written["mcpServers"]["context-registry"]["command"] == str(installed / "ctxr")
+    command = written["mcpServers"]["context-registry"]["command"]
+    assert run(Path(command), "--version") == run(installed / "ctxr", "--version")
 
 
 def test_the_installed_program_says_how_to_add_an_extra_to_itself(
@@ -289,6 +297,8 @@ def test_the_ignore_file_is_read_as_docker_reads_it(path: str, rules: list[str],
 def test_the_version_is_typed_in_pyproject_and_the_plugin_repeats_it(metadata: Message) -> None:
     """The program reads its version from its metadata; Claude Code reads the plugin as it lies."""
     ours = PYPROJECT["project"]["version"]
-    assert metadata["Version"] == json.loads(PLUGIN.read_text(encoding="utf-8"))["version"] == ours
+    assert metadata["Version"] == ours
+    found = {file.name: set(VERSION.findall(file.read_text(encoding="utf-8"))) for file in VERSIONED}
+    assert found == {file.name: {ours} for file in VERSIONED}
     others = [ROOT / "compose.yaml", ROOT / "Dockerfile", ROOT / ".claude-plugin" / "marketplace.json"]
     assert [file.name for file in others if ours in file.read_text(encoding="utf-8")] == []

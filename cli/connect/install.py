@@ -11,8 +11,9 @@ import click
 
 from cli.connect.connections import connection_of
 from cli.connect.installation import INSTALLABLE, Part, parts_of, server_of
+from cli.connect.launcher import write_launcher
 from cli.connect.settings_files import Rewrite, apply, remember, remembered, rewrite
-from cli.connect.snippets import this_server
+from cli.connect.snippets import this_program, this_server
 from cli.output import yes_option
 from cli.shared.place import current_folder, this_place
 from sources.base import Places
@@ -55,6 +56,7 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
             click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
     changes = {known.source: _changes(known, project, installs=True) for known in chosen}
     _carry_out([change for some in changes.values() for change in some], yes)
+    write_launcher(this_program())
     for known in chosen:
         if not changes[known.source]:
             click.echo(f"{known.name} is connected already; nothing to change.")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from cli.connect.launcher import launcher_file
 from registry.settings import Settings
 from sources.client import Client
 
@@ -74,14 +75,17 @@ class StdioServer:
         return [*(["env", f"CTXR_HOME={home}"] if home else []), *self.command[:-1], "hook", client]
 
 
-def this_server() -> StdioServer:
-    """Return the running program, with the settings of this terminal's environment: a client does not know them.
-
-    The program is named in full, for clients do not know the shell's PATH either.
-    """
+def this_program() -> tuple[str, ...]:
+    """Return the words that start the running program from any folder, without the shell's PATH."""
     program = shutil.which(sys.argv[0])
-    is_ctxr = program and Path(program).stem == "ctxr"
-    command = (os.path.abspath(program), "mcp") if program and is_ctxr else (sys.executable, "-m", "cli.entry", "mcp")
+    is_ctxr = program and Path(program).stem in ("ctxr", "context-registry")
+    return (os.path.abspath(program),) if program and is_ctxr else (sys.executable, "-m", "cli.entry")
+
+
+def this_server() -> StdioServer:
+    """Return the server as clients start it: by the launcher, with the settings of this terminal's environment."""
+    launcher = launcher_file()
+    command = (*((str(launcher),) if launcher else this_program()), "mcp")
     names = [f"CTXR_{name.upper()}" for name in Settings.model_fields if name not in ("host", "port")]
     env = {name: os.environ[name] for name in names if os.environ.get(name)}
     if "CTXR_HOME" in env:

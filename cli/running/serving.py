@@ -30,11 +30,14 @@ def up(**given: Any) -> None:
     While it runs it imports what your AI clients write, as they write it. May be
     run again at any time.
     """
+    from cli.connect.launcher import write_launcher
+    from cli.connect.snippets import this_program
     from cli.incoming.sync import Bars, Damage, report_lines
     from cli.running.serve import Audience
     from cli.running.welcome import welcome
 
     settings, damage, page = _settings(given), Damage(), ""
+    write_launcher(this_program())
 
     def ready(address: str) -> None:
         nonlocal page

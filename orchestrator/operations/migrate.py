@@ -13,8 +13,9 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
 from registry.access import Level
-from registry.domain import Project, now
+from registry.domain import now
 from registry.errors import InvalidRequest, NotFound
+from registry.project import Project
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.project_moves import channels_of_project, move_channel, project_paths
 from registry.storage.conversations.references import resolve_session

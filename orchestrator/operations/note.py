@@ -15,6 +15,7 @@ from orchestrator.state import Run, Steps
 from registry.access import Level
 from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
 from registry.storage.conversations.messages import messages_of
+from registry.storage.conversations.remembered import remembered
 from registry.storage.database import ReadTransaction
 
 
@@ -32,11 +33,11 @@ class NoteRequest(Request):
     query: NoteQuery
 
 
-def latest_conversations(tx: ReadTransaction, run: Run, request: NoteRequest) -> list[Standing]:
-    """The last few of a folder, without the one that begins."""
+def latest_conversations(tx: ReadTransaction, run: Run, request: NoteRequest) -> tuple[list[Standing], list[str]]:
+    """Return the last few of a folder, without the one that begins, and the sentences to remember in it."""
     latest, total = latest_of(tx, request.query.folder, request.query.session_id)
     run.recorder.explain(by="the folder's last activity", candidates=total)
-    return latest
+    return latest, [one["text"] for one in remembered(tx, request.query.folder)]
 
 
 def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:
@@ -52,15 +53,15 @@ def _stands_at(tx: ReadTransaction, number: int) -> dict[str, Any]:
     return where_it_stands([message_dict(row) for row in messages_of(tx, number, limit=LOOKED_AT)])
 
 
-async def make_note(run: Run, request: NoteRequest, data: list[Standing]) -> dict[str, Any]:
+async def make_note(run: Run, request: NoteRequest, data: tuple[list[Standing], list[str]]) -> dict[str, Any]:
     """The note within its tokens; "" where there is nothing to tell of."""
-    run.recorder.explain(kept=len(data), dropped=0, reason="max_tokens")
-    return told(data)
+    run.recorder.explain(kept=len(data[0]), dropped=0, reason="max_tokens")
+    return told(*data)
 
 
 OPERATION = Operation(
     request=NoteRequest,
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[NoteRequest, list[Standing]](query=latest_conversations, keep=make_note),
+    steps=Steps[NoteRequest, tuple[list[Standing], list[str]]](query=latest_conversations, keep=make_note),
 )

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from registry.project import Project
 from sources.clients import CLIENTS
 
 Tell = Callable[[float, float, str], Awaitable[None]]
@@ -64,12 +65,15 @@ def searched_project(asked: str, current: str | None) -> dict[str, str]:
 
 
 def working_folder(folder: str | None = None) -> str | None:
-    """Return the given folder or the one this program was started in; None for the home folder, the root, or ""."""
+    """Return the project of the given folder or of the one this program was started in.
+
+    None for the home folder, the root, or "".
+    """
     try:
         here = Path.cwd() if folder is None else Path(folder)
     except OSError:
         return None
-    return None if folder == "" or here in (Path.home(), Path(here.anchor)) else str(here)
+    return None if folder == "" or here in (Path.home(), Path(here.anchor)) else Project.from_path(str(here)).path
 
 
 def utc_offset_minutes() -> int:

@@ -17,13 +17,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, case, or_, select, text
 
-from registry.domain import Actor, Message, Project, Role, Session, digest_of, now, parse_time, storable
+from registry.domain import Actor, Message, Role, Session, digest_of, now, parse_time, storable
 from registry.ingest.alignment import Transcript, Utterance
 from registry.ingest.dedup import Sent, stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
 from registry.ingest.message_rows import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import Saved
+from registry.project import Project
 from registry.storage.conversations.aliases import aliases_of, set_links
 from registry.storage.conversations.channels import (
     INFERRED,

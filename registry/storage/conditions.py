@@ -28,6 +28,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from registry.project import Project
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, tag
 
@@ -51,8 +52,8 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
-    """Return the channel belongs to the project of that path, or of that folder name, in capitals or not."""
-    return or_(path == project, func.lower(channel.c.project_name) == project.lower())
+    """Return a condition: the channel's project is that of a path, or has that name in any case."""
+    return or_(path == Project.from_path(project).path, func.lower(channel.c.project_name) == project.lower())
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:

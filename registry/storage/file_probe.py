@@ -83,6 +83,12 @@ class QuickLook:
         with _errors():
             return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, most))]
 
+    def texts_of(self, channel: str) -> list[str]:
+        """Return the texts of a channel's messages, the oldest first."""
+        query = "SELECT text FROM conversation WHERE channel = ? AND deleted = 0 ORDER BY timestamp, number"
+        with _errors():
+            return [text for (text,) in self._connection.execute(query, (channel,))]
+
     def end_of(self, channel_number: int, most: int) -> list[MessageAsRead]:
         """A channel's last messages in order, as `messages_of` of `messages` finds them."""
         query = """

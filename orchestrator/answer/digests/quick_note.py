@@ -10,6 +10,7 @@ from orchestrator.answer.delivery import context_of
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
 from orchestrator.answer.standing import where_it_stands
 from registry.errors import StorageError
+from registry.project import Project, remembered_channels
 from registry.storage.file_probe import QuickLook, embedded_file, setting
 
 
@@ -27,8 +28,10 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
         return told([])
     try:
         with QuickLook(file) as look:
-            others = without_the_new_one([row._asdict() for row in look.latest_channels(folder, READ)], session)
-            standing = []
+            others = without_the_new_one(
+                [row._asdict() for row in look.latest_channels(Project.from_path(folder).path, READ)], session
+            )
+            kept, standing = [text for name in remembered_channels(folder) for text in look.texts_of(name)], []
             for each in others[:STANDING]:
                 end = [
                     {**row._asdict(), "tool": row.payload.get("tool"), "context": context_of(row.role, row.payload)}
@@ -37,4 +40,4 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
                 standing.append(Standing(each, where_it_stands(end)))
     except StorageError:
         return None
-    return told(standing + [Standing(each, {}) for each in others[STANDING:]])
+    return told(standing + [Standing(each, {}) for each in others[STANDING:]], kept)

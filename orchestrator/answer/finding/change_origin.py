@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.answer.standing import touched_files
-from registry.domain import Project, is_within
+from registry.domain import is_within
+from registry.project import Project
 
 BEFORE, AFTER = timedelta(days=14), timedelta(minutes=5)
 """Time before and after a commit in which its conversation is looked for; clocks may differ by the second."""

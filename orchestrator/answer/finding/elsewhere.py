@@ -14,8 +14,9 @@ from orchestrator.recording.recorder import Recorder
 from orchestrator.requests.queries import ListQuery, SessionsQuery
 from orchestrator.requests.shapes import ListRequest, Request, SessionsRequest
 from orchestrator.state import Run
-from registry.domain import Project, format_time, parse_time, preview_of
+from registry.domain import format_time, parse_time, preview_of
 from registry.errors import NotFound
+from registry.project import Project
 from registry.search.scope import Scope, nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.facets import known_names, tags_like

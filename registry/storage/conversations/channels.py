@@ -11,8 +11,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete, func, insert, or_, select, update
 
-from registry.domain import Project, Role, format_time, preview_of, storable
+from registry.domain import Role, format_time, preview_of, storable
 from registry.errors import NotFound
+from registry.project import Project
 from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into

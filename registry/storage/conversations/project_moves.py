@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import func, or_, select, update
 
-from registry.domain import Project
+from registry.project import Project
 from registry.storage.conversations.channels import MOVED, ChannelRow, reindex_title
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel

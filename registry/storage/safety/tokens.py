@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, exists, insert, or_, select, update
 
 from registry.access import Access, Level
-from registry.domain import Project, format_time, new_id, now
+from registry.domain import format_time, new_id, now
 from registry.errors import InvalidRequest, NotFound
+from registry.project import Project
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import ask_all

@@ -35,8 +35,8 @@ from sqlalchemy.sql.selectable import ForUpdateArg, SelectBase
 from sqlalchemy.sql.visitors import iterate
 
 from registry.access import Access
-from registry.domain import Project
 from registry.errors import InternalError
+from registry.project import Project
 from registry.storage.tables import channel, channel_alias, conversation, edit_token, metadata
 
 OPTION = "access"  # execution option of a restricted engine

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from cli.connect.installation import INSTALLABLE, parts_of
 from cli.connect.jsonc import is_bare
 from cli.connect.jsonc_text import parse
+from cli.connect.launcher import launcher_file
 from cli.connect.snippets import StdioServer
 from sources.base import Places
 from sources.claude_code.client import CLAUDE_CODE
@@ -46,9 +47,9 @@ def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(folder: Path) -> dict[str, str]:
-    """Every file below a folder, without the copies that were kept."""
-    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".bak")
-    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in found}
+    """Every file below a folder, without the copies that were kept and our own launcher."""
+    files = {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".bak"} - {launcher_file()}
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
 def json_in(file: Path) -> dict[str, Any]:
@@ -62,12 +63,12 @@ def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: 
     result = bare_ctxr("install", "cursor", "--project", str(project), "--yes")
     assert result.exit_code == 0
     assert json_in(empty_home / ".cursor" / "mcp.json")["mcpServers"]["context-registry"] == {
-        "command": CTXR,
+        "command": str(launcher_file()),
         "args": ["mcp", "--client", "cursor", "--captured"],
     }
     hooks = json_in(empty_home / ".cursor" / "hooks.json")
     assert hooks["version"] == 1
-    assert hooks["hooks"]["stop"] == [{"command": f"{CTXR} hook cursor stop"}]
+    assert hooks["hooks"]["stop"] == [{"command": f"{launcher_file()} hook cursor stop"}]
     assert hooks["hooks"].keys() == {"sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"}
     assert written(project) == {".cursor/rules/context-registry.mdc": CURSOR.rule and CURSOR.rule.text}
     assert "cursor://anysphere.cursor-deeplink/mcp/install?name=context-registry&config=" in result.output
@@ -121,7 +122,7 @@ def test_a_program_that_has_moved_takes_the_place_of_the_old_one(empty_home: Pat
     bare_ctxr("install", "claude-code", "--yes")
     assert json_in(file)["hooks"]["Stop"] == [
         {"matcher": "", "hooks": [theirs]},
-        {"hooks": [{"type": "command", "command": f"{CTXR} hook claude-code Stop"}]},
+        {"hooks": [{"type": "command", "command": f"{launcher_file()} hook claude-code Stop"}]},
     ]
 
 
@@ -133,7 +134,13 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
     parsed = tomllib.loads(config.read_text(encoding="utf-8"))
     assert parsed == {
         "model": "o5",
-        "mcp_servers": {"context-registry": {"command": CTXR, "args": ["mcp", "--client", "codex"], "required": True}},
+        "mcp_servers": {
+            "context-registry": {
+                "command": str(launcher_file()),
+                "args": ["mcp", "--client", "codex"],
+                "required": True,
+            }
+        },
     }
     assert json_in(config.with_name("hooks.json"))["hooks"].keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
     assert "/hooks" in result.output
@@ -142,7 +149,11 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
 def test_vs_code_takes_servers_of_a_type_and_of_one_project(tmp_path: Path) -> None:
     bare_ctxr("install", "vscode", "--project", str(tmp_path), "--yes")
     servers = json_in(tmp_path / ".vscode" / "mcp.json")["servers"]
-    assert servers["context-registry"] == {"type": "stdio", "command": CTXR, "args": ["mcp", "--client", "vscode"]}
+    assert servers["context-registry"] == {
+        "type": "stdio",
+        "command": str(launcher_file()),
+        "args": ["mcp", "--client", "vscode"],
+    }
     refused = bare_ctxr("install", "codex", "--project", str(tmp_path), "--yes")
     assert refused.exit_code == 2
 
@@ -209,9 +220,12 @@ def test_all_clients_of_this_machine_are_connected_at_once(empty_home: Path) -> 
     assert done.exit_code == 0
     assert ("Gemini CLI:" in done.output, "OpenCode:" in done.output, "Zed" in done.output) == (True, True, False)
     settings = json_in(empty_home / ".gemini" / "settings.json")
-    assert settings["mcpServers"]["context-registry"] == {"command": CTXR, "args": ["mcp", "--client", "gemini-cli"]}
+    assert settings["mcpServers"]["context-registry"] == {
+        "command": str(launcher_file()),
+        "args": ["mcp", "--client", "gemini-cli"],
+    }
     assert settings["hooks"]["SessionStart"] == [
-        {"hooks": [{"type": "command", "command": f"{CTXR} hook gemini-cli SessionStart"}]}
+        {"hooks": [{"type": "command", "command": f"{launcher_file()} hook gemini-cli SessionStart"}]}
     ]
     assert "No client is connected" not in bare_ctxr("uninstall", "--all", "--yes").output
     assert written(empty_home) == {}
@@ -231,12 +245,12 @@ def test_opencode_gets_one_command_and_a_plugin_that_runs_the_hook(
         "context-registry": {
             "type": "local",
             "enabled": True,
-            "command": [CTXR, "mcp", "--client", "opencode"],
+            "command": [str(launcher_file()), "mcp", "--client", "opencode"],
             "environment": {"CTXR_HOME": "/my data"},
         }
     }
     plugin = (folder / "plugins" / "context-registry.js").read_text(encoding="utf-8")
-    assert f'const HOOK = ["env", "CTXR_HOME=/my data", "{CTXR}", "hook", "opencode"]' in plugin
+    assert f'const HOOK = ["env", "CTXR_HOME=/my data", "{launcher_file()}", "hook", "opencode"]' in plugin
 
 
 @pytest.mark.parametrize("content", [b'{"mcpServers": [}', b"\xff\xfe{}"])

@@ -19,6 +19,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
+from cli.connect.launcher import launcher_file
 from orchestrator.sync import spool
 from tests.cli.conftest import CTXR, FIBONACCI, Ctxr, bare_ctxr, program
 from tests.cli.upkeep.test_doctor import make_newer
@@ -141,7 +142,7 @@ def test_the_first_start_makes_the_registry_and_shows_how_to_connect(empty_home:
         server.terminate()
     assert (empty_home / "ctxr" / "registry.db").exists()
     imported = shown.index("claude-code: 1 new message in 1 session")
-    assert imported < shown.index(f"http://127.0.0.1:{port}/mcp") < shown.index(json.dumps(CTXR))
+    assert imported < shown.index(f"http://127.0.0.1:{port}/mcp") < shown.index(json.dumps(str(launcher_file())))
 
 
 def iter_until(server: "subprocess.Popen[str]", end: str) -> Iterator[str]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.connect.snippets import StdioServer, this_server
+from cli.connect.launcher import write_launcher
+from cli.connect.snippets import StdioServer, this_program, this_server
 from cli.running.welcome import welcome
 from registry.settings import read_settings
 from sources.cursor.client import CURSOR
@@ -21,6 +22,7 @@ def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_to_paste_works_from_anywhere() -> None:
+    write_launcher(this_program())
     entry = this_server().entry()
     assert Path(entry["command"]).is_absolute()
     assert Path(entry["command"]).exists()
@@ -29,7 +31,7 @@ def test_the_command_to_paste_works_from_anywhere() -> None:
 
 def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["-c"])
-    assert this_server().command == (sys.executable, "-m", "cli.entry", "mcp")
+    assert this_program() == (sys.executable, "-m", "cli.entry")
 
 
 def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""`ctxr remember`: sentences that every later chat is told at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.operations import run_operation
+from cli.output import dim, one_line, printed
+from cli.terminal import terminal
+from orchestrator.requests.calls import working_folder
+from registry.errors import InvalidRequest
+
+BEGIN, END = "<!-- context-registry: remembered -->", "<!-- context-registry: end -->"
+
+
+def _lines(result: dict[str, Any]) -> Iterator[str]:
+    for number, one in enumerate(result["remembered"], 1):
+        place = dim("" if one["project"] else "  everywhere")
+        yield f"{number}. {one_line(one['text'])}{place}"
+    if not result["remembered"]:
+        yield "Nothing is remembered here yet."
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[SENTENCE]", help="What to remember; left out, all that holds is listed.")
+@click.option("--everywhere", is_flag=True, help="In all projects, not only in this folder's.")
+@click.option("--replaces", type=click.IntRange(min=1), metavar="NUMBER", help="The sentence that holds no longer.")
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write them into a file such as AGENTS.md, between marked lines.",
+)
+@printed(_lines)
+def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, write: Path | None) -> dict[str, Any]:
+    """Remember a sentence: every later chat of this project is told it at its start.
+
+    \b
+    ctxr remember "Use pnpm, never npm."
+    ctxr remember "Answer in Korean." --everywhere
+    ctxr remember "Use bun." --replaces 1
+    ctxr remember --write AGENTS.md
+    """
+    project = None if everywhere else working_folder(terminal().folder)
+    query: dict[str, Any] = {"text": " ".join(words) or None, "project": project}
+    if replaces:
+        known = run_operation("remember", {"project": project})["remembered"]
+        if replaces > len(known):
+            raise InvalidRequest("No such sentence.", f"--replaces: given {replaces}; allowed: 1 to {len(known)}")
+        query["replaces"] = known[replaces - 1]["id"]
+    result = {"remembered": run_operation("remember", query)["remembered"]}
+    if write:
+        file = Path(terminal().folder) / write
+        before = file.read_text(encoding="utf-8") if file.exists() else ""
+        file.write_text(with_block(before, [one["text"] for one in result["remembered"]]), encoding="utf-8")
+    return result
+
+
+def with_block(text: str, sentences: list[str]) -> str:
+    """Return a text with the marked block of these sentences: in the place of an earlier one, else at the end."""
+    lines = [f"- {one_line(sentence)}" for sentence in sentences]
+    block = "\n".join([BEGIN, *lines, END])
+    start, end = text.find(BEGIN), text.find(END)
+    if 0 <= start < end:
+        return text[:start] + block + text[end + len(END) :]
+    return f"{text.rstrip()}\n\n{block}\n".lstrip()

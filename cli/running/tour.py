@@ -1,0 +1,145 @@
+"""`ctxr try`: read this machine's histories into a folder of its own, and answer one question from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.conversations.transcript import transcript
+from cli.output import counted, cut, local_time, one_line
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
+    from orchestrator.sync.store_report import StoreReport
+    from registry.settings import Settings
+    from sources.base import Places
+
+QUESTIONS_TRIED = 5  # sessions asked about until an answer is sure
+MAX_TOKENS = 1000  # of the answer shown: one or two screens
+MIN_MESSAGES = 4  # a shorter session makes a poor example
+TITLE_COLUMNS = 60  # of a title that stands in the question
+
+
+@click.command(name="try")
+def try_it() -> None:
+    """Try it: read this machine's histories, and see one question answered.
+
+    Everything is written into one new folder, whose name is printed at the end
+    with the commands that keep it or remove it. Nothing is installed or connected.
+    """
+    import asyncio
+
+    from registry.settings import read_settings
+
+    folder = Path(tempfile.mkdtemp(prefix="ctxr-try-"))
+    # A model would still be reading when the question is asked.
+    settings = read_settings(home=folder, database_url="", database_read_url="", remote_url="", embed_model="off")
+    asyncio.run(_tour(settings))
+    click.echo(f"""
+Ask more:   CTXR_HOME={folder} ctxr extract "your question"
+Keep it:    ctxr up                     (reads the same into {read_settings().home})
+Remove it:  rm -r {folder}    (nothing else was written)""")
+
+
+async def _tour(settings: Settings) -> None:
+    from cli.incoming.sync import Bars
+    from orchestrator.opening import open_orchestrator
+    from orchestrator.sync.sync import sync
+    from sources.base import Places
+    from sources.readers import READERS
+
+    places = Places(Path.home(), os.environ)
+    async with open_orchestrator(settings) as orchestrator:
+        click.echo("Reading the histories of AI clients on this machine ...", err=True)
+        with Bars() as bars:
+            reports = await sync(orchestrator, READERS, places, bars)
+        sessions = await _sessions(orchestrator)
+        if sessions:
+            for line in _found(reports, sessions, places):
+                click.echo(line)
+        else:
+            click.echo("No histories here yet, so this is a sample: a week of somebody who uses four clients.")
+            await _log_sample(orchestrator)
+            sessions = await _sessions(orchestrator)
+        for line in await _question_and_answer(orchestrator, sessions):
+            click.echo(line)
+
+
+async def _sessions(orchestrator: Orchestrator) -> list[dict[str, Any]]:
+    sessions: list[dict[str, Any]] = []
+    while True:
+        query = {"limit": 1000, "offset": len(sessions)}
+        outcome = await orchestrator.run({"operation": "list", "query": query, "source": "ctxr"}, "ctxr try")
+        sessions += outcome["sessions"]
+        if not outcome["pagination"]["has_more"]:
+            return sessions
+
+
+def _found(reports: Sequence[StoreReport], sessions: Sequence[Mapping[str, Any]], places: Places) -> Iterator[str]:
+    """Return a line for each client: sessions, messages, first and last day, and when it deletes them."""
+    from cli.connect.connections import connection_of
+    from sources.clients import CLIENTS
+
+    kept = {client.source: connection_of(client, places).deletes_after_days for client in CLIENTS if client.servers}
+    for source in dict.fromkeys(session["source"] for session in sessions):
+        own = [session for session in sessions if session["source"] == source]
+        first, last = min(one["created_at"] for one in own), max(one["updated_at"] for one in own)
+        messages = counted(sum(one["message_count"] for one in own), "message")
+        days_seen = f"{local_time(first)[:10]} to {local_time(last)[:10]}"
+        line = f"  {source}: {counted(len(own), 'session')}, {messages}, {days_seen}"
+        days = kept.get(source)
+        yield f"{line}; deleted by the client after {days:g} days" if days else line
+    if skipped := sum(report.skipped_count for report in reports):
+        yield f"  {counted(skipped, 'item')} passed over; `ctxr sync` names them"
+
+
+async def _log_sample(orchestrator: Orchestrator) -> None:
+    """Store the sample's conversations; their times count back from now."""
+    sample = json.loads(files("cli.running").joinpath("sample.json").read_text(encoding="utf-8"))
+    now = datetime.now(UTC)
+    for session in sample:
+        start = now - timedelta(days=session["days_ago"])
+        messages = [
+            {"role": role, "text": text, "timestamp": (start + timedelta(minutes=number)).isoformat()}
+            for number, (role, text) in enumerate(session["messages"])
+        ]
+        meta = {"title": session["title"]}
+        await orchestrator.run(
+            {
+                "operation": "conversation_log",
+                "channel": session["channel"],
+                "messages": messages,
+                "source": session["source"],
+                "metadata": meta,
+            },
+            "ctxr try",
+        )
+
+
+async def _question_and_answer(orchestrator: Orchestrator, sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Ask about one of the user's own sessions, the first of the latest that is found for sure."""
+    from orchestrator.operations.extract import extract_result
+
+    tried = [one for one in sessions if one["title"] and one["message_count"] >= MIN_MESSAGES][:QUESTIONS_TRIED]
+    for session in tried or sessions[:1]:
+        title = cut(one_line(session["title"] or session["first_message_preview"]), TITLE_COLUMNS).rstrip("…")
+        question = f"continue the conversation about {title}"
+        start = time.perf_counter()
+        outcome = await orchestrator.run(
+            {"operation": "extract", "query": {"text": question, "max_tokens": MAX_TOKENS}, "source": "ctxr"},
+            "ctxr try",
+        )
+        seconds = time.perf_counter() - start
+        if outcome["success"] and (answer := extract_result(outcome))["channel"] == session["channel"]:
+            asked = click.style(f'Any AI that you connect can now ask: "{question}"', bold=True)
+            return ["", asked, f"and gets this, in {seconds:.2f} s:", "", *transcript(answer)]
+    return ["Ask about anything that you remember:"]

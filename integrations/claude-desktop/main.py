@@ -1,0 +1,5 @@
+"""Start Context Registry as Claude Desktop's bundle does."""
+
+from cli.entry import main
+
+main()

@@ -1,0 +1,90 @@
+"""remember: sentences that the user wants every later chat to know, of one project or everywhere.
+
+They are messages of a channel of their own: search, extract, export, deletion and tokens treat them as any other.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.operation import Operation
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.tool import Caller, Effect, Tool, ToolArguments
+from registry.access import Level
+from registry.domain import Message, Role, now
+from registry.ingest.from_tool import ingest_from_tool
+from registry.project import REMEMBERED, Project, remembered_channels
+from registry.storage.conversations.messages import delete_message
+from registry.storage.conversations.remembered import remembered
+from registry.storage.database import WriteTransaction
+from registry.storage.safety.masking import masked
+
+LONGEST = 500  # characters: more is a conversation, not a sentence
+
+Sentence = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+
+
+class RememberQuery(BaseModel):
+    """A sentence to keep; without one, those that hold are only listed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Sentence | None = None
+    project: str | None = Field(None, description="folder; null: everywhere")
+    replaces: str | None = Field(None, description="id of a sentence that holds no longer")
+
+
+class RememberRequest(Request):
+    operation = "remember"
+    query: RememberQuery
+
+
+def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: GeneralState) -> dict[str, Any]:
+    """Keep a sentence once, take back the one it replaces, and return all that hold."""
+    text, project = request.query.text, request.query.project
+    if request.query.replaces:
+        delete_message(tx, request.query.replaces)
+    path = Project.from_path(project).path if project else None
+    known = [one["text"] for one in remembered(tx, project) if one["project"] == path]
+    if text and masked(tx, {"text": text})["text"] not in known:
+        about = {"title": "Remembered", **({"project": project} if project else {})}
+        message = Message(Role.USER, text, now())
+        name, _ = ingest_from_tool(
+            tx, remembered_channels(project)[-1], [message], source=REMEMBERED, metadata=about, received_at=now()
+        )
+        run.recorder.channel = name
+    run.recorder.explain(kept=bool(text), replaced=request.query.replaces)
+    return {"remembered": remembered(tx, project)}
+
+
+class RememberArguments(ToolArguments):
+    text: Annotated[Sentence, Field(description="one sentence, as the user said it")]
+    everywhere: Annotated[bool, Field(description="not only in this project")] = False
+    replaces: Annotated[str | None, Field(description="id of a sentence that holds no longer")] = None
+
+    def request(self, caller: Caller) -> RememberRequest:
+        project = None if self.everywhere else caller.project
+        query = RememberQuery(text=self.text, project=project, replaces=self.replaces)
+        return RememberRequest(query=query, source=caller.source)
+
+
+REMEMBER_TOOL = Tool(
+    name="remember",
+    title="Remember a sentence",
+    description="Keep one sentence that every later chat of this project is told at its start. Only when the user asks "
+    "('remember that …', 'from now on …', '앞으로는 …'). Answers with all that hold.",
+    effect=Effect.UPDATES,
+    arguments=RememberArguments,
+    returns=["remembered"],
+    example={"text": "<the sentence>"},
+)
+OPERATION = Operation(
+    request=RememberRequest,
+    level=Level.WRITE,
+    steps=Steps[RememberRequest, None](write=remember),
+    tools=[REMEMBER_TOOL],
+    labels={"replaces": ("replaces", "대체한 문장")},
+)

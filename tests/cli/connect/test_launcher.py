@@ -1,0 +1,74 @@
+"""Entries in clients' settings keep working when the program moves, is upgraded, or its cache is cleaned."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.connect.launcher import launcher_file, write_launcher
+from tests.cli.conftest import Ctxr
+
+
+def program(file: Path, name: str) -> Path:
+    """Make a program that prints its name and arguments."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f'#!/bin/sh\necho {name} "$@"\n')
+    file.chmod(0o755)
+    return file
+
+
+def launched(path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the launcher as a client does, with little on its PATH."""
+    environment = {"HOME": str(Path.home()), "PATH": f"{path}:/usr/bin:/bin" if path else "/usr/bin:/bin"}
+    return subprocess.run(
+        [str(launcher_file()), "mcp", "--client", "cursor"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_entry_survives_ten_upgrades_and_a_clean_of_the_cache(empty_home: Path) -> None:
+    in_cache = program(empty_home / "cache" / "0" / "ctxr", "cached")
+    for number in range(10):
+        shutil.rmtree(in_cache.parent)
+        in_cache = program(empty_home / "cache" / str(number + 1) / "ctxr", f"release-{number}")
+        write_launcher([str(in_cache)])
+        assert launched().stdout == f"release-{number} mcp --client cursor\n"
+    shutil.rmtree(empty_home / "cache")
+    program(empty_home / "bin" / "uvx", "uvx")
+    assert launched(empty_home / "bin").stdout.startswith("uvx --from context-registry==")
+    program(empty_home / ".local" / "bin" / "ctxr", "tool")
+    assert launched().stdout == "tool mcp --client cursor\n"
+
+
+def test_a_program_that_is_gone_is_reported_with_what_to_do(empty_home: Path) -> None:
+    write_launcher([str(empty_home / "moved" / "ctxr")])
+    ended = launched()
+    assert ended.returncode == 127
+    assert "uv tool install context-registry" in ended.stderr
+
+
+def test_clients_start_the_launcher(ctxr: Ctxr, empty_home: Path) -> None:
+    assert ctxr("install", "cursor", "--yes").exit_code == 0
+    entry = json.loads((empty_home / ".cursor" / "mcp.json").read_text())["mcpServers"]["context-registry"]
+    assert entry["command"] == str(launcher_file())
+    assert Path(entry["command"]).exists()
+
+
+def test_the_launcher_never_starts_itself(empty_home: Path) -> None:
+    launcher = launcher_file()
+    assert launcher
+    write_launcher([str(launcher)])
+    assert launched(launcher.parent).returncode == 127
+
+
+@pytest.mark.parametrize("folder", ["with space", "it's"])
+def test_a_path_of_any_name_is_started(empty_home: Path, folder: str) -> None:
+    write_launcher([str(program(empty_home / folder / "ctxr", "here"))])
+    assert launched().stdout == "here mcp --client cursor\n"

@@ -1,0 +1,67 @@
+"""`ctxr remember`: a sentence is kept once, told to every later chat of its project, and taken back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Ctxr
+
+
+@pytest.fixture
+def shop(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = empty_home / "shop"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def remembered(ctxr: Ctxr, *words: str) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = json.loads(ctxr("remember", *words, "--json").output)["remembered"]
+    return told
+
+
+def texts(ctxr: Ctxr, *words: str) -> list[str]:
+    return [one["text"] for one in remembered(ctxr, *words)]
+
+
+def test_a_sentence_is_kept_once_and_told_to_later_chats_of_its_project(ctxr: Ctxr, shop: Path) -> None:
+    for _ in range(2):
+        assert texts(ctxr, "Use pnpm, never npm.") == ["Use pnpm, never npm."]
+    assert "- Use pnpm, never npm." in ctxr("note", str(shop)).output
+    assert "pnpm" not in ctxr("note", str(shop.parent / "other")).output
+
+
+def test_what_holds_everywhere_is_told_in_every_project(ctxr: Ctxr, shop: Path) -> None:
+    ctxr("remember", "답은 한국어로.", "--everywhere")
+    assert "답은 한국어로." in ctxr("note", str(shop.parent / "other")).output
+    assert texts(ctxr) == ["답은 한국어로."]
+
+
+def test_a_sentence_that_is_replaced_holds_no_longer(ctxr: Ctxr, shop: Path) -> None:
+    ctxr("remember", "Use npm.")
+    assert texts(ctxr, "Use pnpm.", "--replaces", "1") == ["Use pnpm."]
+    assert "Use npm." not in ctxr("note", str(shop)).output
+    refused = ctxr("remember", "Use bun.", "--replaces", "9")
+    assert (refused.exit_code, "allowed: 1 to 1" in refused.output) == (2, True)
+
+
+def test_extract_finds_it_and_a_secret_in_it_is_masked(ctxr: Ctxr, shop: Path) -> None:
+    ctxr("remember", "The staging login is admin with password hunter2-Xy9z8.")
+    found = ctxr("extract", "which staging login do we use?").output
+    assert "staging login" in found
+    assert "hunter2" not in found
+
+
+def test_it_is_written_into_a_file_between_marked_lines_and_renewed_there(ctxr: Ctxr, shop: Path) -> None:
+    file = shop / "AGENTS.md"
+    file.write_text("# Shop\n\nBe brief.\n")
+    ctxr("remember", "Use npm.", "--write", "AGENTS.md")
+    first = file.read_text()
+    assert first.startswith("# Shop\n\nBe brief.\n")
+    assert "- Use npm." in first
+    ctxr("remember", "Use pnpm.", "--replaces", "1", "--write", "AGENTS.md")
+    assert file.read_text() == first.replace("Use npm.", "Use pnpm.")
