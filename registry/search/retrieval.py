@@ -60,6 +60,17 @@ _COVERED_OF = 5  # so many of the best channels tell how much of the request is 
 _NEIGHBOURS_OF = 100  # so many of the best messages are looked at for neighbours that hold no word themselves
 
 
+class Corpus(NamedTuple):
+    """The size of what is searched: index entries with `ASSUMED`, and a message's mean number of tokens.
+
+    `inside`: how many messages the one channel has that is searched.
+    """
+
+    size: int
+    average_length: float
+    inside: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """The request in one wording: the bits of its terms, and the weight of a message that holds all of it."""
@@ -87,7 +98,7 @@ class SearchResult:
     titles: Mapping[int, int]
     matched: frozenset[int]
     index: str
-    average_length: float
+    corpus: Corpus
     ranked: Sequence[Ranked] = ()
     channels: Sequence[RankedChannel] = ()
     similar: SimilarMessages | None = None
@@ -158,17 +169,6 @@ class SearchResult:
 
 
 CALLED = 0.99  # of a request: all of it, whatever the sum of the weights is rounded to
-
-
-class Corpus(NamedTuple):
-    """The size of what is searched: index entries with `ASSUMED`, and a message's mean number of tokens.
-
-    `inside`: how many messages the one channel has that is searched.
-    """
-
-    size: int
-    average_length: float
-    inside: int = 0
 
 
 Compare = Callable[[ReadTransaction, Scope], SimilarMessages]
@@ -249,7 +249,7 @@ def _ranked(
     sizes = channel_sizes(tx, {one.channel_id for one in known.values()} | found.titles.keys())
     lengths = {number: tokens for number, (_, tokens) in sizes.items()}
     wholes = whole_scores(found.candidates.values(), found.weights, lengths)
-    words = word_scores(rank(by_words, known.values()) if similar else ranked, wholes)
+    words = word_scores(rank(by_words, [*said.values(), *found.candidates.values()]) if similar else ranked, wholes)
     covered = max(map(found.covered, nlargest(_COVERED_OF, words, key=words.__getitem__)), default=0.0)
     titles = {number: max(found.share(held, one) for one in found.wordings) for number, held in found.titles.items()}
     similar_channels = similar.of_channels({number: size for number, (size, _) in sizes.items()}) if similar else {}
@@ -294,7 +294,7 @@ def _looked_up(place: Place, corpus: Corpus, search: Search, also: Sequence[str]
         {number: held for number, held in titles.items() if is_matched(held)},
         frozenset(one.number for one in candidates if is_matched(one.held)),
         place.index.name,
-        corpus.average_length,
+        corpus,
         cut_terms=cut,
         typos=corrected.typos,
     )

@@ -16,7 +16,7 @@ from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage
 
-LEAST_SHARE = 0.6  # of the best score, for a conversation that is offered
+LEAST_SHARE = 0.5  # of the best score, for a conversation that is offered
 CHOICE_TOKENS = 85  # of each conversation that an unsure answer offers: five make 500 with what stands around them
 
 

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple
 
+from sqlalchemy import Row
+
 from orchestrator.answer.delivery import Turn, cut_text
 from orchestrator.answer.finding.choosing import Choice, past_ends
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged
 from registry.domain import Role, format_time
 from registry.search.candidates import place_of
-from registry.search.retrieval import SearchResult, corpus_of
+from registry.search.retrieval import SearchResult
 from registry.search.sessions import surroundings
-from registry.storage.conversations.channels import ChannelRow, channels_by_number
+from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
@@ -33,7 +35,6 @@ RARE = 12  # tokens of a statement that a later one on the same thing is found b
 LATER = 40  # messages that hold most of them are read
 LEAST = 0.2  # share of their weight, and of the score, that a later statement holds
 SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
-OTHER_PROJECT = 0.75  # weight of a conversation of another project
 LINE = 100  # characters of it that an answer leads with
 SHOWN = 400  # characters of a message that are compared
 
@@ -59,7 +60,9 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     hit = next((row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)), None)
     if hit is None:
         return NO_CHANGE
-    statement = _stretch(tx, hit.channel_number, hit.turn) or [hit]
+    statement = _stretch(tx, hit.channel_number, hit.turn)
+    if not statement:
+        return NO_CHANGE
     later, alike = _best_later(asked, choice, statement)
     if later is None:
         return NO_CHANGE
@@ -78,19 +81,18 @@ def _rows(tx: ReadTransaction, judged: Sequence[Judged]) -> list[MessageRow]:
     return [rows[number] for one in judged if (number := one.ranked.candidate.number) in rows]
 
 
-def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[MessageRow]:
+def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[Row[Any]]:
     """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
     around = surroundings(tx, {channel_number: list(range(seq, seq + STRETCH))}, 0)[channel_number]
-    rows = by_numbers(tx, [row.number for row in around if row.role in _SPOKEN])
-    return sorted(rows, key=lambda row: row.seq)
+    return [row for row in around if row.role in _SPOKEN]
 
 
-def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageRow]) -> tuple[MessageRow | None, float]:
+def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Row[Any]]) -> tuple[MessageRow | None, float]:
     """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones; the
     search's own score speaks for it, too. Return also the share that it holds."""
     tx, last, scores = asked.tx, statement[-1], _scores(choice)
     weights = _subject(tx, choice.found, statement)
-    place = place_of(tx, index_of(tx), asked.scope, corpus_of(tx).size)
+    place = place_of(tx, index_of(tx), asked.scope, choice.found.corpus.size)
     held: dict[int, set[str]] = defaultdict(set)
     for token, numbers in place.holding(list(weights), ()).items():
         for number in numbers:
@@ -106,7 +108,6 @@ def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageR
         is_later = row.seq > last.seq if row.channel_number == last.channel_number else row.timestamp > last.timestamp
         if is_later and row.role in _SPOKEN:
             by_channel[row.channel_number].append(row)
-    projects = {number: row.project_path for number, row in channels_by_number(tx, list(by_channel)).items()}
     best, most, alike = None, LEAST, 0.0
     for number, rows in by_channel.items():
         is_same = number == choice.channel.number
@@ -114,7 +115,6 @@ def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[MessageR
             near = [one.number for one in rows if row.seq <= one.seq < row.seq + (2 if is_same else STRETCH)]
             shared = share(near)
             gained = shared + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
-            gained *= 1.0 if projects.get(number) == choice.channel.project_path else OTHER_PROJECT
             if gained > most:
                 best, most, alike = row, gained, shared
     return best, alike
@@ -127,19 +127,19 @@ def _scores(choice: Choice) -> dict[int, float]:
     return scores | {one.ranked.candidate.number: one.score / (inside[0].score or 1.0) for one in inside}
 
 
-def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[MessageRow]) -> dict[str, float]:
+def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[Row[Any]]) -> dict[str, float]:
     """Return the question's terms and the rarest tokens of a statement that occur elsewhere, with their rarity."""
     said = {token for row in statement for token in analyze(row.text[:SHOWN]) if not token.startswith(KEY_PREFIX)}
     question = {token for word in found.query.words for token in word.exact}
-    corpus = corpus_of(tx)
-    frequencies = index_of(tx).frequencies(tx, said | question, corpus.size)
+    size = found.corpus.size
+    frequencies = index_of(tx).frequencies(tx, said | question, size)
     often = [token for token in said - question if frequencies.get(token, 0) > 1]
     rare = sorted(often, key=lambda token: (frequencies[token], token))[:RARE]
     known = (token for token in (*question, *rare) if frequencies.get(token))
-    return {token: idf(frequencies[token], corpus.size) for token in known}
+    return {token: idf(frequencies[token], size) for token in known}
 
 
-def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
+def _latest_turn(replaced: Sequence[Row[Any]]) -> list[Row[Any]]:
     """Return the messages of the last turn only: it settled what the ones before it were about."""
     last = max((row.turn for row in replaced), default=0)
     return [row for row in replaced if row.turn == last]
@@ -150,7 +150,7 @@ def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
     return any(chosen.created_at <= end for end in past_ends(said))
 
 
-def _newer(hit: MessageRow, around: Sequence[MessageRow], found: SearchResult) -> dict[str, Any]:
+def _newer(hit: MessageRow, around: Sequence[Row[Any]], found: SearchResult) -> dict[str, Any]:
     """Return the hit and the last answer behind it, in which a suggestion that was taken up is carried out."""
     answers = [row for row in around if row.seq > hit.seq and row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
     shown = [hit, *answers[-1:]]
@@ -165,8 +165,8 @@ def _newer(hit: MessageRow, around: Sequence[MessageRow], found: SearchResult) -
 
 
 def _replaced_by(
-    tx: ReadTransaction, earlier: Sequence[MessageRow], stretch: Sequence[MessageRow], found: SearchResult
-) -> list[MessageRow]:
+    tx: ReadTransaction, earlier: Sequence[Row[Any]], stretch: Sequence[Row[Any]], found: SearchResult
+) -> list[Row[Any]]:
     """Return the earlier messages of which the stretch says that something else holds now: a sentence names a change,
     and a rare word of the earlier message that was not asked for (the old value).
 
@@ -179,9 +179,9 @@ def _replaced_by(
     values = frozenset[str]().union(*said.values()) - {term.token for term in found.terms}
     if not values:
         return []
-    corpus = corpus_of(tx)
-    frequencies = index_of(tx).frequencies(tx, values, corpus.size)
-    rare = {token for token in values if frequencies.get(token, 0) <= 2 + corpus.size // 100}
+    size = found.corpus.size
+    frequencies = index_of(tx).frequencies(tx, values, size)
+    rare = {token for token in values if frequencies.get(token, 0) <= 2 + size // 100}
     return [row for row in earlier if rare & said[row.id]]
 
 
