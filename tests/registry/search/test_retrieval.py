@@ -382,7 +382,7 @@ async def test_only_so_many_messages_are_counted_as_are_there(registry: Registry
     after = await registry.read(corpus_of)
     assert (before.size, after.size) == (6 + 3 + 100, 3 + 2 + 100)  # messages, their channels, and those assumed
     left = ["redis four", "kafka five", "kafka six"]
-    assert after.corpus.average_length == pytest.approx(sum(len(analyze(said)) for said in left) / 3)
+    assert after.average_length == pytest.approx(sum(len(analyze(said)) for said in left) / 3)
 
 
 async def test_a_word_of_a_small_registry_is_still_worth_something(registry: Registry) -> None:
