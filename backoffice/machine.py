@@ -18,12 +18,12 @@ from backoffice.connections import Connection, Connections
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Ongoing, sync
-from orchestrator.views.stores import stores
+from orchestrator.views.figures import stores
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, RegistryError
 from sources.base import Places, is_drift
 from sources.cursor.client import CURSOR
-from sources.purging import gone
+from sources.purging import count_missing_files
 from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,9 @@ class Machine:
         read, projects, kept = await self._orchestrator.view(stores, CURSOR.source)
         if registry.is_embedded:
             for store in read:
-                store["only_here"] = await asyncio.to_thread(gone, kept.get((store["source"], store["path"]), ()))
+                store["only_here"] = await asyncio.to_thread(
+                    count_missing_files, kept.get((store["source"], store["path"]), ())
+                )
         found, clients = await asyncio.to_thread(self._look_around, projects) if registry.is_embedded else ([], ())
         return {
             "is_shared": not registry.is_embedded,

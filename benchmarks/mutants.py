@@ -1,7 +1,7 @@
 """Break lines of the product and count the breaks that the nearest tests notice: python -m benchmarks.mutants
 
 Takes a seeded sample of lines, changes one thing in each (a comparison, a condition, a number, a call that is left
-out) in a copy of the checkout, and runs the tests that mirror the file's folder until one fails. Prints survivors.
+out) in a copy of the checkout, and runs the nearest tests until one fails. Prints survivors.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from benchmarks.setup.figures import table
 PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
 HANGING_S = 60  # a test that takes longer fails: some mutants never end
 TESTS_ELSEWHERE = {"backoffice/pages": "tests/pages"}  # the one folder that its tests do not mirror
+
+DOORS = {"registry": "tests/orchestrator", "orchestrator": "tests/mcp_server"}  # some things are seen in answers only
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -112,13 +114,21 @@ def sample(count: int, seed: int, only: str) -> list[Mutant]:
 
 
 def nearest_tests(file: Path) -> list[str]:
-    """Return the tests that mirror the file's folder, those named like the file first."""
-    folder = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
-    folder = folder or Path("tests") / file.parent
-    while not any(folder.rglob("test_*.py")):
-        folder = folder.parent
-    tests = sorted(folder.rglob("test_*.py"))
-    return [str(test) for test in sorted(tests, key=lambda test: file.stem not in test.stem)]
+    """Return tests, nearest first: named like the file, importing it, of its folder, package and door."""
+    module = ".".join(file.with_suffix("").parts)
+    package = file.parts[0]
+    mirrored = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
+    folders = [mirrored or Path("tests") / file.parent, Path("tests") / package, Path(DOORS.get(package, "tests/none"))]
+
+    def distance(test: Path) -> int:
+        if file.stem in test.stem:
+            return -2
+        if module in test.read_text(encoding="utf-8"):
+            return -1
+        return next((place for place, folder in enumerate(folders) if test.is_relative_to(folder)), len(folders))
+
+    distances = {test: distance(test) for test in sorted(Path("tests").rglob("test_*.py"))}
+    return [str(test) for test in sorted(distances, key=distances.__getitem__) if distances[test] < len(folders)]
 
 
 def run_tests(copy: Path, mutant: Mutant) -> Result:
@@ -130,7 +140,8 @@ def run_tests(copy: Path, mutant: Mutant) -> Result:
     after = mutant.after if mutant.after == "pass" or mutant.after.startswith("return") else f"({mutant.after})"
     lines[mutant.line - 1] = line[: mutant.start] + after.encode() + line[mutant.end :]
     place.write_bytes(b"\n".join(lines))
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--reruns=0", f"--timeout={HANGING_S}"]
+    is_page = any(mutant.file.is_relative_to(part) for part in TESTS_ELSEWHERE)  # all tests of pages count as slow
+    options = ["-x", "-q", "-p", "no:cacheprovider", f"--timeout={HANGING_S}", *([] if is_page else ["-m", "not slow"])]
     command = [sys.executable, "-m", "pytest", *options, *nearest_tests(mutant.file)]
     try:
         return Result(mutant, subprocess.run(command, cwd=copy, capture_output=True).returncode != 0)

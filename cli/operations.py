@@ -41,14 +41,9 @@ def _completions(kind: str, text: str) -> list[CompletionItem]:
     return []
 
 
-def complete_tag(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a tag."""
-    return _completions("tag", incomplete)
-
-
-def complete_source(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a client."""
-    return _completions("source", incomplete)
+def completes(kind: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Return the shell completion of an option that takes the name of a tag or a client."""
+    return lambda _ctx, _param, incomplete: _completions(kind, incomplete)
 
 
 class SessionId(click.ParamType[str]):
@@ -83,7 +78,7 @@ class ProjectFolder(click.ParamType[str | None]):
 
 
 source_option = click.option(
-    "--source", shell_complete=complete_source, help="Only sessions of this client: cursor, claude-code, …."
+    "--source", shell_complete=completes("source"), help="Only sessions of this client: cursor, claude-code, …."
 )
 id_argument = click.argument(
     "session_id",

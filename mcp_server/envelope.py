@@ -17,7 +17,7 @@ from mcp.types import Tool as PublishedTool
 
 from orchestrator.requests.field_types import MOST_COUNTED
 from orchestrator.tool import Tool
-from registry.domain import parse_time
+from registry.domain import as_json, parse_time
 from registry.text.privacy.hidden_characters import shown
 
 
@@ -66,7 +66,7 @@ def as_answer(body: dict[str, Any]) -> CallToolResult:
     body = in_local_time(shown(body))
     # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
     # structured content wherever the two differ, so they must not.
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    text = as_json(body)
     return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=not body["ok"])
 
 

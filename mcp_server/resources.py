@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote
@@ -25,6 +24,7 @@ from mcp.types import (
 from mcp_server.envelope import client_name
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.calls import QUOTED, source_of
+from registry.domain import as_json
 from registry.errors import ErrorCode
 from registry.text.privacy.hidden_characters import shown, visible
 
@@ -117,4 +117,4 @@ def uri_of(channel: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(shown(value, keeps_nulls=True), ensure_ascii=False, separators=(",", ":"))
+    return as_json(shown(value, keeps_nulls=True))

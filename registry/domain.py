@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import blake2b
-from json import JSONDecoder, JSONEncoder
+from json import JSONEncoder
 from math import isfinite
 from os import urandom
 from typing import Any
@@ -54,6 +54,17 @@ class Message:
     timestamp: datetime | None = None
     context: Mapping[str, Any] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)  # other fields that the client sent, stored in the payload
+
+    @property
+    def native_id(self) -> str | None:
+        """Return the client's own id of the message."""
+        given = self.more.get("native_id")
+        return given if isinstance(given, str) else None
+
+    @property
+    def digest(self) -> bytes:
+        """Return the digest by which the same words are recognised; it is computed at each call."""
+        return digest_of(self.role, storable(self.text))
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Message:
@@ -179,7 +190,6 @@ def json_writer(default: Callable[[Any], Any] | None = None) -> Callable[[Any], 
 
 
 as_json = json_writer()  # writes a value for a JSON column
-from_json = JSONDecoder().decode  # json.loads looks at its arguments for longer than at a small value
 
 
 DEEPEST = 64  # lists and mappings in each other
@@ -212,13 +222,9 @@ def texts_in(value: Any) -> Iterator[str]:
         yield from texts_in(held)
 
 
-def digest_of(role: Role, text: str, words: Sequence[str] | None = None) -> bytes:
-    """Return a digest of role and text that ignores differences in white space.
-
-    `words`: the text split at white space, if known.
-    """
-    if words is None or not unicodedata.is_normalized("NFC", text):
-        words = unicodedata.normalize("NFC", text).split()
+def digest_of(role: Role, text: str) -> bytes:
+    """Return a digest of role and text that ignores differences in white space."""
+    words = unicodedata.normalize("NFC", text).split()
     return blake2b(f"{role}\0{' '.join(words)}".encode(), digest_size=16).digest()
 
 

@@ -1,4 +1,4 @@
-"""How an extra is added to the environment that this program runs in, wherever that is."""
+"""Name the command that installs an extra into the environment of this program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = "context-registry"
 def install_command(extra: str) -> str:
     """Return the shell command that installs an extra for this program, not for another Python on the PATH."""
     pip = [sys.executable, "-m", "pip", "install"]
-    uv = ["uv", "pip", "install", "--python", sys.executable]  # what it installs has no pip
+    uv = ["uv", "pip", "install", "--python", sys.executable]  # environments made by uv have no pip
     return shlex.join([*(pip if find_spec("pip") else uv), *_with_extra(extra)])
 
 

@@ -21,18 +21,18 @@ EXECUTION: ContextVar[str | None] = ContextVar("EXECUTION", default=None)  # id 
 
 
 def set_up_logging(log_format: LogFormat = "text") -> None:
-    """On stderr a line for each warning and error, of text or of JSON; of JSON also for each run of an operation."""
+    """Log warnings and errors to stderr, as text or JSON; as JSON also each execution."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(FORMATS[log_format])
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger(RUNS).setLevel(logging.INFO if log_format == "json" else logging.WARNING)
 
 
-RUNS = "runs"  # the logger of what was run; a record's `run` are the figures of one
+RUNS = "runs"  # the logger of executions; a record's `run` has the figures of one
 
 
 class Outage:
-    """Something that others ask and that may be away: said when that begins and when it is over, however many ask."""
+    """Logs once when something becomes unavailable, and once when it is back, however many callers notice."""
 
     def __init__(self, logger: logging.Logger, *, begun: str, over: str) -> None:
         self._logger, self._begun, self._over = logger, begun, over
@@ -41,15 +41,15 @@ class Outage:
         self._turn = threading.Lock()
 
     def begins(self, why: str, asked_at: float) -> None:
-        """It did not answer; said unless it has been said, or it has answered since it was asked (a monotonic time)."""
+        """Log that it did not answer, unless that was logged, or it has answered since `asked_at` (monotonic)."""
         with self._turn:
             if not self._is_on and asked_at >= self._over_at:
                 self._is_on = True
                 self._logger.warning("%s: %s", self._begun, why)
 
     def is_over(self) -> None:
-        """It answered; said if it did not before."""
-        if self._is_on:  # most often it is not: nobody queues for that
+        """Log that it answers again, if it did not before."""
+        if self._is_on:  # usually not: no lock is taken for that
             with self._turn:
                 if self._is_on:
                     self._is_on, self._over_at = False, time.monotonic()

@@ -1,4 +1,4 @@
-"""The registry as its users hold it: a database with its tables in place, and its three functions."""
+"""Open a registry: a database with its tables up to date, and its functions to save, get and delete messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from registry.domain import Message, now
 from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.intake import Keeping
 from registry.storage.conversations.channels import find_channel
-from registry.storage.conversations.messages import delete_message, last_items, message_item
+from registry.storage.conversations.messages import delete_message, message_item, messages_of
 from registry.storage.database import UNLIMITED, Database, Limits, ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.migrate import migrate_engine
 from registry.storage.safety.forgetting import Wanted, affected_by, forget
@@ -73,7 +73,15 @@ class Registry(Database):
             row = find_channel(tx, channel)
             if row is None:
                 return []
-            return last_items(tx, row.number, limit, from_timestamp, to_timestamp, include_deleted=include_deleted)
+            rows = messages_of(
+                tx,
+                row.number,
+                limit=limit,
+                from_=from_timestamp,
+                to=to_timestamp,
+                include_deleted=include_deleted,
+            )
+            return [message_item(one) for one in rows]
 
         return await self.read(work)
 

@@ -1,4 +1,4 @@
-"""What can be configured, read once where a program starts."""
+"""The settings, read once at the start of a program."""
 
 from __future__ import annotations
 

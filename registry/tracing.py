@@ -1,4 +1,4 @@
-"""What a run does as spans of OpenTelemetry, for who turned that on; without it nothing of it is imported.
+"""Trace executions as OpenTelemetry spans if that is turned on; otherwise OpenTelemetry is not imported.
 
 The MCP SDK and FastAPI make the spans of their requests themselves; ours hang below them: the run, its nodes, its SQL.
 No span holds what was said, nor what was asked for.
@@ -23,7 +23,7 @@ _tracer: Tracer | None = None
 def span(name: str, *, calls_out: bool = False, **attributes: str) -> AbstractContextManager[Callable[[str], None]]:
     """Trace the block as one span; `__` in an attribute's name stands for its dot.
 
-    Gives what notes a failure: by the error's code or kind. `calls_out`: it waits for somebody else's answer.
+    Yields a function that notes a failure by its code. `calls_out`: the block waits for another program.
     """
     if _tracer is None:
         return nullcontext(_nothing)
@@ -31,7 +31,7 @@ def span(name: str, *, calls_out: bool = False, **attributes: str) -> AbstractCo
 
 
 def trace_id() -> str | None:
-    """Return the trace that goes on here, as collectors write it."""
+    """Return the id of the current trace in hexadecimal digits; None outside of traces."""
     if _tracer is None:
         return None
     from opentelemetry.trace import format_trace_id, get_current_span
@@ -46,7 +46,7 @@ def is_tracing() -> bool:
 
 
 def trace_with(provider: TracerProvider | None) -> None:
-    """From now on make spans with this provider; None: none."""
+    """Make spans with this provider from now on; None turns them off."""
     global _tracer
     _tracer = provider.get_tracer(NAME) if provider else None
 

@@ -47,16 +47,12 @@ def is_drift(why: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FoundSession:
-    """A session that is new or has changed. `fingerprint`: compared cheaply to notice the next change.
-
-    `ready`: rows for the registry, prepared by a process that reads ahead.
-    """
+    """A session that is new or has changed. `fingerprint`: compared cheaply to notice the next change."""
 
     key: str
     fingerprint: str
     session: Session
     skipped: tuple[Skipped, ...] = ()
-    ready: object = None
 
 
 class Source(Protocol):

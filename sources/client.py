@@ -15,12 +15,12 @@ from sources.base import Places
 if TYPE_CHECKING:
     import re
 
-Place = Callable[[Places], Path]  # where something of the client is, for a home folder and an environment
+PathOf = Callable[[Places], Path]  # where something of the client is, for a home folder and an environment
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How much of a tool's answer a client passes on to its model, in characters or in bytes of UTF-8."""
+    """The most of a tool's answer that a client passes on to its model, in characters or in bytes of UTF-8."""
 
     size: int
     in_bytes: bool = False
@@ -42,7 +42,7 @@ class ServerList:
     `in_project`: the path of the same file in a project's folder, if the client reads one there.
     """
 
-    file: Place
+    file: PathOf
     key: str = "mcpServers"
     format: Literal["json", "toml"] = "json"
     entry: Mapping[str, Any] = field(default_factory=dict)
@@ -83,14 +83,14 @@ class Purge:
     `switch`: the path of keys to a value that ends it if it is false.
     """
 
-    file: Place
+    file: PathOf
     setting: tuple[str, ...]
     days: int
     switch: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ProjectRule:
     """A file in a project's folder with our words to the client's model; `alone` for a project without hooks."""
 
     file: str
@@ -118,10 +118,10 @@ class Client:
     history: str = ""
     history_name: str = ""
     shown_by: tuple[str, ...] = ()
-    folder: Place | None = None
+    folder: PathOf | None = None
     servers: ServerList | None = None
     hooks: Hooks | None = None
-    rule: Rule | None = None
+    rule: ProjectRule | None = None
     purge: Purge | None = None
     is_logged_by_model: bool = False
     room: Room = SAFE_ROOM

@@ -9,22 +9,22 @@ from pathlib import Path
 from sources.base import Places
 from sources.client import Purge
 from sources.kit.files import small_text
-from sources.kit.loose_json import inside, read_json
+from sources.kit.loose_json import read_json, value_at
 
-LONG = 365  # days: a client that keeps conversations at least this long is not warned about
+LONG_ENOUGH_DAYS = 365  # days: a client that keeps conversations at least this long is not warned about
 
 
 def days_kept(purge: Purge, places: Places) -> float | None:
     """Return after how many days the client deletes a conversation; None if it never does."""
     settings = read_json(small_text(purge.file(places)))
-    if purge.switch and inside(settings, *purge.switch) is False:
+    if purge.switch and value_at(settings, *purge.switch) is False:
         return None
-    given = re.fullmatch(r"(\d{1,6})\s*([hdwmy]?)", str(inside(settings, *purge.setting)).strip().lower())
+    given = re.fullmatch(r"(\d{1,6})\s*([hdwmy]?)", str(value_at(settings, *purge.setting)).strip().lower())
     days = {"h": 1 / 24, "": 1.0, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0}
     return float(given[1]) * days[given[2]] if given else float(purge.days)
 
 
-def gone(keys: Iterable[str]) -> int:
+def count_missing_files(keys: Iterable[str]) -> int:
     """Count the sessions whose file is gone. A key that is no path, as of a row in a database, does not count."""
     ends = ("", ".json", ".jsonl")
     return sum(Path(key).is_absolute() and not any(Path(key + end).exists() for end in ends) for key in keys)

@@ -28,7 +28,7 @@ class Call:
     failed: bool = False
 
 
-class Toolbox(NamedTuple):
+class Tools(NamedTuple):
     """A client's names of the tools that all clients have, each with its main parameter: it may not show others."""
 
     read: tuple[str, str]
@@ -45,7 +45,7 @@ _COMMANDS = ("command", "cmd", "CommandLine")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TalkPart:
     """A question, or a part of its answer: a text, and the tools that were called after it, before the next part."""
 
     role: Role
@@ -55,38 +55,29 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class Talk:
     """A conversation that goes on elsewhere: questions and answers in order, the first one a question.
 
     `folder`: the working folder in which the client is started.
     """
 
-    messages: Sequence[Said]
+    messages: Sequence[TalkPart]
     title: str
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """New files, `path` with the conversation, and the command that opens the session in the working folder.
-
-    `before`: a command that runs first, if the client imports sessions itself.
-    """
-
-    session_id: str
-    path: Path
-    files: Mapping[Path, str]
-    command: tuple[str, ...]
-    before: tuple[str, ...] = ()
-
-
 class NewSession(NamedTuple):
-    """A session that a client's module made: its id, the file with the conversation, its text, and other files."""
+    """A session to be written: its id, the file with the conversation, its text, and other files."""
 
     session_id: str
     path: Path
     text: str
     others: Mapping[Path, str] = {}
+
+    @property
+    def files(self) -> dict[Path, str]:
+        """Return the texts of all files."""
+        return {self.path: self.text, **self.others}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +93,24 @@ class Writer:
     program: str
     tested: str
     resume: tuple[str, ...]
-    make: Callable[[Carried, str, Places, Path], NewSession]
+    make: Callable[[Talk, str, Places, Path], NewSession]
     imports: tuple[str, ...] = ()
 
-    def opens(self, session_id: str) -> tuple[str, ...]:
-        """Return the command that goes on with a session."""
-        return (self.program, *(argument.format(session_id) for argument in self.resume))
+    def opens(self, session_id: str) -> list[str]:
+        """Return the command that goes on with a session in its working folder."""
+        return [self.program, *(argument.format(session_id) for argument in self.resume)]
 
-    def write(self, talk: Carried, version: str, places: Places, drafts: Path) -> Written:
-        """Return the files of a new session; nothing is written yet."""
-        session_id, path, text, others = self.make(talk, version, places, drafts)
-        before = (self.program, *(argument.format(path) for argument in self.imports)) if self.imports else ()
-        return Written(session_id, path, {path: text, **others}, self.opens(session_id), before)
+    def takes_in(self, path: Path) -> list[str]:
+        """Return the command that imports a session's file first; empty for a client that needs none."""
+        return [self.program, *(argument.format(path) for argument in self.imports)] if self.imports else []
 
 
-def calls_for(message: Said, tools: Toolbox, prefix: str = "call_") -> list[tuple[str, Call]]:
+def calls_for(message: TalkPart, tools: Tools, prefix: str = "call_") -> list[tuple[str, Call]]:
     """Return the calls of a part of an answer as calls of the client's own tools, each with a new id."""
     return [(f"{prefix}{uuid4().hex[:24]}", _with_own_tool(call, tools)) for call in message.calls]
 
 
-def _with_own_tool(call: Call, tools: Toolbox) -> Call:
+def _with_own_tool(call: Call, tools: Tools) -> Call:
     """Convert a call that reads a file or runs a command; return any other call as it is."""
     for names, keys, (name, parameter) in ((_READ, _PATHS, tools.read), (_RUN, _COMMANDS, tools.run)):
         given = next((call.params[key] for key in keys if call.params.get(key)), None)
@@ -145,7 +134,7 @@ def chained(records: Iterable[Json], id_name: str, parent_name: str) -> Iterator
         parent = own
 
 
-def times_of(messages: Sequence[Said]) -> Iterator[datetime]:
+def times_of(messages: Sequence[TalkPart]) -> Iterator[datetime]:
     """Yield a time for each message; one that has none takes that of the one before."""
     last = next((message.timestamp for message in messages if message.timestamp), None) or now()
     for message in messages:
@@ -153,6 +142,6 @@ def times_of(messages: Sequence[Said]) -> Iterator[datetime]:
         yield last
 
 
-def with_times(messages: Sequence[Said]) -> Iterator[tuple[Said, str]]:
+def with_times(messages: Sequence[TalkPart]) -> Iterator[tuple[TalkPart, str]]:
     """Yield each message with its time as most clients write it."""
     return zip(messages, map(format_time, times_of(messages)), strict=True)

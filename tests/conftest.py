@@ -31,10 +31,14 @@ SLOW_NAMES = re.compile(
 LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input")
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 ON_BOTH_DATABASES = re.compile(
-    "tests/(registry|backoffice|cli|deploy|benchmarks|test_databases)"
-    "|tests/orchestrator/(remote/|sync/test_sync|semantic/|test_(backup|executions|forgetting|secrets|statements))"
+    "tests/(test_databases|cli/"
+    "|registry/(monitor|search|storage)/|registry/ingest/test_(deleted|merging|new_sessions|recognition)"
+    r"|registry/ingest/test_one_channel\.py::[^\[]*\[postgresql\]"
+    "|backoffice/test_(channels|conversations|events|executions|found_channels|joined_channels|outage|problems|tokens)"
+    "|orchestrator/(semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)|sync/test_sync_copies)"
+    "|orchestrator/(remote/test_edits.*_(agree|goes|later_has_it)|test_forgetting|test_secrets.*_cut_title))"
 )
-"""Where SQL is what is tested. Elsewhere a test runs on SQLite: what it asks of the database is tested here."""
+"""Together these tests run every SQL statement of the product on PostgreSQL. Elsewhere a test runs on SQLite alone."""
 
 # Of what is loaded from here to the end of the collection nothing is garbage.
 gc.disable()
@@ -57,22 +61,21 @@ ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[a
 
 # The workers share the cores: a slow example is no failure.
 # Other examples each time find what nobody thought of; in the CI they stay, and only a change is refused.
-settings.register_profile("ctxr", deadline=None, max_examples=40, derandomize="CI" in os.environ)
+settings.register_profile("ctxr", deadline=None, max_examples=25, derandomize="CI" in os.environ)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ctxr")
 
 
-def is_repeated(item: pytest.Item) -> bool:
+def is_repeated(item: pytest.Item, names: set[str]) -> bool:
     """Return whether a test is the second run of one that SQLite alone is enough for."""
-    parameters = (
-        item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
-    )
-    return "postgresql" in parameters and not ON_BOTH_DATABASES.match(item.nodeid)
+    twin = item.nodeid.replace("postgresql", "sqlite")
+    return twin != item.nodeid and twin in names and not ON_BOTH_DATABASES.match(item.nodeid)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make quick` leaves out: PostgreSQL, browsers, processes, many examples. What takes long goes first."""
-    items[:] = [item for item in items if not is_repeated(item)]
+    names = {item.nodeid for item in items}
+    items[:] = [item for item in items if not is_repeated(item, names)]
     for item in items:
         if SLOW_NAMES.search(item.nodeid) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
@@ -83,7 +86,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What is loaded stays: the collector of garbage need not go through it again and again."""
-    gc.collect()
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 20)

@@ -48,10 +48,7 @@ SHARED_MODULES = frozenset(
 )
 """To be parted: take a name out when it stands for one module."""
 SHARED_CLASSES = frozenset(
-    (
-        *("Change", "Chat", "Client", "Damage", "Dialogue", "Entry", "Evidence", "Named", "Part", "Place", "Point"),
-        *("Request", "Rule", "Rules", "Said", "Sources", "Span", "Transcript", "Window"),
-    )
+    (*("Change", "Client", "Damage", "Evidence", "Named", "Place", "Point", "Rules", "Sources", "Span"),)
 )
 """To be parted: take a name out when it stands for one class."""
 

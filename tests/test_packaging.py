@@ -198,15 +198,32 @@ def test_the_wheel_is_described(metadata: Message) -> None:
     )
 
 
-def test_the_installed_program_says_how_it_is_doing(installed: Path) -> None:
+def test_the_wheel_holds_the_licences_of_what_others_wrote(wheel: Path) -> None:
+    """Everything in the vendors' folder is named with its licence there."""
+    vendored = ROOT / "backoffice" / "static" / "vendor"
+    told = (vendored / "README.md").read_text(encoding="utf-8")
+    licences = set(re.findall(r"[\w-]+-LICENSE\.txt", told))
+    assert {file.name for file in vendored.iterdir() if file.name not in told} == {"README.md"}
+    assert licences
+    kept = {Path(name).name for name in contents(wheel) if ".dist-info/licenses/" in name}
+    assert kept == {"LICENSE", "NOTICE", *licences}
+
+
+def test_the_installed_program_says_how_it_is_doing_and_how_to_add_an_extra_to_itself(
+    installed: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pip("--python", installed / "python", "check")
-    report = json.loads(run(installed / "ctxr", "doctor", "--json"))
-    assert report
+    monkeypatch.setenv("CTXR_EMBED_MODEL", "minishlab/potion-base-2M")
+    doctor: list[str | Path] = [installed / "ctxr", "doctor", "--json"]
+    told = subprocess.run(doctor, cwd="/", stdout=subprocess.PIPE, text=True, check=False).stdout
+    assert json.loads(told)
+    assert f"uv pip install --python {installed / 'python'} 'context-registry[embed] @ {wheel.as_uri()}'" in told
 
 
 def test_the_installed_program_serves_its_pages(installed: Path, tmp_path: Path) -> None:
     port = free_port()
-    with serving([installed / "ctxr", "serve"], tmp_path, port) as address, httpx.Client(base_url=address) as http:
+    server = serving([installed / "ctxr", "serve"], tmp_path, port)
+    with server as address, httpx.Client(base_url=address, timeout=60) as http:
         page = http.get("/", follow_redirects=True)
         assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
         linked = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js)[^"]*)"', page.text)
@@ -221,15 +238,6 @@ def test_the_installed_program_connects_a_client(installed: Path, empty_home: Pa
     written = json.loads((empty_home / ".claude.json").read_text(encoding="utf-8"))
     command = written["mcpServers"]["context-registry"]["command"]
     assert run(Path(command), "--version") == run(installed / "ctxr", "--version")
-
-
-def test_the_installed_program_says_how_to_add_an_extra_to_itself(
-    installed: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CTXR_EMBED_MODEL", "minishlab/potion-base-2M")
-    doctor: list[str | Path] = [installed / "ctxr", "doctor", "--json"]
-    told = subprocess.run(doctor, cwd="/", stdout=subprocess.PIPE, text=True, check=False).stdout
-    assert f"uv pip install --python {installed / 'python'} 'context-registry[embed] @ {wheel.as_uri()}'" in told
 
 
 def test_the_image_runs_the_program_and_finds_it_well(installed: Path, tmp_path: Path) -> None:

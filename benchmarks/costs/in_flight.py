@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.costs.startup import leave, open_window, say
 from benchmarks.setup import servers
-from cli.shared.place import Place
+from cli.shared.place import ProcessPlace
 
 WINDOWS = 4
 ROUNDS = 2
@@ -114,15 +114,15 @@ class Window:
                 self._heard.put(message)
 
 
-def _killed(place: Place, _: dict[str, str]) -> None:
+def _killed(place: ProcessPlace, _: dict[str, str]) -> None:
     os.kill(_process(place), signal.SIGKILL)
 
 
-def _hung(_place: Place, _env: dict[str, str]) -> None:
+def _hung(_place: ProcessPlace, _env: dict[str, str]) -> None:
     """It was stopped before; whoever waits finds out."""
 
 
-def _replaced(place: Place, env: dict[str, str]) -> None:
+def _replaced(place: ProcessPlace, env: dict[str, str]) -> None:
     """The settings change, and a window is opened."""
     config = Path(place.home) / "config.toml"
     lines = len(config.read_text(encoding="utf-8")) if config.exists() else 0
@@ -130,13 +130,13 @@ def _replaced(place: Place, env: dict[str, str]) -> None:
     leave(open_window(servers.PRODUCT_STDIO, env))
 
 
-def _upgraded(_: Place, env: dict[str, str]) -> None:
+def _upgraded(_: ProcessPlace, env: dict[str, str]) -> None:
     """A file of the program is newer than the process, and a window is opened."""
     os.utime(PROGRAM)
     leave(open_window(servers.PRODUCT_STDIO, env))
 
 
-Event = Callable[[Place, dict[str, str]], None]
+Event = Callable[[ProcessPlace, dict[str, str]], None]
 EVENTS: dict[str, tuple[Event, bool]] = {
     "killed": (_killed, True),
     "hung": (_hung, True),
@@ -155,7 +155,7 @@ def _measure(what: str, event: Event, *, is_stopped: bool) -> Outcome:
     outcome = Outcome(what)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         env = servers.environment(Path(folder)) | {"CTXR_SHARED": "on", "CTXR_EMBED_MODEL": "off", "HOME": folder}
-        place = Place(folder, env)
+        place = ProcessPlace(folder, env)
         stack.callback(place.end_hung)
         windows = [Window(env, f"window_{number}") for number in range(WINDOWS)]
         for window in windows:
@@ -179,7 +179,7 @@ def _measure(what: str, event: Event, *, is_stopped: bool) -> Outcome:
     return outcome
 
 
-def _process(place: Place) -> int:
+def _process(place: ProcessPlace) -> int:
     return int(Path(place.path("lock")).read_text(encoding="ascii"))
 
 

@@ -12,7 +12,7 @@ from statistics import median
 
 from benchmarks.costs.startup import ask, leave, open_window
 from benchmarks.setup import servers
-from cli.shared.place import Place
+from cli.shared.place import ProcessPlace
 
 ROUNDS = 10
 HEADS = ("over the local process", "", "aim", "")
@@ -40,7 +40,7 @@ def measure() -> list[Figure]:
     """A home with one conversation, its local process started before the clock is."""
     with tempfile.TemporaryDirectory() as folder:
         env = servers.environment(Path(folder)) | {"CTXR_SHARED": "on"}
-        place = Place(folder, env)
+        place = ProcessPlace(folder, env)
         try:
             leave(open_window(servers.PRODUCT_STDIO, env))
             return [*_windows(env), *(_command(words, env) for words in COMMANDS)]

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, Connections, State
-from cli.connect.installation import OURS, Part, parts_of
+from cli.connect.installation import OURS, ClientPart, parts_of
 from cli.connect.settings_files import read
-from cli.connect.snippets import SERVER, this_server
+from cli.connect.snippets import this_server
 from registry.errors import StorageError
 from sources.base import Places
 from sources.client import Client
@@ -53,18 +53,14 @@ def _has_store(client: Client, places: Places) -> bool:
 
 def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator[ConnectionPart]:
     server = this_server()
-    if not client.command:
-        for part in parts_of(client, server, places):
-            yield ConnectionPart(part.what, str(part.file), _state_by_name(part), None)
-        return
     for part in parts_of(client, server, places):
-        seen = _seen(part, "ctxr", "install", client.command)
+        seen = _connection_part(part, "ctxr", "install", client.command)
         is_ignored = seen.state == "installed" and part.what == "hooks" and _is_untrusted(client, part.file)
         yield replace(seen, state="untrusted", command=None) if is_ignored else seen
     for project in projects:
         for part in parts_of(client, server, places, project):
             if part.what == "rule":
-                yield _seen(part, "ctxr", "install", client.command, "--project", str(project))
+                yield _connection_part(part, "ctxr", "install", client.command, "--project", str(project))
 
 
 def _is_untrusted(client: Client, file: Path) -> bool:
@@ -72,23 +68,16 @@ def _is_untrusted(client: Client, file: Path) -> bool:
     return bool(hooks and hooks.untrusted and hooks.untrusted(file, hooks.events, OURS))
 
 
-def _seen(part: Part, *command: str) -> ConnectionPart:
+def _connection_part(part: ClientPart, *command: str) -> ConnectionPart:
     shown = subprocess.list2cmdline(command) if os.name == "nt" else shlex.join(command)
     return ConnectionPart(part.what, str(part.file), _state_of(part), shown)
 
 
-def _state_of(part: Part) -> State:
+def _state_of(part: ClientPart) -> State:
     try:
         text = read(part.file) or ""
         if part.install(text) == text:
             return "installed"
         return "differs" if part.uninstall(text) != text else "missing"
     except (StorageError, ValueError):
-        return "unreadable"
-
-
-def _state_by_name(part: Part) -> State:
-    try:
-        return "installed" if SERVER in (read(part.file) or "") else "missing"
-    except StorageError:
         return "unreadable"

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from cli.connect.connections import connection_of
-from cli.connect.installation import INSTALLABLE, Part, parts_of, server_of
+from cli.connect.installation import INSTALLABLE, ClientPart, parts_of, server_of
 from cli.connect.launcher import write_launcher
 from cli.connect.settings_files import Rewrite, apply, remember, remembered, rewrite
 from cli.connect.snippets import this_program, this_server
@@ -100,14 +100,14 @@ def _chosen(name: str | None, is_all: bool, project: Path | None) -> list[Client
 
 
 def _changes(client: Client, project: Path | None, *, installs: bool) -> list[Rewrite]:
-    files: dict[Path, list[Part]] = {}
+    files: dict[Path, list[ClientPart]] = {}
     for part in parts_of(client, this_server(), Places(Path.home(), os.environ), project):
         files.setdefault(part.file, []).append(part)
     changes = (_change(file, parts, installs=installs) for file, parts in files.items())
     return [change for change in changes if change]
 
 
-def _change(file: Path, parts: Sequence[Part], *, installs: bool) -> Rewrite | None:
+def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewrite | None:
     def put_in(text: str) -> str:
         for part in parts:
             text = part.install(text)

@@ -33,7 +33,7 @@ Handlers = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ClientPart:
     """A file of a client with our entry in it. The edits take the file's text ("" for no file) and return the new one.
 
     They raise ValueError for a text they cannot change. A file that is empty afterwards is removed.
@@ -47,7 +47,7 @@ class Part:
     """It holds other settings too, such as keys and tokens: no copy of it may be left behind."""
 
 
-def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[Part]:
+def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[ClientPart]:
     """Return everything that connects a client, in the home folder or in a project's folder."""
     if client.servers:
         yield _server(client.servers, server_of(client, server), places, project)
@@ -55,7 +55,7 @@ def parts_of(client: Client, server: StdioServer, places: Places, project: Path 
         yield _hooks(client.source, client.hooks, server, client.folder(places) / client.hooks.file)
     if client.rule and project:
         text = client.rule.text
-        yield Part("rule", project / client.rule.file, lambda _: text, lambda _: "")
+        yield ClientPart("rule", project / client.rule.file, lambda _: text, lambda _: "")
 
 
 def server_of(client: Client, server: StdioServer) -> StdioServer:
@@ -64,27 +64,27 @@ def server_of(client: Client, server: StdioServer) -> StdioServer:
     return server.started_by(client, is_captured=client.is_logged_by_model and client.hooks is not None)
 
 
-def _server(listed: ServerList, server: StdioServer, places: Places, project: Path | None) -> Part:
+def _server(listed: ServerList, server: StdioServer, places: Places, project: Path | None) -> ClientPart:
     file = project / listed.in_project if project and listed.in_project else listed.file(places)
     path = (listed.key, SERVER)
     entry = {**listed.entry, **(server.one_command() if listed.is_one_command else server.entry())}
     if listed.format == "toml":
-        return Part(
+        return ClientPart(
             "server", file, lambda text: put_table(text, path, entry), lambda text: drop_table(text, path), True
         )
-    return Part(
+    return ClientPart(
         "server", file, lambda text: put(text, path, entry), lambda text: _nothing_if_bare(text, drop(text, path)), True
     )
 
 
-def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Part:
+def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> ClientPart:
     if hooks.format == "plugin":
         plugin = hooks.plugin.replace("@HOOK@", json.dumps(server.hook_words(source)))
-        return Part("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
+        return ClientPart("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
     handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
     if hooks.format == "list":
-        return Part("hooks", file, partial(_put_listed, handlers), _drop_listed, hooks.is_among_settings)
-    return Part("hooks", file, partial(_put_grouped, handlers), _drop_grouped, hooks.is_among_settings)
+        return ClientPart("hooks", file, partial(_put_listed, handlers), _drop_listed, hooks.is_among_settings)
+    return ClientPart("hooks", file, partial(_put_grouped, handlers), _drop_grouped, hooks.is_among_settings)
 
 
 def _put_listed(handlers: Handlers, text: str) -> str:

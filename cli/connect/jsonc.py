@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cli.connect.jsonc_text import Entry, Path, Value, find, parse, skip
+from cli.connect.jsonc_text import JsonEntry, Path, Value, find, parse, skip
 
 
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
@@ -92,7 +92,7 @@ def _insert(text: str, holder: Value, key: str | None, value: Any) -> str:
     return text[: last.value.end] + "," + text[last.value.end : end] + entry + text[end:]
 
 
-def _cut(text: str, holder: Value, entry: Entry) -> str:
+def _cut(text: str, holder: Value, entry: JsonEntry) -> str:
     """Remove an entry, one of its commas and the space before it: what `_insert` added, and nothing else."""
     index = holder.entries.index(entry)
     before = holder.entries[index - 1] if index else None

@@ -25,9 +25,9 @@ class Value:
     start: int
     end: int
     data: Any
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[JsonEntry] = field(default_factory=list)
 
-    def entry(self, key: str | int) -> Entry | None:
+    def entry(self, key: str | int) -> JsonEntry | None:
         """Return the member of that key (of several the last, which counts), or the item of that index."""
         if isinstance(key, int):
             return self.entries[key] if isinstance(self.data, list) and key < len(self.entries) else None
@@ -35,7 +35,7 @@ class Value:
 
 
 @dataclass(slots=True)
-class Entry:
+class JsonEntry:
     """A member of an object, or an item of an array (then without a key). `start` is that of the key."""
 
     key: str | None
@@ -93,8 +93,8 @@ def _value(text: str, start: int, depth: int) -> Value:
         raise _broken(text, start) from exc
 
 
-def _container(text: str, start: int, closing: str, read: Callable[[str, int, int], Entry], depth: int) -> Value:
-    entries: list[Entry] = []
+def _container(text: str, start: int, closing: str, read: Callable[[str, int, int], JsonEntry], depth: int) -> Value:
+    entries: list[JsonEntry] = []
     place = skip(text, start + 1)
     while text[place : place + 1] != closing:
         if entries and entries[-1].comma is None:
@@ -111,16 +111,16 @@ def _container(text: str, start: int, closing: str, read: Callable[[str, int, in
     return Value(start, place + 1, members, entries)
 
 
-def _member(text: str, place: int, depth: int) -> Entry:
+def _member(text: str, place: int, depth: int) -> JsonEntry:
     key, end = _string(text, place)
     colon = skip(text, end)
     if text[colon : colon + 1] != ":":
         raise _broken(text, colon)
-    return Entry(key, place, _value(text, skip(text, colon + 1), depth))
+    return JsonEntry(key, place, _value(text, skip(text, colon + 1), depth))
 
 
-def _item(text: str, place: int, depth: int) -> Entry:
-    return Entry(None, place, _value(text, place, depth))
+def _item(text: str, place: int, depth: int) -> JsonEntry:
+    return JsonEntry(None, place, _value(text, place, depth))
 
 
 def _string(text: str, start: int) -> tuple[str, int]:

@@ -97,12 +97,12 @@ def replace_file(file: Path, text: str) -> None:
 
 def remembered(file: Path) -> str | None:
     """Return the text of an empty settings file before the installation, such as `{}`; None if it is not known."""
-    return _known().get(str(file))
+    return _remembered_texts().get(str(file))
 
 
 def remember(file: Path, text: str | None) -> None:
     """Store the text of an empty settings file, for the uninstallation; None: forget it."""
-    known = _known()
+    known = _remembered_texts()
     changed = {path: kept for path, kept in known.items() if path != str(file)}
     if text is not None:
         changed[str(file)] = text
@@ -114,7 +114,7 @@ def remember(file: Path, text: str | None) -> None:
             record.unlink(missing_ok=True)
 
 
-def _known() -> dict[str, str]:
+def _remembered_texts() -> dict[str, str]:
     try:
         known = json.loads(Path(registry_home(), "connected.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

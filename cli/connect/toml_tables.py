@@ -39,11 +39,6 @@ def drop_table(text: str, path: Sequence[str]) -> str:
     return _checked(text, drop_table("".join(lines[:start] + lines[end:]), path), path)
 
 
-def has_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> bool:
-    """Return whether just this table is at the path."""
-    return bool(_at(_parse(text), path) == table)
-
-
 def _is_ours(line: str, path: Sequence[str]) -> bool:
     try:
         header = tomllib.loads(line) if _HEADER.match(line) else {}

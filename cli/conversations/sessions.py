@@ -10,18 +10,17 @@ from typing import Any, cast, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import elsewhere, more_to_come, moved_from, session_entry, session_page, title_of
+from cli.conversations.session_lines import elsewhere, more_to_come, moved_from, session_entry, session_page
 from cli.operations import (
     ProjectFolder,
     SessionId,
-    complete_tag,
+    completes,
     id_argument,
     project_option,
     run_operation,
     source_option,
 )
 from cli.output import as_json_option, dim, printed, show
-from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name, write_new_file
 from orchestrator.export.texts import export as render
@@ -43,7 +42,7 @@ offset_option = click.option(
 @project_option
 @source_option
 @click.option("--tagged", "tagged_only", is_flag=True, help="Only sessions with a nickname or tags.")
-@click.option("--tag", shell_complete=complete_tag, help="Only sessions with this tag.")
+@click.option("--tag", shell_complete=completes("tag"), help="Only sessions with this tag.")
 @click.option("--since", type=Moment(), help="Only sessions active since this day or time: 2025-09-29, yesterday, 7d.")
 @click.option("--until", type=Moment(is_end=True), help="Only sessions last active up to this day or time.")
 @as_json_option
@@ -128,7 +127,7 @@ def _tag_lines(result: dict[str, Any]) -> Iterator[str]:
 
 @click.command()
 @id_argument
-@click.argument("tags", nargs=-1, metavar="TAG...", shell_complete=complete_tag, help="One tag or several.")
+@click.argument("tags", nargs=-1, metavar="TAG...", shell_complete=completes("tag"), help="One tag or several.")
 @click.option("--remove", is_flag=True, help="Remove these tags instead.")
 @click.option("--suggest", is_flag=True, help="Print suggested tags, and change nothing.")
 @printed(_tag_lines)
@@ -169,9 +168,7 @@ def nickname(session_id: str, name: str | None, suggest: bool) -> dict[str, Any]
     if name:
         return {"session": run_operation("tag", {"nickname": name}, session_id)["channel"]}
     session = _session(session_id)
-    named = run_operation("list", {"tagged_only": True, "limit": 1000})["sessions"]
-    taken = {other["nickname"] for other in named if other["channel"] != session["channel"]}
-    return {"suggestion": suggest_nickname(session["first_message_preview"] or title_of(session), taken)}
+    return {"suggestion": session.get("suggested_nickname") or session["nickname"]}
 
 
 def _session(session_id: str) -> dict[str, Any]:

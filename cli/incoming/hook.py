@@ -46,8 +46,8 @@ def run_hook(client: str, event: str) -> None:
         home = registry_home()
         append(home, spooled(source, event, without_secrets(home, payload), time.time()))
     except Exception as exc:  # fail open: a chat is worth more than its record
-        _say(2, f"ctxr hook: not recorded: {exc}\n")
-    _say(1, answer(client, event, payload, note(payload) if is_start(client, event, payload) else ""))
+        _write(2, f"ctxr hook: not recorded: {exc}\n")
+    _write(1, answer(client, event, payload, note(payload) if is_start(client, event, payload) else ""))
 
 
 def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
@@ -92,13 +92,13 @@ def spooled(source: str, event: str, payload: Mapping[str, Any], at: float) -> d
 def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") -> str:
     """Return what the client expects: Cursor treats silence as a failure, others would show the output to the model."""
     if note:
-        return note if client == "opencode" else dumps(_told(client, event, note)) + "\n"
+        return note if client == "opencode" else dumps(_note_answer(client, event, note)) + "\n"
     if client != "cursor" and "cursor_version" not in payload:
         return ""
     return '{"continue": true}\n' if event in ("beforeSubmitPrompt", "UserPromptSubmit") else "{}\n"
 
 
-def _told(client: str, event: str, note: str) -> dict[str, Any]:
+def _note_answer(client: str, event: str, note: str) -> dict[str, Any]:
     """Return the note in the form that the client accepts."""
     if client == "cursor":
         return {"additional_context": note}
@@ -131,7 +131,7 @@ def _is_ready(file: int) -> bool:
     return bool(select.select([file], [], [], PATIENCE_S)[0])
 
 
-def _say(file: int, text: str) -> None:
+def _write(file: int, text: str) -> None:
     try:
         os.write(file, text.encode("utf-8", errors="replace"))
     except OSError:

@@ -167,7 +167,7 @@ def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
         yield f"No histories found on this machine. Known clients: {', '.join(NAMES)}"
 
 
-class Damage:
+class SkipReporter:
     """Reports what is passed over in a store, once for each reason; a chat without a message has just begun."""
 
     def __init__(self) -> None:

@@ -36,10 +36,10 @@ from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
 from orchestrator.schedule import keeping_schedule
 from orchestrator.service import Orchestrator
-from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watch
 from orchestrator.upkeep import is_sound, was_left_open
+from orchestrator.views.events import grown_channels
 from orchestrator.views.tokens import has_tokens
 from registry.access import ASKING
 from registry.settings import Settings
@@ -99,7 +99,7 @@ def build_app(settings: Settings) -> FastAPI:
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class ServeCallbacks:
     """Callbacks: the server is ready, with the dashboard's address; reports and progress of imports."""
 
     ready: Callable[[str], None]
@@ -107,7 +107,7 @@ class Audience:
     progress: Progress | None = None
 
 
-def serve_registry(settings: Settings, audience: Audience) -> None:
+def serve_registry(settings: Settings, audience: ServeCallbacks) -> None:
     """Serve until a signal ends it, and import what this machine's clients write meanwhile.
 
     Raises RegistryError if the registry cannot be opened, CannotListen if the address cannot be had.
@@ -121,7 +121,7 @@ async def _check_after_kill(orchestrator: Orchestrator) -> None:
         logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
 
 
-async def _serve(settings: Settings, listener: socket.socket, audience: Audience) -> None:
+async def _serve(settings: Settings, listener: socket.socket, audience: ServeCallbacks) -> None:
     sys.setswitchinterval(0.0005)  # s; with Python's own 5 ms, logging waits at every step while histories are imported
     left_open = settings.url.startswith("sqlite") and was_left_open(Path(settings.url.removeprefix("sqlite:///")))
     app = build_app(settings)
@@ -166,7 +166,9 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _watching(orchestrator: Orchestrator, settings: Settings, audience: Audience) -> AbstractAsyncContextManager[None]:
+def _watching(
+    orchestrator: Orchestrator, settings: Settings, audience: ServeCallbacks
+) -> AbstractAsyncContextManager[None]:
     """Watch the clients' stores for an embedded registry.
 
     A shared registry gets what a person's clients keep only by that person's `ctxr sync`, a read-only one nothing.

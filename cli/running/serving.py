@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.running.addresses import local_address
+from cli.running.addresses import local_address, shown_address
 from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from cli.running.serve import Audience
+    from cli.running.serve import ServeCallbacks
     from orchestrator.sync.store_report import StoreReport
 
 host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
@@ -32,11 +32,10 @@ def up(**given: Any) -> None:
     """
     from cli.connect.launcher import write_launcher
     from cli.connect.snippets import this_program
-    from cli.incoming.sync import Bars, Damage, report_lines
-    from cli.running.serve import Audience
-    from cli.running.welcome import welcome
+    from cli.incoming.sync import Bars, SkipReporter, report_lines
+    from cli.running.serve import ServeCallbacks
 
-    settings, damage, page = _settings(given), Damage(), ""
+    settings, damage, page = _settings(given), SkipReporter(), ""
     write_launcher(this_program())
 
     def ready(address: str) -> None:
@@ -55,13 +54,41 @@ def up(**given: Any) -> None:
             click.echo(line)
 
     with Bars() as bars:
-        _serve(settings, Audience(ready, report, bars))
+        _serve(settings, ServeCallbacks(ready, report, bars))
 
 
 def _why_none(settings: Settings) -> str:
     if settings.database_url.startswith("postgresql"):
         return "none, for this registry is shared: `ctxr sync` imports those of this machine."
     return "none found; those that appear later are imported too."
+
+
+def welcome(settings: Settings, page: str) -> str:
+    """Return the text that ends the first start; `page` is the dashboard's address, with a code where one is needed."""
+    from cli.connect.installation import INSTALLABLE
+    from cli.connect.snippets import this_server
+    from cli.running.exposure import SECRET_FILE
+
+    address = local_address(settings)
+    lines = [
+        "",
+        click.style("Context Registry is running.", bold=True),
+        f"  Dashboard     {page}",
+        f"  MCP (HTTP)    {address}/mcp",
+        f"  API           {address}/docs",
+        f"  Registry      {shown_address(settings.url)}",
+        "",
+        f"Connect a client: ctxr install {'|'.join(INSTALLABLE)}",
+        "Or paste this into its MCP settings (Cursor: ~/.cursor/mcp.json) and restart it:",
+        this_server().mcp_json(),
+        "",
+        "Then say to your AI: continue the conversation about ...",
+        "Trouble? ctxr doctor. Ctrl-C ends this server.",
+    ]
+    if "?" in page:
+        secret = f"`Authorization: Bearer …` with the content of {settings.home / SECRET_FILE}"
+        lines.insert(3, f"                The link signs in once. Programs send {secret}")
+    return "\n".join(lines)
 
 
 @click.command()
@@ -81,10 +108,10 @@ def serve(**given: Any) -> None:
     Listening on an address that other machines reach requires a token (`ctxr token
     create`), and TLS or the address of a proxy that provides it.
     """
-    from cli.incoming.sync import Damage
-    from cli.running.serve import Audience
+    from cli.incoming.sync import SkipReporter
+    from cli.running.serve import ServeCallbacks
 
-    settings, damage = _settings(given), Damage()
+    settings, damage = _settings(given), SkipReporter()
 
     def ready(page: str) -> None:
         click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)
@@ -95,14 +122,14 @@ def serve(**given: Any) -> None:
         for line in damage.lines(reports):
             click.echo(line, err=True)
 
-    _serve(settings, Audience(ready, report))
+    _serve(settings, ServeCallbacks(ready, report))
 
 
 def _settings(given: dict[str, Any]) -> Settings:
     return read_settings(**{name: value for name, value in given.items() if value is not None})
 
 
-def _serve(settings: Settings, audience: Audience) -> None:
+def _serve(settings: Settings, audience: ServeCallbacks) -> None:
     from cli.running.serve import serve_registry  # imports the whole server, which `ctxr -h` does not need
 
     set_up_logging(settings.log_format)

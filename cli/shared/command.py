@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from cli.shared.place import Place, current_folder, this_place
+from cli.shared.place import ProcessPlace, current_folder, this_place
 from orchestrator.sync.spool import loads
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ def run_shared(words: list[str]) -> int | None:
     return _print(loads(answer.decode()))
 
 
-def _read_answer(connection: socket, place: Place, *, is_patient: bool) -> bytes:
+def _read_answer(connection: socket, place: ProcessPlace, *, is_patient: bool) -> bytes:
     answer = bytearray()
     try:
         while True:

@@ -47,7 +47,7 @@ class Refused(Exception):
     """The process asks the caller to do the work itself."""
 
 
-class Place:
+class ProcessPlace:
     """The local process of one user, one installation and one set of settings."""
 
     def __init__(self, home: str, environment: Mapping[str, str]) -> None:
@@ -229,11 +229,11 @@ class Place:
             os.close(file)
 
 
-def this_place() -> Place | None:
+def this_place() -> ProcessPlace | None:
     """Return the place of this environment; None where the user wants no shared process."""
     if os.environ.get("CTXR_SHARED", "").lower() in ("off", "0", "false", "no"):
         return None
-    return Place(registry_home(), os.environ)
+    return ProcessPlace(registry_home(), os.environ)
 
 
 def current_folder() -> str:

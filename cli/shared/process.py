@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.entry import GC_THRESHOLD
-from cli.shared.place import Place, program_stamp, this_place
+from cli.shared.place import ProcessPlace, program_stamp, this_place
 from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
@@ -48,7 +48,7 @@ class LocalProcess:
 
     def __init__(
         self,
-        place: Place,
+        place: ProcessPlace,
         run: RunOperation,
         grown: GrownChannels,
         warm_up: Callable[[], Awaitable[None]] | None = None,
@@ -254,7 +254,7 @@ def main() -> None:
     asyncio.run(_serve(place, lock))
 
 
-async def _serve(place: Place, lock: int) -> None:
+async def _serve(place: ProcessPlace, lock: int) -> None:
     from orchestrator.lazy import LazyOrchestrator
     from registry.log import set_up_logging
     from registry.settings import read_settings
@@ -298,7 +298,7 @@ async def sharing(run: RunOperation, grown: GrownChannels, leaving_s: float) -> 
         await asyncio.wait([serving])
 
 
-def _take_over(place: Place) -> int | None:
+def _take_over(place: ProcessPlace) -> int | None:
     """Return the place's lock; None if the process there has not released it after 5 s."""
     place.open_folder()
     deadline = time.monotonic() + 5.0
@@ -323,7 +323,7 @@ def _window_options(hello: Mapping[str, Any]) -> WindowOptions | None:
         return None
 
 
-def _listen(place: Place, secret: str) -> socket.socket:
+def _listen(place: ProcessPlace, secret: str) -> socket.socket:
     with suppress(FileNotFoundError):
         os.unlink(place.address)
     if not place.is_loopback:

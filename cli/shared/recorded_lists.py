@@ -8,19 +8,19 @@ from __future__ import annotations
 import os
 from zlib import crc32
 
-from cli.shared.place import Place, program_stamp
+from cli.shared.place import ProcessPlace, program_stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def lists_file(place: Place, words: list[str]) -> str:
+def lists_file(place: ProcessPlace, words: list[str]) -> str:
     """Return the file for windows that are started with these words."""
     return place.path(f"{crc32(chr(0).join(words).encode('utf-8', 'surrogateescape')):08x}.lists")
 
 
-def read_lists(place: Place, words: list[str]) -> dict[str, bytes]:
+def read_lists(place: ProcessPlace, words: list[str]) -> dict[str, bytes]:
     """Return the results by `revision method`; {} if there is no file, or it is of another program."""
     try:
         with open(lists_file(place, words), "rb") as file:
@@ -36,7 +36,7 @@ def read_lists(place: Place, words: list[str]) -> dict[str, bytes]:
     return answers
 
 
-def write_lists(place: Place, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
+def write_lists(place: ProcessPlace, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
     """Write the results by `revision method`; OSError if they cannot be."""
     path = lists_file(place, words)
     draft = f"{path}.{os.getpid()}"

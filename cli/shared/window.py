@@ -1,4 +1,4 @@
-"""One chat window: the program that `ctxr mcp` runs. It passes bytes between the client and the local process.
+"""Run one chat window (`ctxr mcp`): pass bytes between the client and the local process.
 
 It remembers requests until they are answered, so that a process which dies, hangs or is replaced costs no answer. The
 handshake and the lists of tools, prompts and resources it answers itself, from a file that the process writes: some
@@ -13,7 +13,7 @@ import os
 import select
 from _thread import start_new_thread
 
-from cli.shared.place import PATIENCE_S, START_S, Place, current_folder, this_place
+from cli.shared.place import PATIENCE_S, START_S, ProcessPlace, current_folder, this_place
 from cli.shared.recorded_lists import read_lists
 from cli.shared.streams import CHUNK, Streams
 from orchestrator.sync.spool import dumps, loads
@@ -41,13 +41,13 @@ def run_window(words: list[str]) -> bool:
         return False
     try:
         with Streams(place.is_loopback) as streams:
-            Window(place, words, streams).run()
+            ChatWindow(place, words, streams).run()
     except KeyboardInterrupt:
         os._exit(130)
     return True
 
 
-class Request:
+class PendingRequest:
     """A request of the client that is not answered yet."""
 
     def __init__(self, line: bytes, message: dict[str, Any]) -> None:
@@ -68,10 +68,10 @@ class Request:
         return _line(id=self.id, error={"code": -32603, "message": message})
 
 
-class Window:
+class ChatWindow:
     """The bytes of one client, and the requests that it waits for."""
 
-    def __init__(self, place: Place, words: list[str], client: Streams) -> None:
+    def __init__(self, place: ProcessPlace, words: list[str], client: Streams) -> None:
         self._place, self._words, self._client = place, words, client
         self._hello = {"want": "window", "words": words, "folder": current_folder()}
         self._lists = read_lists(place, words)
@@ -81,7 +81,7 @@ class Window:
         """While a thread connects: its outcome, as soon as there is one. The line is the handshake it has made."""
         self._from_client, self._from_process = bytearray(), bytearray()
         self._to_client, self._to_process = bytearray(), bytearray()
-        self._requests: dict[str | int, Request] = {}
+        self._requests: dict[str | int, PendingRequest] = {}
         self._handshake: dict[str, bytes] = {}
         self._lasting: dict[tuple[str, str], bytes] = {}
         self._muted: dict[str | int, str] = {}
@@ -157,7 +157,7 @@ class Window:
             if answer := self._recorded_answer(method, _params(message)):
                 self._to_client += b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (dumps(request_id).encode(), answer)
                 return
-            self._requests[request_id] = Request(line, message)
+            self._requests[request_id] = PendingRequest(line, message)
         if self._process:
             self._to_process += line
             if isinstance(request_id, str | int) and request_id in self._requests:

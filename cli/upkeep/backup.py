@@ -65,7 +65,7 @@ def validate(path: str, as_json: bool) -> None:
 
     Damaged parts are named, and the exit status is 1.
     """
-    checked = run_operation("validate_backup", {"path": _given(path)})
+    checked = run_operation("validate_backup", {"path": _backup_path(path)})
     if checked["valid"] or as_json:
         show(checked, as_json, lambda it: [f"{it['parts']} parts are whole. {_contents(it['manifest'])}"])
     if not checked["valid"]:
@@ -88,7 +88,7 @@ def restore(path: str, rest: bool, stores_to: str | None, dry_run: bool, as_json
     contents are backed up first. Then all of it is replaced at once, or nothing.
     """
     folder = full_path(stores_to) if stores_to else None
-    query = {"path": _given(path), "rest": rest, "stores_to": folder, "dry_run": dry_run}
+    query = {"path": _backup_path(path), "rest": rest, "stores_to": folder, "dry_run": dry_run}
     show(run_operation("restore_backup", query), as_json, lambda done: _restored_lines(done, stores_to, dry_run))
 
 
@@ -106,7 +106,7 @@ def _restored_lines(done: dict[str, Any], stores_to: str | None, is_dry: bool) -
         click.echo(f"lost with a damaged part: {damage['part']}: {damage['why']}", err=True)
 
 
-def _given(path: str) -> str:
+def _backup_path(path: str) -> str:
     """Return the full path of an existing file; anything else is a name in the backups folder."""
     return full_path(path) if Path(path).expanduser().exists() else path
 

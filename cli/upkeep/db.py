@@ -15,7 +15,7 @@ from registry.extras import install_command
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from orchestrator.semantic.calibration import Calibration
+    from orchestrator.semantic.embedding import Calibration
 
 
 class ModelUnavailable(TerminalError):

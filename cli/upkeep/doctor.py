@@ -31,7 +31,7 @@ from registry.settings import ActionSettings, McpServerSettings, Settings, read_
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
-from sources.purging import LONG
+from sources.purging import LONG_ENOUGH_DAYS
 
 if TYPE_CHECKING:
     from orchestrator.semantic.embedders import Embedder
@@ -80,15 +80,18 @@ def origins(settings: Settings) -> dict[str, dict[str, Any]]:
     for name in Settings.model_fields:
         default = "config.toml" if name in settings.model_fields_set else "default"
         variable = f"CTXR_{name.upper()}"
-        found[name] = {"value": _shown(getattr(settings, name)), "from": variable if variable in given else default}
+        found[name] = {
+            "value": _printable_value(getattr(settings, name)),
+            "from": variable if variable in given else default,
+        }
     return found
 
 
-def _shown(value: Any) -> str | int | float:
+def _printable_value(value: Any) -> str | int | float:
     if isinstance(value, int | float):
         return value
     if isinstance(value, tuple):
-        return ", ".join(str(_shown(one)) for one in value)
+        return ", ".join(str(_printable_value(one)) for one in value)
     if isinstance(value, McpServerSettings):
         return _name_of(value)
     return "" if value is None else shown_address(str(value))
@@ -315,14 +318,13 @@ def check_client(client: Client, _settings: Settings) -> Iterator[Result]:
     if "server" not in parts:
         return
     days, state, file = connection.deletes_after_days, parts["server"].state, parts["server"].file
-    if days is not None and days < LONG:
+    if days is not None and days < LONG_ENOUGH_DAYS:
         found = f"deletes its conversations after {days:g} days; what was read stays in the registry"
         yield Result("note", found, f"ctxr sync in time, or a larger {connection.deletes_by}")
     if state == "unreadable":
         yield Result("note", f"{file} could not be read")
     elif state == "missing":
-        how = f"ctxr install {client.command}" if client.command else f"put into {file} what ctxr up prints"
-        yield Result("note", "found, not connected", how)
+        yield Result("note", "found, not connected", f"ctxr install {client.command}")
     else:
         hooks = HOOKS[parts["hooks"].state] if "hooks" in parts else ""
         yield Result("ok", f"connected in {file}{hooks}")

@@ -1,4 +1,4 @@
-"""The clients' stores in a backup: their files copied while the clients write, and given back into a folder."""
+"""Copy the clients' stores into a backup while clients write, and write them back into a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.archive.container import Archive, ArchiveWriter, DamagedPart
 from orchestrator.state import PartDone
 from registry.errors import InvalidRequest, StorageError
 from sources.base import Places, Source
-from sources.kept_files import KeptFile, copy_database, is_database, kept_files
+from sources.files_to_back_up import StoreFile, copy_database, files_to_back_up, is_database
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 def add_stores(
     writer: ArchiveWriter, readers: Sequence[Source], places: Places, tell: Callable[[PartDone], None]
 ) -> list[dict[str, Any]]:
-    """Put every file of every store into a backup. Says of each store where it is, and what could not be read."""
+    """Add every file of every store, and return what was added of each store and what could not be read."""
     told = []
     for done, reader in enumerate(readers):
         tell(PartDone(done, len(readers), f"histories of {reader.name}"))
@@ -51,14 +51,14 @@ def _add(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dic
     return {"files": files, "size": size, **({"skipped": skipped} if skipped else {})}
 
 
-def _files(reader: Source, store: Path, skipped: list[str]) -> Iterator[KeptFile]:
+def _files(reader: Source, store: Path, skipped: list[str]) -> Iterator[StoreFile]:
     try:
-        yield from kept_files(reader.name, store)
+        yield from files_to_back_up(reader.name, store)
     except OSError as exc:
         skipped.append(f"{store}: {exc}")
 
 
-def _add_file(writer: ArchiveWriter, file: KeptFile, name: str) -> int:
+def _add_file(writer: ArchiveWriter, file: StoreFile, name: str) -> int:
     if not is_database(file.path):
         return writer.add_file(name, file.path)
     with TemporaryDirectory(prefix="ctxr-") as folder:
@@ -68,9 +68,9 @@ def _add_file(writer: ArchiveWriter, file: KeptFile, name: str) -> int:
 
 
 def give_back(archive: Archive, folder: Path) -> list[str]:
-    """Write the stores' files into a folder that is empty or not there yet; which of them were damaged.
+    """Write the stores' files into a new or empty folder, and return the damaged ones, which are left out.
 
-    A damaged file is left out, the others are whole. The clients' own folders are never written to.
+    The clients' own folders are never written to.
     """
     folder = folder.expanduser().absolute()
     if folder.exists() and any(folder.iterdir()):

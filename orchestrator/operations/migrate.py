@@ -1,4 +1,4 @@
-"""Sessions whose folder is now another one: a project that was renamed or moved keeps its history."""
+"""migrate: move sessions to another project folder, also in Cursor's own database."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
@@ -17,22 +18,21 @@ from registry.domain import now
 from registry.errors import InvalidRequest, NotFound
 from registry.project import Project
 from registry.storage.conversations.channels import ChannelRow, find_channel
-from registry.storage.conversations.project_moves import channels_of_project, move_channel, project_paths
+from registry.storage.conversations.facets import projects_by_activity
+from registry.storage.conversations.project_moves import channels_of_project, move_channel
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.cursor.copying import plan_copy
 from sources.cursor.journal import Step, apply, refuse_while_running, undo
-from sources.cursor.moving import plan, target_of
+from sources.cursor.moving import plan_move, target_of
 from sources.cursor.reader import CursorIde
 
 Moves = Sequence[tuple[ChannelRow, str]]
 CURSOR = "cursor"
 
 
-class MigrateQuery(BaseModel):
-    """Which sessions belong to another folder: those of the folder `workspace`, or the request's channel alone."""
-
-    model_config = ConfigDict(extra="forbid")
+class MigrateQuery(QueryShape):
+    """The sessions of a folder, or the request's channel, and their new folder."""
 
     to: str = Field("", description="the folder's path now")
     workspace: str | None = Field(None, min_length=1, description="the folder's path before")
@@ -48,7 +48,7 @@ class MigrateRequest(Request):
 
 
 def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: GeneralState) -> dict[str, Any]:
-    """Move one session, or all of a folder and of the folders in it, or a move back. What is told undoes it."""
+    """Move one session or all sessions of a folder and its subfolders; or undo a move."""
     query = request.query
     if query.undo:
         return _back(tx, run, Path(query.undo))
@@ -81,9 +81,9 @@ def _told(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _in_cursor(run: Run, moved: Moves, told: dict[str, Any], mode: str) -> dict[str, Any]:
-    """Move or copy in Cursor's databases too, after ours, which are rolled back with it. Returns the journal's path.
+    """Move or copy in Cursor's databases, in the same transaction as ours; return the path of the journal.
 
-    A copy is a conversation of its own: it comes in with the next sync, and nothing here has moved.
+    A copy is a new conversation: the next sync imports it, and nothing moves here.
     """
     if run.shelf is None or run.shelf.places is None:
         raise InvalidRequest("Cursor's database is not here.", "ask `ctxr migrate` on the machine where Cursor runs")
@@ -109,12 +109,14 @@ def _planned(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
     for path, composer_ids in by_folder.items():
         target = target_of(user_folder, path)
         yield from (
-            plan(user_folder, composer_ids, target) if mode == "move" else plan_copy(user_folder, composer_ids, target)
+            plan_move(user_folder, composer_ids, target)
+            if mode == "move"
+            else plan_copy(user_folder, composer_ids, target)
         )
 
 
 def _back(tx: WriteTransaction, run: Run, journal: Path) -> dict[str, Any]:
-    """A move in Cursor's database put back, there and here."""
+    """Undo a move, in Cursor's database and here."""
     noted = undo(journal)
     there = [(find_channel(tx, one["channel"]), one["from"]) for one in noted["moves"]]
     moved = [(row, path) for row, path in there if row is not None and path]
@@ -131,13 +133,13 @@ def _folder(given: str) -> str:
 def _of(tx: ReadTransaction, old: str) -> list[ChannelRow]:
     rows = channels_of_project(tx, old)
     if not rows:
-        known = ", ".join(project_paths(tx)[:5])
+        known = ", ".join(path for _, path, _ in projects_by_activity(tx, 5))
         raise NotFound("No such project", f"workspace: given {old!r}; there are: {known or 'none yet'}")
     return rows
 
 
 def _moved_path(row: ChannelRow, old: str, new: str) -> str:
-    """A folder inside the one that moved went with it."""
+    """Return the new path; subfolders move with their folder."""
     inside = (row.project_path or "")[len(old) :] if old else ""
     return Project.from_path(new + inside).path
 

@@ -1,15 +1,16 @@
-"""The note of a new chat."""
+"""note: tell a new chat about the latest conversations of its folder."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
 from orchestrator.answer.standing import where_it_stands
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from registry.access import Level
@@ -19,10 +20,8 @@ from registry.storage.conversations.remembered import remembered
 from registry.storage.database import ReadTransaction
 
 
-class NoteQuery(BaseModel):
-    """The folder of a new chat, and its id."""
-
-    model_config = ConfigDict(extra="forbid")
+class NoteQuery(QueryShape):
+    """The folder and the id of a new chat."""
 
     folder: str = Field(min_length=1, description="the folder it works in")
     session_id: str | None = Field(None, description="the chat itself, of which nothing is told")
@@ -41,7 +40,7 @@ def latest_conversations(tx: ReadTransaction, run: Run, request: NoteRequest) ->
 
 
 def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:
-    """The last few of a folder without the one that begins, the latest first; and how many the folder has."""
+    """Return the folder's latest conversations without the new chat, and how many the folder has."""
     some, total = some_channels(tx, ChannelFilter(project=folder), limit=READ, offset=0)
     others = without_the_new_one(some, session_id)
     numbers = numbers_of(tx, [each["channel"] for each in others[:STANDING]])
@@ -54,7 +53,7 @@ def _stands_at(tx: ReadTransaction, number: int) -> dict[str, Any]:
 
 
 async def make_note(run: Run, request: NoteRequest, data: tuple[list[Standing], list[str]]) -> dict[str, Any]:
-    """The note within its tokens; "" where there is nothing to tell of."""
+    """Return the note, within its token limit; "" if there is nothing to tell."""
     run.recorder.explain(kept=len(data[0]), dropped=0, reason="max_tokens")
     return told(*data)
 

@@ -1,4 +1,4 @@
-"""Going on with a conversation in another client: its session file, written by us, and the command that opens it."""
+"""resume: write a conversation as a session of another client, and return the command that opens it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
 from orchestrator.operation import Operation
 from orchestrator.operations.fetch_session import EVERYTHING
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
@@ -32,15 +33,13 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places
 from sources.clients import CLIENTS
-from sources.purging import gone
+from sources.purging import count_missing_files
 from sources.writers import WRITERS
-from sources.writing import Carried, Writer, Written
+from sources.writing import Talk, Writer
 
 
-class ResumeQuery(BaseModel):
-    """In which client a session goes on, and how much of it is taken along."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+class ResumeQuery(QueryShape):
+    """The session, the client that continues it, and how much of it is written."""
 
     session_id: str = Field(min_length=1, max_length=300)
     client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
@@ -61,13 +60,13 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class Resumable:
-    """The conversation, and what was written of it for that client the last time."""
+    """A conversation, and the session that was written of it before."""
 
     row: ChannelRow
     messages: list[MessageDict]
     written: dict[str, Any] | None
     own_keys: list[str]
-    """Under which the client's own store has the session."""
+    """Keys of the session in the client's own store."""
 
 
 def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:
@@ -87,7 +86,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
 
 
 async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dict[str, Any]:
-    """The new session's files, not yet written; of a session that the client itself still has, the command alone."""
+    """Return the new session's files, not yet written; or only the command if the client has the session itself."""
     query, row = request.query, data.row
     writer = _writer(query.client)
     about = {"channel": row.name, "client": query.client, "title": row.title}
@@ -97,32 +96,36 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         return {**about, **{name: data.written[name] for name in ("id", "session_id", "files")}}
     places, drafts = _machine(run)
     folder = _folder(query, row)
-    is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(gone, data.own_keys)
+    is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(count_missing_files, data.own_keys)
     # Some clients find a session only in its own folder, which may be gone.
     is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
     if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
         run.recorder.explain(by="the client's own session")
-        return {**about, "session_id": row.session_id, "folder": folder, "command": list(writer.opens(row.session_id))}
+        return {**about, "session_id": row.session_id, "folder": folder, "command": writer.opens(row.session_id)}
     version = await asyncio.to_thread(_version, writer)
     taken = take_along(data.messages, query.last, query.max_tokens, _origin(row))
     if not taken.messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken.messages[-1].text, 60)
-    written = writer.write(Carried(taken.messages, title, folder), version, places, drafts)
+    made = writer.make(Talk(taken.messages, title, folder), version, places, drafts)
     run.recorder.explain(kept=len(taken.messages), dropped=taken.left_out, reason="last and max_tokens")
     return {
         **about,
-        **_described(written, folder),
+        "session_id": made.session_id,
+        "path": str(made.path),
+        "folder": folder,
+        **({"before": imports} if (imports := writer.takes_in(made.path)) else {}),
+        "command": writer.opens(made.session_id),
         "message_count": len(taken.messages),
         "left_out": taken.left_out,
         "questions": [digest_of(one.role, one.text).hex() for one in taken.messages if one.role is Role.USER],
         "dry_run": query.dry_run,
-        "files": {str(path): text for path, text in written.files.items()},
+        "files": {str(path): text for path, text in made.files.items()},
     }
 
 
 def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: GeneralState) -> dict[str, Any]:
-    """Note where the conversation goes on, then write the files; if that fails, neither is there."""
+    """Store where the conversation continues, then write the files; if that fails, nothing is stored."""
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])
     if request.query.undo:
@@ -232,23 +235,12 @@ def _version(writer: Writer) -> str:
     return found[0]
 
 
-def _described(written: Written, folder: str) -> dict[str, Any]:
-    before = {"before": list(written.before)} if written.before else {}
-    return {
-        "session_id": written.session_id,
-        "path": str(written.path),
-        "folder": folder,
-        **before,
-        "command": list(written.command),
-    }
-
-
 def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
 def _write_session_file(path: Path, text: str) -> None:
-    """A file that only the user can read. StorageError if it cannot be written, or is there already."""
+    """Write a new file that only the user can read. Raises StorageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(

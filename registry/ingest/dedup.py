@@ -1,4 +1,4 @@
-"""Which of the messages that came are stored already: `STEPS`, asked of a channel (docs/recognition.md)."""
+"""Recognise which of the messages that came are stored in a channel already, by `STEPS` (docs/recognition.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, and_, select
 
-from registry.domain import Message, Role, digest_of, instant_of, storable
+from registry.domain import Message, Role, instant_of
 from registry.ingest.alignment import Positions, Texts, Transcript, Utterance, is_new_turn, overlap, recognise
 from registry.ingest.paraphrase import (
     Accept,
@@ -55,17 +55,10 @@ class Sent(NamedTuple):
     @classmethod
     def of(cls, message: Message) -> Sent:
         """Return the message with its digest."""
-        digest = digest_of(message.role, storable(message.text))
         if STORED_ID not in message.more:
-            return cls(message, digest)
+            return cls(message, message.digest)
         more = {key: value for key, value in message.more.items() if key != STORED_ID}
-        return cls(replace(message, more=more), digest, str(message.more[STORED_ID]))
-
-    @property
-    def native_id(self) -> str | None:
-        """Return the client's own id for it."""
-        given = self.message.more.get("native_id")
-        return given if isinstance(given, str) else None
+        return cls(replace(message, more=more), message.digest, str(message.more[STORED_ID]))
 
 
 Known = list[MessageRow | None]  # for each message sent the stored one it repeats, or None
@@ -73,10 +66,10 @@ Known = list[MessageRow | None]  # for each message sent the stored one it repea
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """For each message that came the stored one it repeats, or None; and the stored ones in conversation order.
+    """The result of recognition: for each message that came the stored one it repeats, or None.
 
-    `order` holds as much of the channel's end as recognition had to look at. `is_reordered`: it is not the order
-    of their places but another one, that explains more of what came.
+    `order`: the stored messages in conversation order, or as much of the channel's end as was needed. `is_reordered`:
+    another order than that of their places explains more of what came.
     """
 
     old: Known
@@ -93,7 +86,7 @@ class Recognised:
     def new_places(self) -> list[float]:
         """Return the places of the new messages: just after the message that each was sent after.
 
-        So what was sent once is found again as it was sent, wherever its new messages stood.
+        So a resend finds the messages in the order in which they were sent.
         """
         index = {row.number: at for at, row in enumerate(self.order)}
         stored = self.places()
@@ -138,7 +131,7 @@ def recognise_stored(
 ) -> Recognised:
     """Recognise what is stored already; deleted messages count as stored, so that they do not come back.
 
-    `among`: the stored messages that can be meant, where the channel holds several sessions.
+    `among`: limits the stored messages to those of one session, if the channel holds several.
     """
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
@@ -166,7 +159,7 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
             turn = row.turn
         elif one.message.role is Role.USER:
             turn = None
-        elif one.native_id is None:
+        elif one.message.native_id is None:
             old[at] = next((row for row in gone if row.turn == turn and row.role == one.message.role), None)
             gone = [row for row in gone if row is not old[at]]
     return old
@@ -210,10 +203,10 @@ _LATEST_PLACE_FIRST = (conversation.c.place.desc(), conversation.c.number.desc()
 
 def _by_native_id(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     """Recognise by the client's own ids; messages stored without one by their words, turn by turn."""
-    if not any(one.native_id for one in sent):
+    if not any(one.message.native_id for one in sent):
         return None
     by_id = {row.native_id: row for row in stored.rows if row.native_id}
-    old: Known = [by_id.get(one.native_id) for one in sent]
+    old: Known = [by_id.get(one.message.native_id) for one in sent]
     if None in old and len(by_id) < len(stored.rows):
         old = [of_id or nameless for of_id, nameless in zip(old, _nameless(stored, sent), strict=True)]
     return Recognised(old, stored.rows)
@@ -234,7 +227,7 @@ def _by_turns(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
 
 
 def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
-    """Return the usual call: the last turns, then new ones. None where an old message may stand among the new ones."""
+    """Recognise the usual call: the last turns, then new ones. None if an old message may be among the new ones."""
     digests = [one.digest for one in sent]
     tail = stored.last(len(sent))
     known = overlap([row.digest for row in tail], digests)
@@ -245,7 +238,7 @@ def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
 
 
 def _by_alignment(stored: _Stored, sent: Sequence[Sent]) -> Recognised:
-    """Align words with the whole channel; what is left over may be a resend with shortened answers."""
+    """Align with the whole channel; if messages stay new, try a resend with shortened answers."""
     found = _best_order(stored.rows, sent)
     if None in found.old:
         shortened = Recognised(_known_as_shortened(stored, sent), stored.rows)
@@ -263,7 +256,7 @@ STEPS: tuple[Callable[[_Stored, Sequence[Sent]], Recognised | None], ...] = (
 
 
 def known_by_turns(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequence[Sent], accept: Accept) -> Known:
-    """For each message the stored one that it repeats in its turn, be it in other words that `accept` takes for it."""
+    """Return for each message the stored one that it repeats in its turn, also in other words that `accept` accepts."""
     return _known_in_words(tx, in_turns(rows), sent, partial(recognise_by_turns, accept=accept))
 
 
@@ -342,4 +335,4 @@ def _of_row(row: MessageRow) -> Utterance:
 
 def _of_sent(one: Sent) -> Utterance:
     is_long = len(one.message.text) >= 40  # characters; equal words are hardly chance then
-    return Utterance(one.message.role, one.digest, one.native_id, instant_of(one.message.timestamp), is_long)
+    return Utterance(one.message.role, one.digest, one.message.native_id, instant_of(one.message.timestamp), is_long)

@@ -1,7 +1,7 @@
-"""What a client's hooks send of its session: each message once, whichever came first, the hook or the client's store.
+"""Store the messages that a client's hooks send, each once, whether the hook or the client's store is first.
 
 A hook sends a message at once, the store has all of them and for good. Until the store has been read, a message from a
-hook has an id of the hook's (`hook:…`); then it takes the store's id for it, and is recognised by that from then on.
+hook has an id of the hook's (`hook:…`); then it takes the store's id, and is recognised by that from then on.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, bindparam, update
 
-from registry.domain import Actor, Message, Session, digest_of, now, storable
-from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session, with_sound_times
+from registry.domain import Actor, Message, Session, now, storable
+from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session
 from registry.ingest.save import Saved, save_messages
 from registry.ingest.session_channel import (
     IN_SESSION,
@@ -32,20 +32,19 @@ from registry.storage.tables import conversation
 
 PREFIX = "hook:"
 ALSO_IN = "heard_in"
-"""Of a message that the store had first: the request in which a hook sent it too, in its payload. The key is stored."""
+"""Payload key of a message that the store had first: the request in which a hook sent it too. The key is stored."""
 CLOCKS_APART = timedelta(minutes=5)
-"""Between a hook and the client's own clock: a store may note when an answer began, a hook runs when it ends."""
+"""Largest difference of a message's times by hook and by store, which may note an answer's end and its begin."""
 REPEATED = timedelta(seconds=5)
-"""Two hooks that send the same within it, and know no request, mean one message: a client configured twice."""
+"""Limit within which two hooks without a request that send the same mean one message: a client configured twice."""
 
 
 def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
-    """Store what is new of what a client's hooks sent of a session; the channel, and what became of it."""
-    session = replace(session, messages=tuple(with_sound_times(session.messages, now())))
+    """Store the new messages that a client's hooks sent of a session; return the channel's name and the outcome."""
     session, kept_out = let_in_session(tx, source, session)
     if kept_out:
         return session.session_id, Saved.refused(kept_out)
-    session = replace(session, messages=tuple(map(_named, session.messages)))
+    session = replace(session, messages=tuple(map(_with_id, session.messages)))
     found = channel_for(tx, source, session)
     if found.known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
         return session.session_id, Saved.refused(FORGOTTEN)
@@ -63,8 +62,8 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
     return into.name, saved
 
 
-def _named(message: Message) -> Message:
-    if message.more.get("native_id"):
+def _with_id(message: Message) -> Message:
+    if message.native_id:
         return message
     return replace(message, more={**message.more, "native_id": hook_id(message, message.more.get("request_id"))})
 
@@ -72,7 +71,7 @@ def _named(message: Message) -> Message:
 def hook_id(message: Message, request: str | None) -> str:
     """Return the id of a message from a hook: the same for the same event, however often it comes."""
     sent_at = message.timestamp or now()
-    return f"{PREFIX}{request or round(sent_at.timestamp() * 1000)}:{message.role}:{_digest(message).hex()}"
+    return f"{PREFIX}{request or round(sent_at.timestamp() * 1000)}:{message.role}:{message.digest.hex()}"
 
 
 def take_store_ids(
@@ -87,39 +86,26 @@ def take_store_ids(
     if not from_hooks:
         return
     digests = {bytes(row.digest) for row in from_hooks}
-    offered = [message for message in messages if _id(message) and _digest(message) in digests]
-    is_offered = conversation.c.native_id.in_([_id(message) for message in offered])
+    offered = [message for message in messages if message.native_id and message.digest in digests]
+    is_offered = conversation.c.native_id.in_([message.native_id for message in offered])
     stored = {row.native_id: row for row in rows_where(tx, channel_number, is_offered)}
     pairs = _nearest_first(from_hooks, offered, stored)
-    doubled = [(row, stored[_id(message)]) for row, message in pairs if _id(message) in stored]
-    renamed = [(row, message) for row, message in pairs if _id(message) not in stored]
-    _replace(tx, doubled)
-    _rename(tx, renamed)
-    recount_channel(tx, channel_number)
-
-
-def _replace(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]]) -> None:
+    doubled = [(row, stored[message.native_id]) for row, message in pairs if message.native_id in stored]
     _note_requests(tx, [(kept, row.payload.get("request_id")) for row, kept in doubled])
     replace_messages(tx, [(row, kept.number) for row, kept in doubled])
-
-
-def _rename(tx: WriteTransaction, renamed: Sequence[tuple[MessageRow, Message]]) -> None:
-    revise(tx, [(row, _as_in_store(row, message)) for row, message in renamed])
-
-
-def _id(message: Message) -> str | None:
-    return message.more.get("native_id")
+    revise(tx, [(row, _as_in_store(row, message)) for row, message in pairs if message.native_id not in stored])
+    recount_channel(tx, channel_number)
 
 
 def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
     """Merge the store's knowledge into a hook's message: id, time, model, attachments.
 
-    Who had it first, a tool maybe, stays its actor; in which request the hook sent it is kept then.
+    Its actor stays. If that is another one than the hook, the request in which the hook sent it is kept.
     """
     request = row.payload.get("request_id") if row.actor != Actor.HOOK else None
     noted = {ALSO_IN: request} if request else {}
     return {
-        "native_id": _id(message),
+        "native_id": message.native_id,
         "timestamp": message.timestamp or row.timestamp,
         "payload": {**noted, **row.payload, **storable(message.more)},
     }
@@ -132,7 +118,7 @@ def _nearest_first(
         (abs((message.timestamp or row.timestamp) - row.timestamp), row.number, place)
         for row in from_hooks
         for place, message in enumerate(offered)
-        if _may_be(message, row, stored.get(_id(message)))
+        if _may_be(message, row, stored.get(message.native_id))
     ]
     rows = {row.number: row for row in from_hooks}
     found: dict[int, int] = {}
@@ -143,8 +129,8 @@ def _nearest_first(
 
 
 def _may_be(message: Message, row: MessageRow, stored: MessageRow | None) -> bool:
-    """Return whether the store's message is the hook's, and not another hook's, or stored as something else."""
-    if _digest(message) != bytes(row.digest):
+    """Return True if the store's message may be the hook's: not another hook's, and not stored as something else."""
+    if message.digest != bytes(row.digest):
         return False
     if stored is None:
         return True
@@ -153,9 +139,9 @@ def _may_be(message: Message, row: MessageRow, stored: MessageRow | None) -> boo
 
 
 class _Event(NamedTuple):
-    """A message with its request, if known, and whether a hook sent it; its row, if stored.
+    """A message with its request, if known, and its row, if stored.
 
-    A message of the store's that a hook sent too keeps that request, so that the next hook with its words is news.
+    A message of the store that a hook sent too keeps that request, so that the next hook with its words is new.
     """
 
     at: datetime
@@ -164,14 +150,14 @@ class _Event(NamedTuple):
     row: MessageRow | None = None
 
     def is_same_as(self, other: _Event) -> bool:
-        """Return whether this one, of a hook, is that one, of a hook or a store."""
+        """Return True if this event of a hook is the other one, of a hook or a store."""
         if self.request and other.request:
             return bool(self.request == other.request)
         return abs(self.at - other.at) <= (REPEATED if other.is_of_hook else CLOCKS_APART)
 
 
 def _is_said_in(session_id: str | None) -> ColumnElement[bool]:
-    """Select what was said in a session that the channel was resumed in; None: in the channel's own session."""
+    """Return the condition for messages of a session that the channel was resumed in; None: of its own session."""
     said_in: ColumnElement[str] = conversation.c.payload[IN_SESSION].as_string()
     return said_in.is_not_distinct_from(session_id)
 
@@ -179,13 +165,13 @@ def _is_said_in(session_id: str | None) -> ColumnElement[bool]:
 def _not_stored(
     tx: WriteTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None
 ) -> list[Message]:
-    """Return the messages from hooks that the channel does not have, by whichever way they came."""
-    known = _events(tx, channel_number, {_digest(message) for message in messages}, in_session)
+    """Return the messages from hooks that the channel does not have yet."""
+    known = _events(tx, channel_number, {message.digest for message in messages}, in_session)
     new = []
     requests: list[tuple[MessageRow | None, object]] = []
     for message in messages:
         event = _Event(message.timestamp or now(), message.more.get("request_id"), is_of_hook=True)
-        events = known[_digest(message)]
+        events = known[message.digest]
         same = next((at for at, other in enumerate(events) if event.is_same_as(other)), None)
         if same is None:
             events.append(event)
@@ -210,7 +196,7 @@ def _events(
 
 
 def _note_requests(tx: WriteTransaction, requests: Iterable[tuple[MessageRow | None, object]]) -> None:
-    """Keep in which request a hook sent a message that is not the hook's own."""
+    """Store in which request a hook sent a message that has another actor."""
     noted = [
         {"of": row.number, "noted": {**row.payload, ALSO_IN: request}}
         for row, request in requests
@@ -219,7 +205,3 @@ def _note_requests(tx: WriteTransaction, requests: Iterable[tuple[MessageRow | N
     if noted:
         statement = update(conversation).where(conversation.c.number == bindparam("of"))
         tx.execute(statement.values(payload=bindparam("noted")), noted)
-
-
-def _digest(message: Message) -> bytes:
-    return digest_of(message.role, storable(message.text))

@@ -1,6 +1,7 @@
-"""What a model sends of its chat through a tool, stored in the channel it belongs to.
+"""Store the messages that a model sends of its chat through a tool.
 
-Which session a new name is, or a channel that may be one, is looked up only then: the usual call finds its channel.
+The usual call finds its channel by name. Only a new name, or a channel that may be a client's session, is compared
+with sessions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from sqlalchemy import select
 
 from registry.domain import CLAIMED, Actor, Message
-from registry.ingest.intake import FORGOTTEN, LetIn, is_forgotten, let_in, with_sound_times
+from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.save import Saved, save_messages
@@ -40,7 +41,7 @@ from registry.storage.database import WriteTransaction
 from registry.storage.tables import conversation
 
 _OF_THE_SESSION = ("session_id", "title", "project", "summary", "parent", "relation")
-"""What a session knows of itself, and a tool does not change."""
+"""Metadata that a client's session knows itself, and that a tool does not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +63,26 @@ def ingest_from_tool(
     received_at: datetime,
     is_end: bool = False,
 ) -> tuple[str, Saved]:
-    """Store what is new of a conversation sent under a name; the channel's own name, and what became of it.
+    """Store the new messages of a conversation sent under a name; return the channel's own name and the outcome.
 
-    `is_end`: all of it is known to come behind what the channel ends with (`ends_with`).
+    `is_end`: all of it is known to come behind the channel's last message (`ends_with`).
     """
-    sound = with_sound_times([_as_claimed(one) for one in messages], received_at)
     settled = find_settled_channel(tx, name)
     project = settled.project_path if settled else None
-    found = let_in(tx, sound, metadata, source=source, channel=name, project=project)
+    claimed = [_as_claimed(one) for one in messages]
+    found = let_in(tx, claimed, metadata, source=source, channel=name, project=project)
     if found.kept_out:
         return name, Saved.refused(found.kept_out)
-    if settled is None and _is_forgotten(tx, name, found):
-        return name, Saved.refused(FORGOTTEN)
+    if settled is None and find_channel(tx, name) is None:
+        session_id = found.about.get("session_id")
+        named = session_id if isinstance(session_id, str) else None
+        if is_forgotten(tx, found.messages, channel=name, session_id=named):
+            return name, Saved.refused(FORGOTTEN)
     call = _Call(found.messages, source, found.about, received_at, is_end)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
     decide_alone(tx, source)
-    known = find_channel(tx, name, lock=True)  # somebody else may have made or merged it meanwhile
+    known = find_channel(tx, name, lock=True)  # another writer may have made or merged it meanwhile
     return _ingest_linked(tx, known, call) if known else _ingest_new(tx, name, call)
 
 
@@ -93,26 +97,23 @@ def ends_with(tx: WriteTransaction, name: str, message_id: str) -> bool:
 
 
 def _as_claimed(message: Message) -> Message:
-    """Mark the client's own id as a claim of the caller, who must not get at the client's messages by it."""
+    """Store the client's own id as a claim of the caller, which must not change the client's messages."""
     if "native_id" not in message.more:
         return message
     more = {key: value for key, value in message.more.items() if key != "native_id"}
     return replace(message, more={**more, CLAIMED: {"native_id": message.more["native_id"]}})
 
 
-def _is_forgotten(tx: WriteTransaction, name: str, found: LetIn) -> bool:
-    session_id = found.about.get("session_id")
-    named = session_id if isinstance(session_id, str) else None
-    return find_channel(tx, name) is None and is_forgotten(tx, found.messages, channel=name, session_id=named)
-
-
 def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
+    metadata = call.metadata
+    if into.session_id is not None:
+        metadata = {key: metadata[key] for key in metadata if key not in _OF_THE_SESSION or not into.meta.get(key)}
     return save_messages(
         tx,
         into,
         _of_source(call, into),
         source=into.source,
-        metadata=_describing(into, call.metadata),
+        metadata=metadata,
         actor=Actor.TOOL,
         received_at=call.received_at,
         is_end=call.is_end,
@@ -120,7 +121,7 @@ def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
 
 
 def _of_source(call: _Call, into: ChannelRow) -> Sequence[Message]:
-    """Return the messages; those sent in the name of another client than the channel's say so."""
+    """Return the messages; those sent under another source than the channel's note that as a claim."""
     if call.source in ("unknown", into.source) or into.source in family_of(call.source):
         return call.messages
     return [
@@ -129,14 +130,8 @@ def _of_source(call: _Call, into: ChannelRow) -> Sequence[Message]:
     ]
 
 
-def _describing(into: ChannelRow, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    if into.session_id is None:
-        return metadata
-    return {key: metadata[key] for key in metadata if key not in _OF_THE_SESSION or not into.meta.get(key)}
-
-
 def _ingest_new(tx: WriteTransaction, name: str, call: _Call) -> tuple[str, Saved]:
-    """Store it as the session it turns out to be; else as a channel of its own, linked to those that it may be."""
+    """Store it in the session that it is; else in a channel of its own, linked to the sessions that it may be."""
     found = _sessions(tx, call)
     if found.same:
         into = lock_channel(tx, found.same[0].number)
@@ -149,7 +144,7 @@ def _ingest_new(tx: WriteTransaction, name: str, call: _Call) -> tuple[str, Save
 
 
 def _sessions(tx: WriteTransaction, call: _Call) -> Matches:
-    """Return the session that a new name means: the one it gives the native id of, else one that asks the same."""
+    """Return the session of a new name: the one whose native id is given, else one with the same questions."""
     if isinstance(call.metadata.get("session_id"), str):
         row = channel_of_session(tx, family_of(call.source), call.metadata["session_id"])
         return Matches([row] if row else [])
@@ -161,7 +156,7 @@ def _sessions(tx: WriteTransaction, call: _Call) -> Matches:
 
 
 def _ingest_linked(tx: WriteTransaction, known: ChannelRow, call: _Call) -> tuple[str, Saved]:
-    """Store it in a channel that may be one of some sessions, and compare with these again."""
+    """Store it in a channel that may be one of its linked sessions, and compare with these again."""
     saved = _save(tx, known, call)
     links = [] if known.session_id else linked_sessions(tx, known.number)
     session = _settle(tx, known.number, links) if saved.new else None
@@ -172,7 +167,7 @@ def _ingest_linked(tx: WriteTransaction, known: ChannelRow, call: _Call) -> tupl
 
 
 def _settle(tx: WriteTransaction, named: int, sessions: Sequence[int]) -> int | None:
-    """Compare again with sessions that a channel may be; returns the one that it was merged into."""
+    """Compare a channel with its linked sessions; return the one that it was merged into, if any."""
     verdicts = {session: judge_session(tx, session, named) for session in sessions}
     same = [session for session, verdict in verdicts.items() if verdict is Verdict.SAME]
     if len(same) == 1:

@@ -1,10 +1,10 @@
-"""What is let in: the one place that tool, hook and reader share, before anything is recognised or stored.
+"""Decide what may be stored, for tool, hook and reader alike, before anything is recognised.
 
-Secrets become marks, so that a message sent again is recognised as the masked one. What stands between `<private>` and
-`</private>`, in a private channel, or under a rule of the settings is not kept at all. A time that cannot be,
-of the year 9999, is a client's mistake: taken at its word it would hold its channel on top for ever.
+Secrets become marks, so that a message sent again is recognised as the masked one. Text between `<private>` and
+`</private>`, in a private channel, or under a rule of the settings is not stored at all. An impossible time, such as
+the year 9999, is a client's mistake: it would hold its channel on top of every list.
 
-What was forgotten stays forgotten: a conversation that comes again, by whichever way and under whichever name.
+Forgotten conversations stay forgotten: one that comes again is refused, under whichever name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, digest_of, format_time, now, storable
+from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, format_time, now
 from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, SHARE, WIDEST, width_of
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.forgetting import (
@@ -39,9 +39,8 @@ class Keeping:
     """The settings of what a registry keeps. Names may hold `*` and `?`."""
 
     unmasked: tuple[str, ...] = ()  # projects whose secrets are not masked
-    never: tuple[
-        str, ...
-    ] = ()  # rules of what is never stored: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`
+    # rules of what is never stored: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`
+    never: tuple[str, ...] = ()
 
     def rule_against(self, **about: str | None) -> str | None:
         """Return the first rule by which a conversation is not kept at all, if there is one."""
@@ -90,6 +89,7 @@ def let_in(
 ) -> LetIn:
     """Decide which part of a conversation and its metadata may be stored. `project`: used if `about` names none."""
     keeping = keeping_of(tx)
+    messages = with_sound_times(messages, now())
     named = about.get("project")
     project = named if isinstance(named, str) and named else project
     if about.get("private") is True:
@@ -114,18 +114,16 @@ def _mask_cut_titles(
     about: dict[str, Any], messages: Sequence[Message], kept: Sequence[Message], key: bytes | None
 ) -> dict[str, Any]:
     """Mask secrets of the messages in a title or summary, which a client may have made of them and cut."""
-    marks = {} if key is None else _marks_of(messages, kept, key)
+    if key is None:
+        return about
+    changed = [(was.text, now.text) for was, now in zip(messages, kept, strict=True) if was.text is not now.text]
+    marks = marks_of([was for was, _ in changed], [now for _, now in changed], key)
     cut = {
         name: mask_cut(about[name], marks)
         for name in ("title", "summary")
         if marks and isinstance(about.get(name), str)
     }
     return {**about, **cut}
-
-
-def _marks_of(messages: Sequence[Message], kept: Sequence[Message], key: bytes) -> dict[str, str]:
-    changed = [(was.text, now.text) for was, now in zip(messages, kept, strict=True) if was.text is not now.text]
-    return marks_of([was for was, _ in changed], [now for _, now in changed], key) if changed else {}
 
 
 def _let_in_about(about: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
@@ -137,7 +135,7 @@ def _let_in_message(keeping: Keeping, message: Message, key: bytes | None) -> Me
     if rule:
         kept = {name: message.more[name] for name in IDENTITY & message.more.keys()}
         return Message(message.role, f"[not kept: {rule}]", message.timestamp, more=kept)
-    text = _let_in_text(message.text, key)
+    text = _let_in_value(message.text, key)
     more, context = message.more, message.context
     if more.keys() - IDENTITY or context:
         more = _let_in_about(more, key)
@@ -154,11 +152,6 @@ def _let_in_value(value: Any, key: bytes | None, name: str = "") -> Any:
     if key is None:
         return value
     return mask_value({name: value}, key)[name] if name else mask_value(value, key)
-
-
-def _let_in_text(text: str, key: bytes | None) -> str:
-    text = _without_private(text)
-    return text if key is None else mask_value(text, key)
 
 
 def _without_private(value: Any) -> Any:
@@ -188,7 +181,7 @@ AHEAD = timedelta(days=1)  # tolerated lead of another machine's clock or time z
 
 
 def with_sound_times(messages: Sequence[Message], received_at: datetime) -> Sequence[Message]:
-    """Return the messages; those whose times cannot be have their neighbours', else none, and keep what they said."""
+    """Replace impossible times by that of the message before, and note the original as `said_at`."""
     latest = received_at + AHEAD
     is_sound = [message.timestamp is None or EARLIEST <= message.timestamp <= latest for message in messages]
     if all(is_sound):
@@ -197,14 +190,13 @@ def with_sound_times(messages: Sequence[Message], received_at: datetime) -> Sequ
     at = next((message.timestamp for message, sound in pairs if sound and message.timestamp), None)
     done = []
     for message, sound in pairs:
-        at = message.timestamp if sound else at
-        done.append(message if sound else _at(message, at))
+        if sound:
+            at = message.timestamp
+            done.append(message)
+        else:
+            said = format_time(message.timestamp) if message.timestamp else None
+            done.append(replace(message, timestamp=at, more={**message.more, "time": "inferred", "said_at": said}))
     return done
-
-
-def _at(message: Message, at: datetime | None) -> Message:
-    said = format_time(message.timestamp) if message.timestamp else None
-    return replace(message, timestamp=at, more={**message.more, "time": "inferred", "said_at": said})
 
 
 FORGOTTEN = "it was forgotten"
@@ -215,7 +207,7 @@ def is_forgotten(
 ) -> bool:
     """Return whether a new conversation was forgotten: by its name, its client's id, or its words.
 
-    One that is known by its words alone is known by its name, too, from then on.
+    If it is recognised by its words alone, its name is noted as forgotten too.
     """
     if not is_anything_forgotten(tx):
         return False
@@ -223,7 +215,7 @@ def is_forgotten(
     names = [(keyed(key, CHANNEL, channel.encode()), CHANNEL)] if channel else []
     names += [(keyed(key, SESSION, session_id.encode()), SESSION)] if session_id else []
     # only the last messages are compared
-    said = {keyed(key, SAID, digest_of(each.role, storable(each.text))): each for each in messages[-500:]}
+    said = {keyed(key, SAID, each.digest): each for each in messages[-500:]}
     noted = find_forgotten(tx, [*(digest for digest, _ in names), *said])
     if any(digest in noted for digest, _ in names):
         return True

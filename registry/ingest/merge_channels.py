@@ -1,4 +1,4 @@
-"""Two channels that turned out to be one conversation become one. Nothing is lost: names and ids go on meaning it."""
+"""Merge two channels that are one conversation. Nothing is lost: names and ids become aliases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEPT = ("title", "summary", "project_path", "project_name")  # taken over if th
 
 
 def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:
-    """Put a channel that a tool has named into the one of its session; both by number.
+    """Move a channel that a tool has named into the one of its session; both by number.
 
     A message that both hold stays once, as the session has it, under both ids, deleted if either was.
     """
@@ -55,7 +55,7 @@ def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:
 
 
 def merge_shortened(tx: WriteTransaction, channel_number: int) -> None:
-    """Answers that a model shortened in several ways, when the client itself has sent the whole: that one stays."""
+    """Replace answers that a model shortened by the client's own, which is whole."""
     within = conversation.c.channel_number == channel_number, conversation.c.role == Role.ASSISTANT
     shortened = tx.execute(select(conversation).where(*within, conversation.c.native_id.is_(None))).all()
     if not shortened:

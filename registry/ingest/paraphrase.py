@@ -1,7 +1,7 @@
-"""A conversation recognised in other words, turn by turn (docs/recognition.md). Pure: transcripts in, positions out.
+"""Recognise a conversation in other words, turn by turn (docs/recognition.md). Pure: transcripts in, positions out.
 
-A model that logs its own chat leaves out what tools said and shortens its answers, a client's hooks and its store have
-all of it. The questions are the same in both: they are the pegs, and an answer is looked for within its own turn.
+A model that logs its own chat leaves out tool output and shortens its answers; a client's hooks and its store have all
+of it. The questions are the same in both, so an answer is looked for within the turn of its question.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ ENOUGH_WORDS = 0.6  # share of the shorter answer's words that the longer one ho
 SHORTENED = 0.9  # the same, if the stored answer has a match already: this may be a different one
 
 Accept = Callable[[str, str, float, bool], bool]
-"""Whether an answer is a stored one in other words: the stored text, the new one, how much they agree, and whether the
-stored one is taken by another answer already."""
+"""Returns True if an answer is a stored one in other words. Arguments: the stored text, the new one, their agreement,
+and whether another answer has matched the stored one already."""
 
 
 def recognise_by_turns(stored: Transcript, sent: Transcript, accept: Accept) -> Positions:
-    """For each message sent the stored one that it repeats. `accept`: in which other words."""
+    """Return for each message sent the stored one that it repeats, in the other words that `accept` accepts."""
     beside = _turns_beside(stored.turns, sent.turns, _agreeing(stored, sent))
     return _within_turns(stored, sent, beside, accept)
 
 
 def recognise_shortened_resend(stored: Transcript, sent: Transcript) -> Positions:
-    """For a model that sends all again that it has sent before: the same questions from the first on."""
+    """Recognise a whole conversation sent again by a model: the same questions from the first on."""
     beside = list(zip(stored.turns[1:], sent.turns[1:], strict=False))
     if any(old.key != new.key for old, new in beside):
         return [None] * len(sent.utterances)
@@ -51,19 +51,17 @@ def _accept_piece(old: str, new: str, agreed: float, _is_taken: bool) -> bool:
 
 
 def agreement(one: str, other: str) -> float:
-    """Return how much of the shorter answer stands in the longer, in words, from 0 to 1; 1 only if in one piece."""
+    """Return the share of the shorter answer's words in the longer one, from 0 to 1; 1 only if in one piece."""
     first, second = _words(one), _words(other)
     shorter, longer = (first, second) if len(first) <= len(second) else (second, first)
     if not shorter:
         return 0.0
-    if f" {' '.join(shorter)} " in f" {' '.join(longer)} " or _is_cut(" ".join(shorter), " ".join(longer)):
+    part, whole = " ".join(shorter), " ".join(longer)
+    is_cut = len(part) >= _MANY_LETTERS and whole.startswith(part)
+    if f" {part} " in f" {whole} " or is_cut:
         return 1.0
     known = set(longer)
     return min(0.99, sum(word in known for word in shorter) / len(shorter))
-
-
-def _is_cut(shorter: str, longer: str) -> bool:
-    return len(shorter) >= _MANY_LETTERS and longer.startswith(shorter)
 
 
 def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
@@ -72,11 +70,11 @@ def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
         return set()
     ours = stored.answer_texts([stored.turns[i] for i, _ in unclear])
     theirs = sent.answer_texts([sent.turns[j] for _, j in unclear])
-    return {pair for pair, *answers in zip(unclear, ours, theirs, strict=True) if _is_shortened(*answers)}
-
-
-def _is_shortened(olds: Sequence[str], news: Sequence[str]) -> bool:
-    return any(agreement(old, new) >= SHORTENED for old in olds for new in news)
+    return {
+        pair
+        for pair, olds, news in zip(unclear, ours, theirs, strict=True)
+        if any(agreement(old, new) >= SHORTENED for old in olds for new in news)
+    }
 
 
 def _unclear(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, int]]:
@@ -93,9 +91,9 @@ def _unclear(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, in
 def _turns_beside(
     stored: Sequence[Turn], sent: Sequence[Turn], agreeing: Collection[tuple[int, int]]
 ) -> list[tuple[Turn, Turn]]:
-    """Return the turns that ask the same, and what was sent before its first question beside where that may stand.
+    """Pair the turns that ask the same, and the messages sent before the first question with their likely turn.
 
-    Where the two sides disagree about the order, what is left over is recognised all the same.
+    Turns that the two sides have in another order are paired too.
     """
     matched = matching_turns(stored, sent, agreeing)
     beside = [(stored[i], sent[j]) for i, j in [*matched, *_left_over(stored, sent, matched)]]

@@ -1,4 +1,4 @@
-"""Secrets that were stored before they were masked on the way in: counted, and masked where they stand."""
+"""Find and mask secrets in what is stored already, from before a rule for them existed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TEXTS: dict[Table, tuple[str, ...]] = {
     execution: ("request", "result", "steps", "error"),
     extract_result: ("metadata",),
 }
-"""Where words stand that somebody said."""
+"""Columns with text, by table."""
 
 
 @dataclass(slots=True)
@@ -50,19 +50,19 @@ class Held:
     kinds: Counter[str] = field(default_factory=Counter)
 
     def as_dict(self) -> dict[str, Any]:
-        """As the outside sees it."""
+        """Return the counts for `--json`."""
         names = {"conversation": "messages", "channel": "channels", "execution": "executions"}
         rows = {shown: self.rows[name] for name, shown in names.items()}
         return {**rows, "secrets": dict(self.kinds.most_common()), "total": self.kinds.total()}
 
 
 async def scan(database: Database, on_progress: Progress) -> Held:
-    """Which secrets the registry holds; nothing is changed."""
+    """Count the secrets that the registry holds; nothing is changed."""
     return await _walk(database, on_progress, is_dry=True)
 
 
 async def redact(database: Database, on_progress: Progress) -> Held:
-    """Mask them, batch by batch: stopped at any point, the rest is masked the next time."""
+    """Mask the secrets batch by batch; after an interruption the next run masks the rest."""
     held = await _walk(database, on_progress, is_dry=False)
     if held.rows:
         await wipe(database)
@@ -148,7 +148,7 @@ def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bo
 
 
 def _with_made_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) -> dict[str, Any]:
-    """Make a title anew that repeats a masked message up to its secret and goes on with a part of it."""
+    """Replace a title that was cut from a message inside a secret, and so still shows a part of it."""
     masked = select(conversation.c.text).where(
         conversation.c.channel_number == number, conversation.c.text.contains(MARK_BEGIN, autoescape=True)
     )
@@ -189,14 +189,11 @@ def _change(tx: WriteTransaction, changes: Changes, table: Table) -> None:
 
 
 def _change_messages(tx: WriteTransaction, changes: Changes, _table: Table) -> None:
-    revise(tx, [(row, _with_digest(row, news)) for row, news in changes])
+    digests = [{"digest": digest_of(Role(row.role), news["text"])} if "text" in news else {} for row, news in changes]
+    revise(tx, [(row, {**news, **more}) for (row, news), more in zip(changes, digests, strict=True)])
     tx.execute(delete(message_vector).where(message_vector.c.message_number.in_([row.number for row, _ in changes])))
     for number in {row.channel_number for row, _ in changes}:
         recount_channel(tx, number)
-
-
-def _with_digest(row: MessageRow, news: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**news, "digest": digest_of(Role(row.role), news["text"])} if "text" in news else news
 
 
 def _change_channels(tx: WriteTransaction, changes: Changes, table: Table) -> None:
@@ -206,11 +203,8 @@ def _change_channels(tx: WriteTransaction, changes: Changes, table: Table) -> No
 
 
 def _change_executions(tx: WriteTransaction, changes: Changes, table: Table) -> None:
-    _change(tx, [(row, _with_asked(news)) for row, news in changes], table)
-
-
-def _with_asked(news: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**news, "asked": beginning_of(news["request"])} if "request" in news else news
+    asked = [{"asked": beginning_of(news["request"])} if "request" in news else {} for _, news in changes]
+    _change(tx, [(row, {**news, **more}) for (row, news), more in zip(changes, asked, strict=True)], table)
 
 
 _CHANGE = {conversation: _change_messages, channel: _change_channels, execution: _change_executions}

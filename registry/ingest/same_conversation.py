@@ -1,7 +1,7 @@
-"""Whether two transcripts are of one conversation (docs/recognition.md). Pure: questions, and their answers, weighed.
+"""Judge by questions and answers whether two transcripts are of one conversation (docs/recognition.md). Pure.
 
-"continue" and "run the tests" are asked in many conversations: only questions with some words to them are evidence, and
-they weigh more where an answer agrees too. Two that part, each with an end of its own, are not one conversation.
+"continue" and "run the tests" are asked in many conversations: only longer questions are evidence, and they weigh more
+if an answer agrees too. Two transcripts that diverge, each with an end of its own, are not one conversation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENOUGH_ALONE = 80  # letters that suffice without an answer, over at least two t
 LONG_ANSWER = 40  # letters of an equal answer that a single turn needs
 SHARE = 0.6  # least share of equal questions, where both sides have one
 AGREEING, DIFFERING = 0.7, 0.4
-"""Answers that share so many words agree; with so few they differ."""
+"""Shares of common words from which answers agree, and below which they differ."""
 
 
 class Verdict(Enum):
@@ -86,7 +86,7 @@ def _weight(questions: Iterable[str]) -> int:
 
 
 def width_of(text: str) -> int:
-    """Letters, wide ones counting two."""
+    """Count letters, wide ones as two."""
     letters = " ".join(text[:400].split())
     return len(letters) if letters.isascii() else len(letters) + sum(map(_is_wide, letters))
 

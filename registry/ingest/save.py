@@ -1,4 +1,4 @@
-"""Messages stored once, however often and by whichever way they come (docs/recognition.md)."""
+"""Store each message once, however often and by whichever way it comes (docs/recognition.md)."""
 
 from __future__ import annotations
 
@@ -10,28 +10,26 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, insert, select, text, update
 
-from registry.domain import Actor, Message, Role, now, preview_of, storable
+from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
-from registry.ingest.message_rows import (
-    LONGEST_QUESTION,
-    QUESTION,
-    Row,
-    add_words,
-    as_kept,
-    common_fields,
-    is_recall,
-    of_the_moment,
-    row_of,
-)
+from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import note_grown
 from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import UNINDEXED, Entry, channel_token
+from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
+from registry.text.analysis.analyzer import ANALYZER_VERSION
+
+SNAPSHOT = "notion_snapshot"  # record type of a page's snapshot
+PAGES = frozenset({"notion"})  # sources whose sessions are pages
+# metadata of the moment: stored with the new messages, not with the channel
+PER_MESSAGE = ("file", "language", "model", "additional_context")
+
+Row = dict[str, Any]  # the fields of `conversation`
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +65,19 @@ def save_messages(
 ) -> Saved:
     """Store those of the messages that an open channel does not hold yet; all, or none if the transaction fails.
 
-    `is_end`: they are known to come behind all that is stored. `among`: only these stored messages may be repeated by
-    them, because the others were said in other sessions.
-    A message that a client names by a `native_id` is the stored one of that name, whatever became of its text.
+    `is_end`: they are known to come behind all stored messages. `among`: compare only with these stored messages,
+    because the others are of other sessions. A message with a `native_id` is the stored one with that id, also if its
+    text has changed.
     """
     describe_channel(tx, into, metadata)
     sent = [Sent.of(as_kept(message)) for message in messages]
     recognised = all_new(tx, into, sent) if is_end else recognise_stored(tx, into, sent, among)
     # What stands before a known message is no part of the last turn, nor is what was said in another session.
     last_turn = _last_turn(tx, into) if among is None and not any(recognised.old) else None
-    rows = _new_rows(into, sent, recognised, source, metadata, received_at, last_turn)
+    rows = _new_rows(into, sent, recognised, source, metadata, actor, received_at, last_turn)
     if rows:
         _reorder(tx, recognised)
-        _insert(tx, [(into, rows)], actor, received_at)
+        _insert(tx, rows)
         tx.execute(_GROW, _grown(into, rows))
     _correct(tx, sent, recognised.old)
     new = iter(rows)
@@ -90,19 +88,29 @@ def save_messages(
 
 
 def save_new(
-    tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], *, actor: Actor, received_at: datetime
+    tx: WriteTransaction,
+    new: Sequence[tuple[ChannelRow, Sequence[Message], Mapping[str, Any]]],
+    *,
+    source: str,
+    actor: Actor,
+    received_at: datetime,
 ) -> list[Saved]:
-    """Store all messages of channels that were just made, none of them a mark of a recall."""
-    if new:
-        _insert(tx, new, actor, received_at)
-        tx.execute(_GROW, [_grown(into, rows) for into, rows in new])
-    return [Saved([row["id"] for row in rows], len(rows), received_at, into.number) for into, rows in new]
+    """Store messages with their metadata in channels that were just made, none of them a call of our own tools."""
+    rows_of = []
+    for into, messages, metadata in new:
+        sent = list(map(Sent.of, messages))
+        nothing_known = Recognised([None] * len(sent))
+        rows_of.append((into, _new_rows(into, sent, nothing_known, source, metadata, actor, received_at, None)))
+    if rows_of:
+        _insert(tx, [row for _, rows in rows_of for row in rows])
+        tx.execute(_GROW, [_grown(into, rows) for into, rows in rows_of])
+    return [Saved([row["id"] for row in rows], len(rows), received_at, into.number) for into, rows in rows_of]
 
 
 def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collection[int]) -> None:
-    """Keep the questions of these turns, in which another conversation was recalled, but let nothing find them.
+    """Remove the questions of these turns, in which another conversation was recalled, from the index.
 
-    Who only asks for another conversation would else be found in its place: in the very words that it is asked for.
+    Otherwise a chat that only asked for a conversation would be found instead of it, by the words of the question.
     """
     if not turns:
         return
@@ -123,16 +131,21 @@ def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
 
 
 def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
-    """Clients write while an answer is still streaming: a message of theirs whose text has changed is corrected.
+    """Correct messages whose text has changed: a client may store an answer while it is still streaming.
 
-    Whether their own words come from their store here or by another machine, which registries that keep up are told.
+    Its words come from its store on this machine, or by another machine. Other registries are told of the change.
     """
     known = [(row, one) for row, one in zip(old, sent, strict=True) if row is not None]
-    touched = {
-        row.number: one
-        for row, one in known
-        if (one.native_id and (row.native_id is None or bytes(row.digest) != one.digest)) or _is_grown(tx, row, one)
-    }
+
+    def is_corrected(row: MessageRow, one: Sent) -> bool:
+        if one.message.native_id and row.native_id is None:
+            return True
+        if bytes(row.digest) == one.digest:
+            return False
+        is_named_here = one.stored_id == row.id
+        return bool(one.message.native_id) or (is_named_here and grown_to(tx, row.id, one.message.text) is not None)
+
+    touched = {row.number: one for row, one in known if is_corrected(row, one)}
     if not touched:
         return
     alive = conversation.c.number.in_(touched), conversation.c.forgotten.is_(False)
@@ -146,13 +159,8 @@ def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
         note_grown(tx, in_other_words)
 
 
-def _is_grown(tx: ReadTransaction, row: MessageRow, one: Sent) -> bool:
-    is_other = one.stored_id == row.id and bytes(row.digest) != one.digest
-    return is_other and grown_to(tx, row.id, one.message.text) is not None
-
-
 def _correction(held: MessageRow, news: Sent) -> dict[str, Any]:
-    native_id = news.native_id or held.native_id
+    native_id = news.message.native_id or held.native_id
     changes: dict[str, Any] = {"native_id": native_id, "payload": {**held.payload, **storable(news.message.more)}}
     if held.native_id is None and news.message.timestamp and held.timestamp == held.received_at:  # nobody had said when
         changes["timestamp"] = news.message.timestamp
@@ -167,25 +175,44 @@ def _new_rows(
     recognised: Recognised,
     source: str,
     metadata: Mapping[str, Any],
+    actor: Actor,
     received_at: datetime,
     turn: int | None,
 ) -> list[Row]:
-    old = recognised.old
-    common, meta = common_fields(source, into.source), storable(of_the_moment(metadata))
+    meta = {name: metadata[name] for name in PER_MESSAGE if name in metadata}
+    record_type = SNAPSHOT if into.source in PAGES else "conversation"
     places = iter(recognised.new_places())
     rows: list[Row] = []
-    for one, known in zip(sent, old, strict=True):
+    for one, known in zip(sent, recognised.old, strict=True):
         if known:
             turn = known.turn
             continue
-        seq = into.seq_count + len(rows)
-        if one.message.role == Role.USER or turn is None:
+        message, seq = one.message, into.seq_count + len(rows)
+        if message.role == Role.USER or turn is None:
             turn = seq
-        timestamp = one.message.timestamp or received_at
-        where = {"seq": seq, "turn": turn, "place": next(places), "timestamp": timestamp}
-        text = storable(one.message.text)
-        rows.append(row_of(one.message, text, one.digest, meta) | common | where)
-        add_words(rows[-1])
+        context = {"context": message.context} if message.context else {}
+        rows.append(
+            {
+                "id": new_id("snap" if record_type == SNAPSHOT else "conv"),
+                "record_type": record_type,
+                "source": source,
+                "channel": into.name,
+                "channel_number": into.number,
+                "payload": storable({**message.more, **context, **({"meta": meta} if meta else {})}),
+                "timestamp": message.timestamp or received_at,
+                "received_at": received_at,
+                "actor": actor,
+                "deleted": False,
+                "seq": seq,
+                "turn": turn,
+                "place": next(places),
+                "role": message.role.value,
+                "text": storable(message.text),
+                "digest": one.digest,
+                "native_id": one.message.native_id,
+                "analyzer_version": ANALYZER_VERSION,
+            }
+        )
     return rows
 
 
@@ -196,19 +223,14 @@ def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
     return tx.execute(query.order_by(*LATEST_FIRST).limit(1)).scalar()
 
 
-def _insert(
-    tx: WriteTransaction, new: Sequence[tuple[ChannelRow, Sequence[Row]]], actor: Actor, received_at: datetime
-) -> None:
-    rows = [row for _, of_channel in new for row in of_channel]
-    channels = [into for into, of_channel in new for _ in of_channel]
+def _insert(tx: WriteTransaction, rows: Sequence[Row]) -> None:
+    """Number the rows, count their tokens, and store and index them."""
     entries = []
-    stored = []
-    for number, into, row in zip(_next_numbers(tx, len(rows)), channels, rows, strict=True):
-        about = {"number": number, "channel": into.name, "channel_number": into.number}
-        stored.append({**row, **about, "actor": actor, "received_at": received_at})
-        words = stored[-1].pop("words")
-        entries.append(Entry(number, [channel_token(into.number), words] if words else []))
-    tx.execute(insert(conversation), stored)
+    for number, row in zip(_next_numbers(tx, len(rows)), rows, strict=True):
+        tokens = searched_tokens(row)
+        row |= {"number": number, "length": len(tokens)}
+        entries.append(message_entry(row, tokens))
+    tx.execute(insert(conversation), rows)
     index_of(tx).add(tx, entries)
 
 
@@ -221,7 +243,8 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
     return sorted(ask_all(tx, query, {"count": count}).scalars())
 
 
-def _grown(into: ChannelRow, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _grown(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return a channel's counts and span with the new messages."""
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)

@@ -1,4 +1,4 @@
-"""The channel of a client's session: the one it is known as, else one that a tool has named, else a new one.
+"""Find the channel of a client's session: the one it is known as, else one that a tool has named, else a new one.
 
 A channel that is known to be a client's session has its id; one that a tool named has none, until it turns out which
 session it is: by its native id, else by what was asked in it, within the same source, project and time. When unsure,
@@ -17,11 +17,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, case, or_, select, text
 
-from registry.domain import Actor, Message, Role, Session, digest_of, now, parse_time, storable
+from registry.domain import Actor, Message, Role, Session, now, parse_time
 from registry.ingest.alignment import Transcript, Utterance
-from registry.ingest.dedup import Sent, stored_texts
+from registry.ingest.dedup import stored_texts
 from registry.ingest.merge_channels import merge_channels, merge_shortened
-from registry.ingest.message_rows import NOTE
+from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import Saved
 from registry.project import Project
@@ -42,28 +42,23 @@ from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """A sub-agent and the session it works for: its own id is short, and others may have the same."""
-
-    of_session: str
-    messages: Sequence[Message]
-
-
 def channel_of_session(
-    tx: ReadTransaction, sources: Sequence[str], session_id: str, agent: Agent | None = None
+    tx: ReadTransaction, sources: Sequence[str], session_id: str, agent: Session | None = None
 ) -> ChannelRow | None:
-    """Return the channel that is known to be this session; one of the first source before others."""
+    """Return the channel that is known to be this session, of the first source before others.
+
+    `agent`: a sub-agent's session. Its id is short, and sub-agents of other sessions may have the same.
+    """
     query = select(channel).where(channel.c.session_id == session_id, channel.c.source.in_(sources))
     rows = tx.execute(query.order_by(case((channel.c.source == sources[0], 0), else_=1), channel.c.number))
     return next((row for row in rows if agent is None or _is_that_agent(tx, row, agent)), None)
 
 
-def _is_that_agent(tx: ReadTransaction, row: ChannelRow, agent: Agent) -> bool:
-    """Known to work for the same session, or for one whose copy this is: then its messages have the same ids."""
-    if row.meta.get("parent") in (None, agent.of_session):
+def _is_that_agent(tx: ReadTransaction, row: ChannelRow, agent: Session) -> bool:
+    """Return True if the channel works for the same session, or for a copy of it, whose messages have the same ids."""
+    if row.meta.get("parent") in (None, agent.parent):
         return True
-    ids = [message.more.get("native_id") for message in agent.messages[:100]]
+    ids = [message.native_id for message in agent.messages[:100]]
     query = select(conversation.c.number).where(
         conversation.c.channel_number == row.number, conversation.c.native_id.in_(filter(None, ids))
     )
@@ -106,7 +101,7 @@ class Resumed:
         return [replace(message, more={**message.more, IN_SESSION: self.session_id}) for message in messages]
 
     def said_since(self, messages: Iterable[Message]) -> list[Message]:
-        """Return what was said in the session after it was written, marked as said in it.
+        """Return the messages of the session after it was written, marked as said in it.
 
         The questions that were written stand first, in their order. A later one with the same words is new, and so is
         whatever carries a time after the writing.
@@ -116,7 +111,7 @@ class Resumed:
         is_new = False
         for message in messages:
             if message.role is Role.USER:
-                digest = digest_of(message.role, storable(message.text))
+                digest = message.digest
                 is_later = message.timestamp is not None and message.timestamp > self.written_at
                 is_new = is_later or digest not in written
                 while not is_new and written.popleft() != digest:
@@ -144,23 +139,17 @@ def _questions_until(tx: ReadTransaction, row: ChannelRow, moment: datetime) -> 
 
 
 def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionChannel:
-    """Look up the channel that a client's session goes to. Nobody else decides that until the transaction ends."""
+    """Find the channel of a client's session. Such decisions are serialised until the transaction ends."""
     decide_alone(tx, source)
-    if row := _resumed_from(tx, session):
+    row = find_channel(tx, session.session_id)
+    if row and session.session_id not in (row.name, row.session_id):  # an alias, given by `ctxr resume`
         return SessionChannel(row, resumed=_resumed(tx, row, source, session.session_id))
-    agent_of = session.parent if session.meta.get("relation") == "sub-agent" else None
-    agent = Agent(agent_of, session.messages) if agent_of else None
+    agent = session if session.parent and session.meta.get("relation") == "sub-agent" else None
     known = channel_of_session(tx, [source, *family_of(source)], session.session_id, agent)
     if known:
         return SessionChannel(known)
     named = matching_named(tx, Circumstances.of(source, None, session), lambda: transcript_of(session.messages), None)
     return SessionChannel(named.same[0] if named.same else None, named)
-
-
-def _resumed_from(tx: ReadTransaction, session: Session) -> ChannelRow | None:
-    """Return the channel that a session continues: `ctxr resume` gave it the session's id as another name."""
-    row = find_channel(tx, session.session_id)
-    return row if row and session.session_id not in (row.name, row.session_id) else None
 
 
 def open_for(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> ChannelRow:
@@ -171,19 +160,18 @@ def open_for(tx: WriteTransaction, source: str, session: Session, known: Channel
 
 
 def bring_together(tx: WriteTransaction, about: Circumstances, saved: Saved, found: SessionChannel) -> None:
-    """Merge into a session's channel those that tools have named for it; link those that may be it."""
+    """Merge channels that tools have named into their session's channel; link those that may be the same."""
     if saved.new and (found.named is None or found.named.same):
         merge_shortened(tx, saved.channel_number)
-    named = found.named or (_named_by_now(tx, about, saved.channel_number) if saved.new else Matches())
+    number = saved.channel_number
+    named = found.named
+    if named is None:
+        named = matching_named(tx, about, lambda: stored_transcript(tx, number), number) if saved.new else Matches()
     for row in named.same:
-        if row.number != saved.channel_number:
-            merge_channels(tx, row.number, saved.channel_number)
+        if row.number != number:
+            merge_channels(tx, row.number, number)
     for row in named.perhaps:
-        set_links(tx, row.number, [saved.channel_number])
-
-
-def _named_by_now(tx: ReadTransaction, about: Circumstances, number: int) -> Matches:
-    return matching_named(tx, about, lambda: stored_transcript(tx, number), number)
+        set_links(tx, row.number, [number])
 
 
 def _new_name(tx: WriteTransaction, source: str, session: Session) -> str:
@@ -193,7 +181,7 @@ def _new_name(tx: WriteTransaction, source: str, session: Session) -> str:
 
 
 def names_for(source: str, session: Session) -> tuple[str, str]:
-    """`{source}_session_{timestamp}`; those that began in the same second are told apart by their native ids."""
+    """Return `{source}_session_{timestamp}`, and the same with the native id for a session of the same second."""
     began = next((message.timestamp for message in session.messages if message.timestamp), now())
     name = f"{source}_session_{began:%Y%m%d_%H%M%S}"
     return name, f"{name}_{session.session_id[:36]}"
@@ -254,7 +242,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The channels that are certainly the same conversation, best first, and those that may be."""
+    """Channels that are certainly the same conversation, best first, and channels that may be."""
 
     same: list[ChannelRow] = field(default_factory=list)
     perhaps: list[ChannelRow] = field(default_factory=list)
@@ -277,8 +265,8 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:
-    """Messages as they came."""
-    utterances = [Utterance(message.role, Sent.of(message).digest) for message in messages]
+    """Return messages as they came as a transcript."""
+    utterances = [Utterance(message.role, message.digest) for message in messages]
     return Transcript(utterances, lambda places: {at: messages[at].text for at in places})
 
 
@@ -294,13 +282,13 @@ Read = Callable[[], Transcript]  # reads a transcript if it is needed
 
 
 def matching_sessions(tx: ReadTransaction, about: Circumstances, read: Read) -> Matches:
-    """The sessions that a conversation sent by a tool may be. More than one that fits is none that is certain."""
+    """Return the sessions that a conversation sent by a tool may be. If several fit, none is certain."""
     found = _matches(tx, about, read, channel.c.session_id.is_not(None))
     return found if len(found.same) <= 1 else Matches([], [*found.same, *found.perhaps])
 
 
 def matching_named(tx: ReadTransaction, about: Circumstances, read: Read, session: int | None) -> Matches:
-    """The channels that a tool has named and that may be a session; `session` is its own channel, if it has one."""
+    """Return the channels that a tool has named and that may be a session; `session` is its own channel, if any."""
     return _matches(tx, about, read, channel.c.session_id.is_(None), session)
 
 
@@ -343,22 +331,16 @@ def _matches(
     # Where several fit, the questions alone do not tell them apart: the same may be asked in two chats at once.
     sure = same if len(same) <= 1 else [pair for pair in same if pair[1].is_answered]
     unsure = [pair for pair in same if pair not in sure] + found[Verdict.PERHAPS]
-    return Matches(_rows(sure), _rows(unsure))
-
-
-def _rows(pairs: Iterable[tuple[ChannelRow, Evidence]]) -> list[ChannelRow]:
-    return [row for row, _ in pairs]
+    return Matches([row for row, _ in sure], [row for row, _ in unsure])
 
 
 def _verdict(tx: ReadTransaction, claimed: int | None, evidence: Evidence) -> Verdict:
     """Take a session that was logged under another name for a second one only if the answers agree too."""
-    doubtful = evidence.verdict is Verdict.SAME and not evidence.is_answered
-    return Verdict.PERHAPS if doubtful and claimed is not None and _is_logged(tx, claimed) else evidence.verdict
-
-
-def _is_logged(tx: ReadTransaction, number: int) -> bool:
-    sent = conversation.c.channel_number == number, conversation.c.actor == Actor.TOOL
-    return bool(aliases_of(tx, number) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first())
+    if claimed is None or evidence.verdict is not Verdict.SAME or evidence.is_answered:
+        return evidence.verdict
+    sent = conversation.c.channel_number == claimed, conversation.c.actor == Actor.TOOL
+    is_logged = aliases_of(tx, claimed) or tx.execute(select(conversation.c.number).where(*sent).limit(1)).first()
+    return Verdict.PERHAPS if is_logged else evidence.verdict
 
 
 def _near(tx: ReadTransaction, about: Circumstances, kind: ColumnElement[bool]) -> dict[int, ChannelRow]:

@@ -1,4 +1,4 @@
-"""Problems that come back: errors that several conversations name, also across projects."""
+"""Find recurring problems: errors that several conversations name, also across projects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러
 
 
 class Named(NamedTuple):
-    """A message that names a problem, and how."""
+    """A message and the line in which it names a problem."""
 
     message: MessageRow
     line: str
@@ -40,7 +40,7 @@ def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
             found[problem].append(Named(row, line))
     several = {problem: named for problem, named in found.items() if len({_channel(one) for one in named}) > 1}
     channels = channels_by_number(tx, list({_channel(one) for named in several.values() for one in named}))
-    told = [_told(problem, named, channels) for problem, named in several.items()]
+    told = [_as_item(problem, named, channels) for problem, named in several.items()]
     told.sort(key=lambda one: (len(one["projects"]), one["sessions"], one["last_seen"]), reverse=True)
     return told[:SHOWN]
 
@@ -50,7 +50,7 @@ def _channel(named: Named) -> int:
     return number
 
 
-def _told(problem: str, named: Iterable[Named], channels: Mapping[int, ChannelRow]) -> dict[str, Any]:
+def _as_item(problem: str, named: Iterable[Named], channels: Mapping[int, ChannelRow]) -> dict[str, Any]:
     ordered = sorted(named, key=lambda one: one.message.timestamp, reverse=True)
     latest = {_channel(one): one for one in reversed(ordered)}
     projects = {channels[number].project_name or "General" for number in latest}

@@ -1,58 +1,52 @@
-"""What comes of what is kept: the sessions most recalled, the longest ones, the busy hours, tokens given back."""
+"""Figures of `ctxr stats`: sessions most recalled, longest sessions, busy hours, tokens delivered."""
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, cast, func, select
+from sqlalchemy import ColumnElement, func, select
 
 from registry.domain import format_time
+from registry.monitor.activity import messages_by_hour
 from registry.storage.database import ReadTransaction
-from registry.storage.tables import channel, conversation
+from registry.storage.tables import channel
 
 
 def recall_figures(tx: ReadTransaction, utc_offset_minutes: int) -> dict[str, Any]:
-    """`most_recalled` and `longest` sessions, messages by `hours` of a clock so far from UTC, `tokens` of sessions.
+    """Return `most_recalled` and `longest` sessions, messages by `hours` at a UTC offset, and `tokens`.
 
-    Tokens delivered are an estimate of a model's, those kept are words: of both, more than a few say something.
+    Tokens delivered are estimated as a model counts them, those kept are words: only large differences mean something.
     """
     counted = func.coalesce(func.sum(channel.c.token_count), 0), func.coalesce(func.sum(channel.c.tokens_delivered), 0)
     kept, delivered = tx.execute(select(*counted).where(channel.c.deleted.is_(False))).one()
+    hours = Counter[int]()
+    for (_, hour), count in messages_by_hour(tx, None, utc_offset_minutes).items():
+        hours[hour] += count
     return {
-        "most_recalled": _sessions(tx, channel.c.access_count, channel.c.access_count > 0),
-        "longest": _sessions(tx, channel.c.message_count, channel.c.message_count > 0),
-        "hours": _hours(tx, utc_offset_minutes),
+        "most_recalled": top_sessions(tx, channel.c.access_count),
+        "longest": top_sessions(tx, channel.c.message_count),
+        "hours": [{"hour": hour, "messages": hours[hour]} for hour in range(24)],
         "tokens": {"kept": int(kept), "delivered": int(delivered)},
     }
 
 
-def _sessions(tx: ReadTransaction, by: ColumnElement[int], condition: ColumnElement[bool]) -> list[dict[str, Any]]:
-    query = select(channel).where(condition, channel.c.deleted.is_(False)).order_by(by.desc(), channel.c.number)
+def top_sessions(
+    tx: ReadTransaction, by: ColumnElement[int], since: datetime | None = None, limit: int = 10
+) -> list[dict[str, Any]]:
+    """Return the sessions with most of a count, of those that went on since an instant."""
+    there = [by > 0, channel.c.deleted.is_(False), *([channel.c.updated_at >= since] if since else [])]
+    query = select(channel).where(*there).order_by(by.desc(), channel.c.number).limit(limit)
     return [
         {
             "channel": row.name,
+            "source": row.source,
             "title": row.title or row.first_message_preview or row.name,
             "project": row.project_name or "General",
             "messages": row.message_count,
             "recalled": row.access_count,
             "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,
         }
-        for row in tx.execute(query.limit(10))
+        for row in tx.execute(query)
     ]
-
-
-def _hours(tx: ReadTransaction, utc_offset_minutes: int) -> list[dict[str, int]]:
-    at = conversation.c.timestamp
-    hour: ColumnElement[Any]
-    minute: ColumnElement[Any]
-    if tx.dialect.name == "postgresql":
-        in_utc = func.timezone("UTC", at)
-        hour, minute = func.extract("hour", in_utc), func.extract("minute", in_utc)
-    else:
-        hour, minute = func.strftime("%H", at), func.strftime("%M", at)
-    quarter = cast(hour, Integer) * 4 + cast(minute, Integer) // 15
-    found = [0] * 24
-    query = select(quarter, func.count()).where(conversation.c.deleted.is_(False)).group_by(quarter)
-    for place, count in tx.execute(query):
-        found[(place * 15 + utc_offset_minutes) // 60 % 24] += count
-    return [{"hour": of_day, "messages": count} for of_day, count in enumerate(found)]

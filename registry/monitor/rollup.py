@@ -1,7 +1,7 @@
-"""Executions that are too old to be kept one by one: counted together by the hour, so that figures stay right.
+"""Replace executions that are too old to be kept one by one by counts per hour, so that figures stay right.
 
-A row counts the runs of one hour that are alike, with their durations rounded to two significant digits as
-`registry.monitor.statistics` rounds them: a histogram that can be added to, and added up over any hours.
+A row counts the runs of one hour that are alike, with their durations rounded to two significant digits: a histogram
+that can be added to, and added up over any hours.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from datetime import datetime
 from operator import ge, le, ne
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Integer, Select, case, cast, delete, func, literal, literal_column, select
+from sqlalchemy import ColumnElement, Integer, case, cast, delete, func, literal_column, select
 from sqlalchemy.types import String
 
 from registry.errors import ErrorCode
-from registry.storage.column_types import UtcTime
 from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.records.executions import GUESSED
@@ -25,7 +24,7 @@ _KEY = ("hour", "operation", "source", "error_code", "duration_ms")
 
 
 class Cell(NamedTuple):
-    """Runs that are counted together: alike in all of this."""
+    """Runs with the same operation, source, error code and duration."""
 
     operation: str
     source: str
@@ -35,7 +34,7 @@ class Cell(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The runs of one stretch of time: its begin (seconds since 1970), how many, and their time in all."""
+    """The runs of one bucket of time, which begins `at` (seconds since 1970)."""
 
     at: int
     runs: int
@@ -44,10 +43,10 @@ class Point(NamedTuple):
 
 
 def roll_up(tx: WriteTransaction, before: datetime, most: int) -> int:
-    """Count at most so many of the oldest runs that began before an instant, and remove them. How many it were."""
+    """Count up to `most` of the oldest runs that began before an instant, and remove them; return how many."""
     oldest = select(execution.c.number).where(execution.c.started_at < before)
     oldest = oldest.order_by(execution.c.started_at, execution.c.number).limit(most)
-    # Another server may be at it too: what it has taken is its own.
+    # Another server may do the same: its rows are skipped.
     numbers = tx.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
     if numbers:
         tx.execute(_added(tx, numbers))
@@ -72,7 +71,7 @@ def _added(tx: WriteTransaction, numbers: Sequence[int]) -> Any:
 def _hour(tx: ReadTransaction) -> ColumnElement[Any]:
     if tx.dialect.name == "postgresql":
         return func.date_trunc(literal_column("'hour'", String), execution.c.started_at)
-    # As `UtcTime` writes it.
+    # the format in which `UtcTime` is stored
     return func.strftime(literal_column("'%Y-%m-%d %H:00:00.000000'", String), execution.c.started_at)
 
 
@@ -81,38 +80,25 @@ def rolled_cells(
 ) -> list[Cell]:
     """Return the counted runs of the hours that begin within a period."""
     table = execution_rollup.c
-    within = given_conditions((ge, table.hour, from_), (le, table.hour, to))
-    if tx.execute(select(literal(1)).select_from(execution_rollup).where(*within).limit(1)).first() is None:
-        return []
-    hour: ColumnElement[datetime] = table.hour
-    if tx.dialect.name == "sqlite":  # as `figures` does: the index in the order of the groups, nothing sorted
-        hour = literal_column("+execution_rollup.hour", UtcTime)
     groups = (table.operation, table.source, table.error_code, table.duration_ms)
-    query = select(*groups, func.sum(table.runs)).group_by(*groups)
-    without = (ne, table.source, without_source)
-    rows = tx.execute(query.where(*given_conditions((ge, hour, from_), (le, hour, to), without)))
+    query = select(*groups, func.sum(table.runs)).where(*_within(from_, to, without_source)).group_by(*groups)
     return [
-        Cell(operation, source, code or None, duration, int(runs)) for operation, source, code, duration, runs in rows
+        Cell(operation, source, code or None, duration, int(runs))
+        for operation, source, code, duration, runs in tx.execute(query)
     ]
 
 
 def rolled_points(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None = None
 ) -> list[Point]:
-    """Return the counted runs over time, in buckets of so many seconds; an hour belongs to the bucket it begins in."""
-    table = execution_rollup.c
-    within = given_conditions((ge, table.hour, from_), (le, table.hour, to), (ne, table.source, without_source))
-    rows = tx.execute(_hours(within))
-    points: dict[int, Point] = {}
-    for hour, runs, failed, total_ms in rows:
-        at = int(hour.timestamp()) // bucket_s * bucket_s
-        before = points.get(at, Point(at, 0, 0, 0.0))
-        points[at] = Point(at, before.runs + runs, before.failed + failed, before.total_ms + total_ms)
-    return list(points.values())
-
-
-def _hours(within: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    """Return the counted runs of each hour, as points at the start of the bucket that the hour begins in."""
     table = execution_rollup.c
     failed = case((table.error_code.not_in(["", ErrorCode.NOT_FOUND.value, GUESSED]), table.runs), else_=0)
     sums = (cast(func.sum(table.runs), Integer), cast(func.sum(failed), Integer), func.sum(table.total_ms))
-    return select(table.hour, *sums).where(*within).group_by(table.hour).order_by(table.hour)
+    query = select(table.hour, *sums).where(*_within(from_, to, without_source)).group_by(table.hour)
+    return [Point(int(hour.timestamp()) // bucket_s * bucket_s, *sums) for hour, *sums in tx.execute(query)]
+
+
+def _within(from_: datetime | None, to: datetime | None, without_source: str | None) -> list[ColumnElement[bool]]:
+    table = execution_rollup.c
+    return given_conditions((ge, table.hour, from_), (le, table.hour, to), (ne, table.source, without_source))

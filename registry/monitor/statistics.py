@@ -1,4 +1,4 @@
-"""The executions in figures, however many there are: counted in the database, from indexes alone.
+"""Count executions in the database: by outcome, operation and source, over time, with percentiles of their durations.
 
 Up to EXACT runs the percentiles are exact. Of more runs, and of runs that are only kept as figures (`rollup`),
 they are those of durations rounded to two significant digits, and the answer says so; counts and means are always
@@ -12,16 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from operator import add, ge, le, ne
+from operator import add
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, cast, func, literal_column, select
+from sqlalchemy import ColumnElement, Integer, cast, func, select
 
 from registry.domain import format_time
 from registry.errors import ErrorCode
 from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
-from registry.storage.column_types import UtcTime
-from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions, execution_item
 from registry.storage.tables import execution
@@ -50,9 +48,9 @@ def execution_statistics(
     count = tx.execute(select(func.count()).select_from(execution).where(*conditions)).scalar_one()
     is_exact = count <= EXACT
     rolled = rolled_cells(tx, from_, to, without_source)
-    cells = [*(_cells(tx, conditions) if is_exact else _rounded_cells(tx, wanted)), *rolled]
-    old_points = rolled_points(tx, from_, to, bucket_s, without_source) if rolled else []
-    points = [*old_points, *_points(tx, conditions, bucket_s, is_exact)]
+    duration = execution.c.duration_ms if is_exact else execution.c.duration_rounded
+    cells = [*_cells(tx, conditions, duration), *rolled]
+    points = [*rolled_points(tx, from_, to, bucket_s, without_source), *_points(tx, conditions, bucket_s)]
     return {
         "total": figures_of(cells),
         "operations": _grouped(cells, "operation", lambda cell: cell.operation),
@@ -64,29 +62,12 @@ def execution_statistics(
     }
 
 
-def _cells(tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]]) -> list[Cell]:
-    columns = (execution.c.operation, execution.c.source, execution.c.error_code, execution.c.duration_ms)
-    # In the order of their times, so that SQLite reads no more of the index than the period.
-    query = select(*columns, literal_column("1")).where(*conditions).order_by(execution.c.started_at)
+def _cells(
+    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], duration: ColumnElement[float]
+) -> list[Cell]:
+    columns = (execution.c.operation, execution.c.source, execution.c.error_code, duration)
+    query = select(*columns, func.count()).where(*conditions).group_by(*columns)
     return [Cell(*row) for row in tx.execute(query)]
-
-
-def _rounded_cells(tx: ReadTransaction, wanted: ExecutionFilter) -> list[Cell]:
-    columns = (execution.c.operation, execution.c.source, execution.c.error_code, execution.c.duration_rounded)
-    query = select(*columns, func.count()).where(*_read_through(tx, wanted)).group_by(*columns)
-    return [Cell(*row) for row in tx.execute(query)]
-
-
-def _read_through(tx: ReadTransaction, wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    """Return the period, so that an index in the order of the groups is read from end to end and nothing is sorted.
-
-    SQLite takes the index by time wherever it can, and then sorts a million rows; the "+" hides it.
-    """
-    started_at: ColumnElement[datetime] = execution.c.started_at
-    if tx.dialect.name == "sqlite":
-        started_at = literal_column("+execution.started_at", UtcTime)
-    without = (ne, execution.c.source, wanted.without_source)
-    return given_conditions((ge, started_at, wanted.from_), (le, started_at, wanted.to), without)
 
 
 def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) -> list[dict[str, Any]]:
@@ -119,7 +100,7 @@ def _outcomes(count: int, guessed: int, not_found: int, failed: int) -> dict[str
 
 
 def percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:
-    """By nearest rank: the smallest duration that `share` per cent do not exceed."""
+    """Return percentiles by nearest rank: the smallest duration that `share` per cent do not exceed."""
     if not count:
         return {f"p{share}_ms": None for share in PERCENTILES}
     ordered = sorted(durations)
@@ -140,36 +121,10 @@ _FAILED = func.count(func.nullif(func.nullif(execution.c.error_code, ErrorCode.N
 _POINT = (func.count(), _FAILED, func.sum(execution.c.duration_ms))
 
 
-def _points(
-    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int, is_short: bool
-) -> list[Point]:
-    times = select(execution.c.started_at).where(*conditions).limit(1)
-    first = tx.execute(times.order_by(execution.c.started_at)).scalar()
-    last = tx.execute(times.order_by(execution.c.started_at.desc())).scalar()
-    if first is None or last is None:
-        return []
-    start, end = (int(moment.timestamp()) // bucket_s * bucket_s for moment in (first, last))
-    # a short series is read point by point, by the index
-    if is_short or (end - start) // bucket_s > 400:
-        return [Point(*row) for row in tx.execute(_series_query(tx, conditions, bucket_s))]
-    points = (
-        Point(at, *tx.execute(select(*_POINT).where(*conditions, *_bucket(at, bucket_s, first, last))).one())
-        for at in range(start, end + 1, bucket_s)
-    )
-    return [point for point in points if point.runs]
-
-
-def _bucket(at: int, bucket_s: int, first: datetime, last: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    start, end = (datetime.fromtimestamp(edge, UTC) for edge in (at, at + bucket_s))
-    started_at = execution.c.started_at
-    return started_at >= max(start, first), started_at <= last if last < end else started_at < end
-
-
-def _series_query(
-    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int
-) -> Select[*tuple[Any, ...]]:
+def _points(tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int) -> list[Point]:
     bucket = bucket_of(tx, bucket_s)
-    return select(bucket, *_POINT).where(*conditions).group_by(bucket).order_by(bucket)
+    query = select(bucket, *_POINT).where(*conditions).group_by(bucket).order_by(bucket)
+    return [Point(*row) for row in tx.execute(query)]
 
 
 def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
@@ -182,7 +137,7 @@ def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
 
 
 def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Return the points in order of time; single runs and rolled up ones may share a bucket."""
+    """Add up the points of each bucket, in order of time."""
     by_bucket: dict[int, Point] = {}
     for point in points:
         held = by_bucket.get(point.at)
@@ -209,7 +164,7 @@ def newest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -
 
 
 def _items(tx: ReadTransaction, wanted: ExecutionFilter, most: int, *order: ColumnElement[Any]) -> list[dict[str, Any]]:
-    # Which ones is answered by an index; only those are read.
+    # An index answers which ones; only their rows are read.
     which = select(execution.c.number).where(*execution_conditions(wanted)).order_by(*order).limit(most)
     rows = tx.execute(select(execution).where(execution.c.number.in_(which)).order_by(*order))
     return [execution_item(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Tokens that the clients say their models took, by day, client, project and model. Deleted messages do not count."""
+"""Sum the tokens that clients report for their models, by day, client, project and model, without deleted messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import CTE, BigInteger, ColumnElement, FromClause, String, cast, func, literal, select, union_all
 
-from registry.monitor.activity import day_of_message, said_within
+from registry.monitor.activity import day_of_message, said_since
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
@@ -24,18 +24,14 @@ class Usage(NamedTuple):
     cached: int = 0
     into_cache: int = 0
 
-    def plus(self, other: Usage) -> Usage:
-        """Both together."""
-        return Usage(*map(sum, zip(self, other, strict=True)))
-
 
 Summed = Mapping[str, Sequence[tuple[str | None, Usage]]]
-"""By `day`, `source`, `project` (its path) and `model`: each name (None: not known) with its tokens."""
+"""By `day`, `source`, `project` (its path) and `model`: each name (None: unknown) with its tokens."""
 
 
-def usage_by(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> Summed:
-    """Sum the tokens used in a period, most output first; days follow the given UTC offset."""
-    answers = _answers(tx, start, end, utc_offset_minutes)
+def usage_by(tx: ReadTransaction, start: datetime | None, utc_offset_minutes: int) -> Summed:
+    """Sum the tokens used since an instant (None: all), most output first; days follow the UTC offset."""
+    answers = _answers(tx, start, utc_offset_minutes)
     projects = answers.join(channel, channel.c.number == answers.c.channel_number)
     groups: tuple[tuple[str, ColumnElement[str], FromClause], ...] = (
         ("day", cast(answers.c.day, String), answers),
@@ -56,12 +52,12 @@ def usage_by(tx: ReadTransaction, start: datetime, end: datetime | None, utc_off
     return {by: sorted(some, key=lambda one: (-one[1].output, str(one[0]))) for by, some in found.items()}
 
 
-def _answers(tx: ReadTransaction, start: datetime, end: datetime | None, utc_offset_minutes: int) -> CTE:
+def _answers(tx: ReadTransaction, start: datetime | None, utc_offset_minutes: int) -> CTE:
     tokens = [func.coalesce(cast(_noted(kind), BigInteger), 0).label(kind) for kind in KINDS]
     day = day_of_message(tx, utc_offset_minutes).label("day")
     model = conversation.c.payload["model"].as_string().label("model")
     query = select(day, conversation.c.source, conversation.c.channel_number, model, *tokens)
-    return query.where(*said_within(start, end), _noted("output_tokens").is_not(None)).cte("answers")
+    return query.where(*said_since(start), _noted("output_tokens").is_not(None)).cte("answers")
 
 
 def _noted(kind: str) -> ColumnElement[str]:
@@ -71,7 +67,4 @@ def _noted(kind: str) -> ColumnElement[str]:
 
 def total(rows: Iterable[tuple[str | None, Usage]]) -> Usage:
     """Sum all rows."""
-    summed = Usage()
-    for _, usage in rows:
-        summed = summed.plus(usage)
-    return summed
+    return Usage(*map(sum, zip(Usage(), *(usage for _, usage in rows), strict=True)))

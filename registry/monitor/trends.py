@@ -1,6 +1,6 @@
-"""How runs went over time, by client, by what they moved, and which errors come again. For periods one looks at.
+"""Figures of executions in a period: latencies over time, by client, volumes, and recurring errors.
 
-What reads every record of a period gives up where there are more than MOST of them.
+Figures that read every execution are left out where a period has more than MOST (`is_countable`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def is_countable(tx: ReadTransaction, wanted: ExecutionFilter) -> bool:
 
 
 def latencies(tx: ReadTransaction, wanted: ExecutionFilter, bucket_s: int) -> dict[str, dict[str, float | None]]:
-    """p50, p95 and p99 in ms of each bucket in which something ran, by its beginning."""
-    # Run by run, out of the index by time alone: to group them is to sort them.
+    """Return p50, p95 and p99 in ms of each bucket with executions, by the bucket's start."""
     query = select(bucket_of(tx, bucket_s), execution.c.duration_ms).where(*execution_conditions(wanted))
     durations: dict[int, list[float]] = defaultdict(list)
     for at, duration_ms in tx.execute(query.order_by(execution.c.started_at)):
@@ -66,7 +65,7 @@ class Volumes(NamedTuple):
 
 
 def volumes(tx: ReadTransaction, wanted: ExecutionFilter) -> Volumes:
-    """Summed up from what the runs answered."""
+    """Sum up the results of executions."""
     result = execution.c.result
     parts = result["new_count"], result["duplicate_count"], result["metadata", "filtered_count"]
     sums = (func.coalesce(func.sum(cast(part.as_string(), Integer)), 0) for part in parts)

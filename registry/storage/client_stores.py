@@ -1,9 +1,9 @@
-"""What has been read of the clients' own stores: how far, when, and what was passed over and why."""
+"""Record which sessions of the clients' own stores were read, when, and what was skipped and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -67,32 +67,14 @@ class SeenSession:
 
 def save_seen_sessions(tx: WriteTransaction, source: str, path: str, sessions: Sequence[SeenSession]) -> None:
     """Note what was read; in the transaction that stores its messages, so that neither is ever alone."""
-    rows = {
-        one.key: {
-            "source": source,
-            "path": path,
-            "key": one.key,
-            "fingerprint": one.fingerprint,
-            "channel_number": one.channel_number,
-        }
-        for one in sessions
-    }
+    rows = {one.key: {"source": source, "path": path, **asdict(one)} for one in sessions}
     if rows:
         _upsert(tx, store_session, ("source", "path", "key"), list(rows.values()))
 
 
 def save_store(tx: WriteTransaction, state: StoreState) -> None:
     """Note how a sync of a store went."""
-    row = {
-        "source": state.source,
-        "path": state.path,
-        "synced_at": state.synced_at,
-        "stamp": state.stamp,
-        "seen": state.seen,
-        "parsed": state.parsed,
-        "skipped": masked(tx, state.skipped),
-    }
-    _upsert(tx, store, ("source", "path"), [row])
+    _upsert(tx, store, ("source", "path"), [{**asdict(state), "skipped": masked(tx, state.skipped)}])
 
 
 def store_as_left(tx: ReadTransaction, source: str, path: str) -> tuple[str | None, list[dict[str, str]]]:

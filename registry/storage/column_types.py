@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,13 +25,9 @@ class UtcTime(TypeDecorator[datetime]):
         return value.astimezone(UTC).replace(tzinfo=None)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return value and value.astimezone(UTC)
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """Parse SQLite's text at once: an answer reads hundreds of times."""
-        if dialect.name == "postgresql":
-            return super().result_processor(dialect, coltype)
-        return lambda text: None if text is None else datetime.fromisoformat(f"{text}+00:00")
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
 
 
 Json = JSON().with_variant(JSONB(), "postgresql")

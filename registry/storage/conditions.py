@@ -1,9 +1,8 @@
-"""The conditions of lists and searches: a table of comparisons, of which those count whose value was given.
+"""Build the conditions of lists and searches from tables of comparisons; those without a value are left out.
 
-Many numbers are given to a statement, or read from it, as one value: its text is the same for any number of them. Else
-the driver would read, and PostgreSQL plan, a statement with hundreds of places for every search; and a row for each
-number costs several times as much as the number. Such a condition names what is given, so that a statement with one of
-them is built once: to build it and to tell that it is the same costs several times as much as to execute it.
+Many numbers are passed to a statement as one value, so that its text is the same for any number of them. Otherwise
+every search would be a new statement with hundreds of parameters for the driver to parse and PostgreSQL to plan.
+Conditions on such a value are cached, because building a statement costs several times as much as executing it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, tag
 
 Rule = tuple[Callable[[Any, Any], ColumnElement[bool]], ColumnElement[Any], Any]
-"""A comparison (from `operator`, or below), the column, and the value asked for; None means anything."""
+"""A comparison (from `operator`, or below), the column, and the wanted value; None means any."""
 
 
 def given_conditions(*rules: Rule) -> list[ColumnElement[bool]]:
@@ -42,12 +41,12 @@ def given_conditions(*rules: Rule) -> list[ColumnElement[bool]]:
 
 
 def is_in(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """Return the column has one of the values."""
+    """Return a condition: the column has one of the values."""
     return column.in_(values)
 
 
 def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """Return the column has none of the values."""
+    """Return a condition: the column has none of the values."""
     return column.not_in(values)
 
 
@@ -57,7 +56,7 @@ def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """Return the channel with that number carries the tag."""
+    """Return a condition: the channel with that number has the tag."""
     return number.in_(select(tag.c.channel_number).where(tag.c.name == name))
 
 
@@ -73,13 +72,13 @@ def is_one_of(dialect: str, number: ColumnElement[int]) -> ColumnElement[bool]:
 
 
 def given(tx: ReadTransaction, numbers: Collection[int]) -> Mapping[str, Any]:
-    """Numbers for a statement with `is_one_of`."""
+    """Return numbers for a statement with `is_one_of`."""
     return {_GIVEN: _written(numbers) if tx.dialect.name == "postgresql" else json.dumps(list(numbers))}
 
 
 @cache
 def is_pair_of(dialect: str, first: ColumnElement[int], second: ColumnElement[int], bits: int) -> ColumnElement[bool]:
-    """Return whether two numbers stand together among the pairs that are given with the statement (`given_pairs`)."""
+    """Return a condition: two numbers are one of the pairs given with the statement (`given_pairs`)."""
     if dialect == "postgresql":
         return tuple_(first, second).in_(select(func.unnest(_array(_GIVEN)), func.unnest(_array(_SECOND))))
     each = _each()
@@ -87,7 +86,7 @@ def is_pair_of(dialect: str, first: ColumnElement[int], second: ColumnElement[in
 
 
 def given_pairs(tx: ReadTransaction, pairs: Collection[int], bits: int) -> Mapping[str, Any]:
-    """Pairs for a statement with `is_pair_of`, each as one number: the first of it above so many bits of the second."""
+    """Return pairs for a statement with `is_pair_of`, each packed into one number (the first shifted by `bits`)."""
     if tx.dialect.name == "postgresql":
         second = (1 << bits) - 1
         return {

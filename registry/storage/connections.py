@@ -1,8 +1,8 @@
-"""Connections to each of the two databases, as this program wants them: an engine for an address, and how each begins.
+"""Create engines for SQLite and PostgreSQL, with their pragmas and limits.
 
-SQLite: one writer, what is acknowledged is on disk, and nobody else may read the file. PostgreSQL: nothing outlives a
-transaction. Where runs are traced, each statement is a span by the database conventions: which kind of statement on
-which table, never its values or its text, for some of our statements are made of what was asked for.
+SQLite: one writer, acknowledged writes are on disk, and only this user may read the file. PostgreSQL: settings end with
+their transaction. If tracing is on, each statement is a span with its kind and table, without values or text, because
+some statements contain words of a question.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from weakref import WeakSet
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from registry.domain import as_json, from_json
+from registry.domain import as_json
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.migrations import HEAD
 from registry.tracing import span
 
 BUSY_TIMEOUT_MS = 10_000
 LIVELY = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
-"""A dead server is noticed in half a minute; the system's default is a quarter of an hour. The address may override."""
+"""TCP settings to notice a dead server in half a minute instead of 15; the address may override them."""
 WRITER = int(HEAD)  # told to the database, which refuses writers older than its tables allow
 READERS = 4  # threads, each with a connection
 WRITERS = {"sqlite": 1, "postgresql": 8}  # one thread in a queue is faster and fairer than many at SQLite's lock
 
 
 def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engine:
-    """An engine for `sqlite:///path` or `postgresql://…`; InvalidRequest, naming the setting, for any other address."""
+    """Create an engine for `sqlite:///path` or `postgresql://…`; InvalidRequest for others names the setting."""
     try:
         address = _address_of(url)
         if address.get_backend_name() == "postgresql":
@@ -86,10 +86,9 @@ def _server_engine(address: URL) -> Engine:
 
 
 def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str:
-    """Begin a PostgreSQL transaction with its isolation and its time limits in seconds; 0 is none.
+    """Return the BEGIN of a PostgreSQL transaction with its isolation and time limits in seconds; 0 is none.
 
-    A limit of its own on how long it may be idle, because the server's may be shorter than we need to think. Nothing is
-    compiled: our statements are short, and the planner takes those on long lists for longer than they are.
+    The idle limit is set because the server's may be too short. JIT is off: it takes longer than our statements.
     """
     limits = {"idle_in_transaction_session_timeout": 60.0, **limits_s}  # a hanging process must not hold its locks
     settings = [f"SET LOCAL {name} = {round(seconds * 1000)}" for name, seconds in limits.items()]
@@ -98,9 +97,9 @@ def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str
 
 
 class ClosingConnection(sqlite3.Connection):
-    """Closes its cursors when it goes back to the pool, whoever still holds one.
+    """Closes all its cursors when it is returned to the pool.
 
-    An open statement would keep its snapshot: the next write on this connection would be refused as locked.
+    An open cursor, held by a logged exception for example, would keep its snapshot: the next write would be refused.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -129,9 +128,7 @@ def _sqlite_engine(url: str) -> Engine:
         make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
     opened_here = {"check_same_thread": False, "factory": ClosingConnection}
-    engine = create_engine(
-        url, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True, connect_args=opened_here
-    )
+    engine = create_engine(url, json_serializer=as_json, hide_parameters=True, connect_args=opened_here)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
@@ -161,12 +158,12 @@ def _sqlite_engine(url: str) -> Engine:
 
 
 def is_read_only(file: Path) -> bool:
-    """Return whether a registry is there that can be read and not written; the log of writes stands beside it."""
+    """Return True if the registry's file, or the folder with its write-ahead log, can be read but not written."""
     return file.is_file() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
 
 
 def _read_only_engine(file: Path) -> Engine:
-    """SQLite reads a file in WAL mode only where it can make files beside it, or is told that nobody writes."""
+    """Create an engine that only reads. In WAL mode SQLite needs `immutable` unless the log is there."""
 
     def connect() -> sqlite3.Connection:
         log = Path(f"{file}-wal")
@@ -174,9 +171,7 @@ def _read_only_engine(file: Path) -> Engine:
         address = f"{file.absolute().as_uri()}?{mode}"
         return sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
 
-    engine = create_engine(
-        f"sqlite:///{file}", creator=connect, json_serializer=as_json, json_deserializer=from_json, hide_parameters=True
-    )
+    engine = create_engine(f"sqlite:///{file}", creator=connect, json_serializer=as_json, hide_parameters=True)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -186,7 +181,7 @@ def _read_only_engine(file: Path) -> Engine:
 
 
 def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
-    """SQLite waits for nobody who switches at the same moment, as when several processes start on an empty registry."""
+    """Switch to WAL, and retry while another process does: SQLite's busy timeout does not apply here."""
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
@@ -209,13 +204,13 @@ _OTHERS = 0o077
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file that only this user may read, where there is none; what cannot be made here fails later."""
+    """Create an empty file that only this user may read, if there is none; an error shows when it is opened."""
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def keep_private(paths: Iterable[Path]) -> None:
-    """Take from everybody else what they may do with these files and folders, those of them that are there."""
+    """Remove the permissions of other users from these files and folders, if they exist."""
     for path in paths:
         with suppress(OSError):
             mode = path.stat().st_mode
@@ -238,7 +233,7 @@ _OPEN = "open_span"
 
 
 def trace_statements(engine: Engine) -> None:
-    """Make spans of the statements of this engine from now on."""
+    """Trace the statements of this engine."""
 
     @event.listens_for(engine, "before_cursor_execute")
     def begin(connection: Connection, _cursor: Any, statement: str, *_rest: Any) -> None:

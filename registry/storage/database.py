@@ -1,4 +1,4 @@
-"""The one door to the database: an engine, `read` and `write`, and foreign exceptions translated.
+"""Read and write the database in transactions, and translate the driver's exceptions.
 
 SQLAlchemy Core, synchronous, in threads: one function is one whole transaction, so a caller who stops
 waiting leaves nothing half-written (docs/decisions).
@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 
 def insert_into(dialect: str, table: Table) -> Insert:
-    """An INSERT that can say what to do where the row is there already: each database has one of its own kind."""
+    """Return the dialect's INSERT, which has ON CONFLICT."""
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
@@ -61,7 +61,7 @@ def insert_into(dialect: str, table: Table) -> Insert:
 
 
 def in_parts(values: Sequence[T], length: int = 500) -> Iterator[Sequence[T]]:
-    """Return the values, some at a time: no statement takes any number of them."""
+    """Yield the values in parts, because a statement takes only so many."""
     yield from (values[at : at + length] for at in range(0, len(values), length))
 
 
@@ -72,7 +72,7 @@ def _file_of(engine: Engine) -> Path | None:
 
 @contextmanager
 def storage_errors(doing: str) -> Iterator[None]:
-    """Turn the driver's exceptions into StorageError; above this line nobody knows which database we use."""
+    """Turn the driver's exceptions into StorageError; callers need not know which database is used."""
     try:
         yield
     except SQLAlchemyError as exc:
@@ -119,7 +119,7 @@ _FILE_AWAY = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a server may take, in seconds: to get a lock that another has, and for one statement. 0: no limit."""
+    """Limits of a server in seconds: for a lock that another holds, and for one statement. 0: no limit."""
 
     lock_s: float = 0.0
     statement_s: float = 0.0
@@ -132,12 +132,6 @@ def _from_here(work: Callable[[], T]) -> Callable[[], T]:
     return partial(copy_context().run, work)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
-    """Run a callback in a loop from a thread; a loop that has ended needs nothing."""
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(what)
-
-
 class Database:
     """An engine with its reader and writer threads. Close it when done."""
 
@@ -146,7 +140,6 @@ class Database:
         restrict_statements(self.engine)
         if is_tracing():
             trace_statements(self.engine)
-        self._seen: dict[Access, Self] = {}
         self.dialect = self.engine.dialect.name
         self._file = _file_of(self.engine)
         self._identity: int | None = None
@@ -214,28 +207,20 @@ class Database:
         return await self._in_turn(run, of)
 
     def _written(self, work: Callable[[WriteTransaction], T]) -> T:
-        """Run it in one transaction.
-
-        It is run again if PostgreSQL ended it in a deadlock, or SQLite refused at once to begin: the connection still
-        held something, a fresh one does not.
-        """
+        """Run the work in one transaction, up to three times if PostgreSQL ends it in a deadlock."""
         for is_last in (False, False, True):
-            began, stage = time.monotonic(), "begin"
+            is_done = False
             try:
                 with self._writing.begin() as connection:
-                    stage = "work"
                     done = work(WriteTransaction(ReadTransaction(connection)))
-                    stage = "commit"
+                    is_done = True
                 return done
             except OperationalError as exc:
                 is_deadlock = getattr(exc.orig, "sqlstate", None) == _DEADLOCK
-                is_stale = self.is_embedded and stage == "begin" and time.monotonic() - began < 1
-                if is_stale:
-                    self.engine.dispose()
-                if stage == "commit" and not (self.is_embedded or is_deadlock):
+                if is_done and not (self.is_embedded or is_deadlock):
                     said = f"{str(exc.orig).strip()}; it may have been stored: sending it again is safe"
                     raise StorageError("The registry did not confirm what was written.", said) from exc
-                if is_last or not (is_deadlock or is_stale):
+                if is_last or not is_deadlock:
                     raise
         raise AssertionError
 
@@ -244,8 +229,13 @@ class Database:
         turn = self._turns.setdefault(of, asyncio.Lock())
         await turn.acquire()
         loop = asyncio.get_running_loop()
+
+        def release() -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(turn.release)
+
         running = self._writers.submit(_from_here(run))
-        running.add_done_callback(lambda _: _tell(loop, turn.release))
+        running.add_done_callback(lambda _: release())
         return await asyncio.wrap_future(running)
 
     async def maintain(self, statements: Sequence[str]) -> list[Any]:
@@ -263,7 +253,7 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._writers, run)
 
     def _check_file(self) -> None:
-        """Refuse to go on when the file was removed: SQLite would write into what is no longer in its folder."""
+        """Raise StorageError if the file was removed: SQLite would write into the deleted file."""
         if self._file is None:
             return
         identity = self._file.stat().st_ino if self._file.exists() else None
@@ -292,14 +282,10 @@ class Database:
         """Return the database as a token may see it; for None all of it."""
         if access is None or not access.is_restricted:
             return self
-        if access not in self._seen:
-            if len(self._seen) >= 256:  # restricted views kept
-                self._seen.pop(next(iter(self._seen)))
-            seen = copy.copy(self)
-            seen._reading = self._reading.execution_options(**{OPTION: access})
-            seen._writing = self._writing.execution_options(**{OPTION: access})
-            self._seen[access] = seen
-        return self._seen[access]
+        seen = copy.copy(self)
+        seen._reading = self._reading.execution_options(**{OPTION: access})
+        seen._writing = self._writing.execution_options(**{OPTION: access})
+        return seen
 
     def for_questions(self) -> Self:
         """Return the database for reading from a replica, if one has what this process wrote."""
@@ -316,16 +302,16 @@ class Database:
 
     @property
     def is_embedded(self) -> bool:
-        """A file of this machine's, not a server that others use too."""
+        """Return True for a file on this machine, False for a server that others use too."""
         return self.dialect == "sqlite"
 
     @property
     def takes_in(self) -> bool:
-        """Return whether what the clients on this machine keep is brought in by itself."""
+        """Return True if the stores of this machine's clients are synced automatically."""
         return self.is_embedded and not self.is_read_only
 
     def close(self) -> None:
-        """Let running transactions end, then let go of the database."""
+        """Wait for running transactions, then close all connections."""
         self._writers.shutdown()
         self._readers.shutdown()
         self.engine.dispose()

@@ -1,8 +1,7 @@
-"""What the registry's file says, read without the database layer, where somebody waits.
+"""Read a few columns of an SQLite registry without SQLAlchemy, for commands that must start quickly.
 
-Half a second of imports stands between a command and the rest of this package. Most syncs find nothing new and are over
-in less, and a client waits for what its new chat is told. Only reading, only these few columns, and only an embedded
-registry.
+Importing the database layer takes half a second. Most syncs find nothing new in less, and a client waits for the note
+of its new chat.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class MessageAsRead(NamedTuple):
 
 
 class QuickLook:
-    """An open look into a registry's file. StorageError where there is none, or not one of ours and up to date."""
+    """A read-only connection to a registry's file. StorageError if there is none, or its tables are not up to date."""
 
     def __init__(self, file: Path) -> None:
         with _errors():
@@ -69,13 +68,13 @@ class QuickLook:
             return StoreAsRead(row[0], json.loads(row[1])) if row else None
 
     def seen_sessions(self, source: str, path: str) -> dict[str, str]:
-        """As `registry.storage.client_stores.seen_sessions`."""
+        """Return the same as `registry.storage.client_stores.seen_sessions`."""
         query = "SELECT key, fingerprint FROM store_session WHERE source = ? AND path = ?"
         with _errors():
             return dict(self._connection.execute(query, (source, path)))
 
     def latest_channels(self, folder: str, most: int) -> list[ChannelAsRead]:
-        """A folder's last channels, as `some_channels` of `channels` finds them."""
+        """Return a folder's latest channels, as `channels.some_channels` does."""
         query = """
             SELECT number, name, source, coalesce(session_id, name), title, first_message_preview,
             date(updated_at) FROM channel WHERE deleted = 0 AND project_path = ?
@@ -90,7 +89,7 @@ class QuickLook:
             return [text for (text,) in self._connection.execute(query, (channel,))]
 
     def end_of(self, channel_number: int, most: int) -> list[MessageAsRead]:
-        """A channel's last messages in order, as `messages_of` of `messages` finds them."""
+        """Return a channel's last messages in order, as `messages.messages_of` does."""
         query = """
             SELECT role, text, payload FROM conversation WHERE channel_number = ? AND deleted = 0
             ORDER BY timestamp DESC, number DESC LIMIT ?"""
@@ -108,7 +107,7 @@ def _errors() -> Iterator[None]:
 
 
 def embedded_file(home: Path, environment: Mapping[str, str]) -> Path | None:
-    """The file of an embedded registry, as `Settings` would find it; None where the settings name another database."""
+    """Return the file of an SQLite registry, as `Settings` finds it; None if the settings name another database."""
     return None if setting(home, environment, "database_url") else home / "registry.db"
 
 

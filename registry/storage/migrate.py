@@ -39,8 +39,9 @@ def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
     with storage_errors("open"):
         with engine.execution_options(begin=begin).connect() as connection:
             before = current_revision(connection)
+        for asked in (before, revision):
+            _check_known(asked)
         if before != revision:
-            _check_known(before)
             with engine.execution_options(write=True, begin=begin).begin() as connection:
                 if connection.dialect.name == "postgresql":
                     connection.execute(text(_TAKE_TURN), {"key": _LOCK})

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Column, ColumnElement, Row, Table, and_, func, or_, select
 
-from registry.domain import format_time, parse_time
+from registry.domain import as_json, format_time, parse_time
 from registry.errors import InvalidRequest
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import registry_key
@@ -102,7 +102,7 @@ def place_of(cursor: str) -> tuple[datetime, int]:
 
 def encode_cursor(place: dict[str, Any]) -> str:
     """Encode a place as one URL-safe word."""
-    text = json.dumps(place, separators=(",", ":"))
+    text = as_json(place)
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -139,7 +139,7 @@ def number_of_place(tx: ReadTransaction, place: int) -> int | None:
 
 
 def change_state(tx: WriteTransaction) -> None:
-    """Invalidate all feed places told so far: after a restore the registry no longer holds what was read by them."""
+    """Invalidate all feed places given out so far, after a restore has replaced the messages."""
     state = {"number": _STATE, "key": token_bytes(32)}
     new = insert_into(tx.dialect.name, registry_key).values(state)
     tx.execute(new.on_conflict_do_update(index_elements=["number"], set_=state))

@@ -1,6 +1,6 @@
-"""A copy of a PostgreSQL that follows it, and answers questions in its place: as long as it is there, and knows enough.
+"""Read from a PostgreSQL replica while it is reachable and has replayed this process's last write.
 
-Who has just written reads what was written: until the copy has come so far, the original answers.
+Until then the original is read, so that a process reads its own writes.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _TOO_LONG = ("55P03", "57014")  # what takes too long there would take too long 
 
 
 class NotThere(Exception):
-    """The copy cannot answer now."""
+    """The replica cannot answer now."""
 
 
 class Replica:
-    """The copy, seen from one process that writes to the original."""
+    """A replica, as used by one process that writes to the original."""
 
     def __init__(self, engine: Engine, original: Engine, begin: str) -> None:
         self._engine, self._original = engine, original
@@ -52,7 +52,7 @@ class Replica:
 
     @classmethod
     def opened(cls, url: str, original: Engine, begin: str) -> Self:
-        """Return the copy at an address; InvalidRequest where there can be none of this original."""
+        """Open the replica at an address; InvalidRequest unless both are PostgreSQL."""
         engine = create_database_engine(url, "CTXR_DATABASE_READ_URL")
         if not original.dialect.name == engine.dialect.name == "postgresql":
             raise InvalidRequest(
@@ -63,7 +63,7 @@ class Replica:
         return cls(engine, original, begin)
 
     def note_write(self) -> None:
-        """Something was written that whoever asks next must see."""
+        """Note a write that the next read must see."""
         self._has_written = True
 
     def read(self, work: Callable[[Connection], T], access: Access | None) -> T:
@@ -89,7 +89,7 @@ class Replica:
         return answer
 
     def _place_wanted(self) -> str | None:
-        """Return how far the copy must have come: to where the original was behind this process's last write."""
+        """Return the WAL position that the replica must have replayed: the original's after our last write."""
         with self._finding:  # nobody reads on by an older place while the new one is asked for
             if self._has_written:
                 self._has_written = False
@@ -102,5 +102,5 @@ class Replica:
             return self._wanted
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close its connections."""
         self._engine.dispose()

@@ -1,4 +1,4 @@
-"""A model's name as people say it, from the one that its client notes. Pure."""
+"""Turn the model name that a client notes into the usual one. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _DATE = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")
 _VERSION = re.compile(r"(?<=-)(\d{1,2})-(\d{1,2})(?=-|$)")
 _FAMILY = re.compile(r"(?<=^Claude )([\d.]+) ([A-Z][a-z]+)$")
 _SETTINGS = frozenset({"minimal", "low", "medium", "high", "xhigh", "thinking", "fast"})
-"""How the model was set, at the end of its name; where it thinks, it does so at length unless another word says how."""
+"""Words at the end of a name that say how the model was set. `high` before `thinking` is the default and left out."""
 _WRITTEN = {"gpt": "GPT", "glm": "GLM", "deepseek": "DeepSeek", "xai": "xAI"}
 
 
 def model_name(noted: str) -> str:
-    """`claude-4.5-opus-high-thinking` as `Claude Opus 4.5 (Thinking)`; what has no such form stays."""
+    """Turn `claude-4.5-opus-high-thinking` into `Claude Opus 4.5 (Thinking)`; other forms stay."""
     plain = noted.rpartition("/")[2]
     if not re.fullmatch(r"[a-z]+(?:-[a-z0-9.]+)+", plain):
         return noted

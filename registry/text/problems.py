@@ -1,4 +1,4 @@
-"""Problems that a text names, in a form in which the same one is recognised elsewhere. Pure."""
+"""Find error messages in a text, without what varies, so that the same error is recognised elsewhere. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _signs(line: str) -> Iterator[str]:
 
 
 def _plain(said: str) -> str:
-    """Without what differs from one place to the next: what is quoted, paths, numbers."""
+    """Replace quotations, paths and numbers, which vary from one place to the next."""
     for pattern, sign in ((_QUOTED, "…"), (_PLACE, "…"), (_NUMBER, "N")):
         said = pattern.sub(sign, said)
     return " ".join(said.split())[:LONGEST].rstrip(" .,;:")

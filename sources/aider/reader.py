@@ -18,8 +18,8 @@ from registry.errors import StorageError
 from sources.aider.client import AIDER
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.files import File, entries, file_at, folders_in, why_not
+from sources.kit.drafts import Conversation
+from sources.kit.files import File, entries, file_at, folders_in, system_reason
 from sources.kit.jsonl import LONGEST_LINE, read_lines
 
 NAME = ".aider.chat.history.md"
@@ -72,7 +72,7 @@ class Aider:
                     if seen.get(key) != chat.fingerprint:
                         yield _found_in(store, key, chat)
         except OSError as exc:
-            raise StorageError(f"Could not read {store}.", why_not(exc)) from exc
+            raise StorageError(f"Could not read {store}.", system_reason(exc)) from exc
         if too_long:
             yield Skipped(f"{too_long.total()} lines", f"longer than {LONGEST_LINE // 2**20} MB")
 
@@ -102,7 +102,7 @@ def _texts(lines: Iterable[bytes | None], too_long: Counter[str]) -> Iterator[st
             yield line.decode("utf-8", "replace")
 
 
-def _found_in(store: Path, key: str, chat: Chat) -> FoundSession:
+def _found_in(store: Path, key: str, chat: AiderChat) -> FoundSession:
     """Return a chat, identified by its file and its beginning: it has no id."""
     talk = dialogue_of(chat, f"{sha256(os.fsencode(store)).hexdigest()[:8]}-{key}")
     skipped: tuple[Skipped, ...] = ()
@@ -117,7 +117,7 @@ def _found_in(store: Path, key: str, chat: Chat) -> FoundSession:
 
 
 @dataclass(slots=True)
-class Chat:
+class AiderChat:
     """A chat of a history: its beginning by the machine's clock, and its lines."""
 
     began: datetime
@@ -129,14 +129,14 @@ class Chat:
         return sha256("\n".join(self.lines).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def chats_of(lines: Iterable[str]) -> Iterator[Chat]:
+def chats_of(lines: Iterable[str]) -> Iterator[AiderChat]:
     """Yield the chats of a history in order; text before the first one is passed over."""
-    chat: Chat | None = None
+    chat: AiderChat | None = None
     for line in lines:
         if began := _began(line):
             if chat:
                 yield chat
-            chat = Chat(began)
+            chat = AiderChat(began)
         elif chat:
             chat.lines.append(line.rstrip("\r\n"))
     if chat:
@@ -150,7 +150,7 @@ def _began(line: str) -> datetime | None:
     return None
 
 
-def dialogue_of(chat: Chat, session_id: str) -> Conversation:
+def dialogue_of(chat: AiderChat, session_id: str) -> Conversation:
     """Parse a chat. Its first message gets the time of its beginning; no other has one."""
     talk = Conversation(session_id)
     for role, text in _blocks(chat.lines):
@@ -158,8 +158,8 @@ def dialogue_of(chat: Chat, session_id: str) -> Conversation:
             talk.say(Role.USER, text)
         elif role is Role.ASSISTANT:
             for thought in _THINKING.finditer(text):
-                talk.say(Role.THINKING, thought[2], **talk.with_model())
-            talk.say(Role.ASSISTANT, _THINKING.sub("", text).strip(), **talk.with_model())
+                talk.say(Role.THINKING, thought[2], model=talk.model)
+            talk.say(Role.ASSISTANT, _THINKING.sub("", text).strip(), model=talk.model)
         else:
             _add_notices(talk, text.splitlines())
     if talk.drafts:

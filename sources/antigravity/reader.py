@@ -16,10 +16,10 @@ from registry.domain import Role, Session
 from sources.antigravity.client import ANTIGRAVITY, FOLDERS
 from sources.base import Places, Skipped
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.drafts import Draft
+from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import File, file_at, folders_in, small_text, store_entries
-from sources.kit.jsonl import Damage, Record, items, mapping, records_of, string
+from sources.kit.jsonl import Damage, records_of
+from sources.kit.loose_json import Record, items, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 
 _LOGS = os.path.join(".system_generated", "logs")
@@ -73,11 +73,11 @@ class Antigravity(FileReader):
         lines = small_text(store / "history.jsonl").encode().splitlines(keepends=True)
         prompts = records_of(lines, Damage())
         projects = {string(prompt.get("conversationId")): string(prompt.get("workspace")) for prompt in prompts}
-        return lambda file: parse_lines(file, Transcript(file.session_id, projects.get(file.session_id, "")))
+        return lambda file: parse_lines(file, AntigravityTranscript(file.session_id, projects.get(file.session_id, "")))
 
 
 @dataclass(slots=True)
-class Transcript(Conversation):
+class AntigravityTranscript(Conversation):
     """Builds a conversation from numbered steps, in which results follow in the order of the calls. Pure."""
 
     _steps: dict[int, Record] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Transcript(Conversation):
         """Build the session from the steps; an unknown one is counted in `unknown`."""
         for place in sorted(self._steps):
             step = self._steps[place]
-            _TYPES.get(string(step.get("type")), Transcript._add_result)(self, step)
+            _TYPES.get(string(step.get("type")), AntigravityTranscript._add_result)(self, step)
         return self.build(folders=[self.folder, *self._folders])
 
     def _add_question(self, step: Record) -> None:
@@ -110,8 +110,8 @@ class Transcript(Conversation):
             self._say(step, Role.USER, typed)
 
     def _add_answer(self, step: Record) -> None:
-        self._say(step, Role.THINKING, string(step.get("thinking")), "thinking", **self.with_model())
-        self._say(step, Role.ASSISTANT, string(step.get("content")), **self.with_model())
+        self._say(step, Role.THINKING, string(step.get("thinking")), "thinking", model=self.model)
+        self._say(step, Role.ASSISTANT, string(step.get("content")), model=self.model)
         for place, call in enumerate(map(mapping, items(step.get("tool_calls")))):
             given = mapping(call.get("args")) or mapping(call.get("arguments"))
             params = {_PARAMS.get(key, key): _decoded(value) for key, value in given.items() if key not in _SHOWN_ONLY}
@@ -128,15 +128,15 @@ class Transcript(Conversation):
         went_wrong = string(step.get("status")) == "ERROR" or step.get("exit_code") not in (None, 0)
         outcome = drafts.FAILED if went_wrong else drafts.COMPLETED
         if self._waiting:
-            drafts.answer(self._waiting.popleft(), result, outcome, drafts.shortened(result))
+            self._waiting.popleft().answer(result, outcome, drafts.shortened(result))
         elif kind and result:  # some transcripts hold no calls
-            drafts.answer(self.call(_id(step), kind.lower(), {}, _at(step)), result, outcome, drafts.shortened(result))
+            self.call(_id(step), kind.lower(), {}, _at(step)).answer(result, outcome, drafts.shortened(result))
         else:
             self.unknown[f"step {kind or 'without type'}"] += 1
 
     def _add_error(self, step: Record) -> None:
         if self._waiting and "tool call" in f"{step.get('error')} {step.get('content')}":
-            drafts.answer(self._waiting.popleft(), _result(step), drafts.FAILED)
+            self._waiting.popleft().answer(_result(step), drafts.FAILED)
         else:
             self._say(step, Role.ERROR, _result(step))
 
@@ -144,10 +144,10 @@ class Transcript(Conversation):
         self.say(role, text.strip(), _at(step), _id(step, part), **more)
 
 
-_TYPES: dict[str, Callable[[Transcript, Record], None]] = {
-    "USER_INPUT": Transcript._add_question,
-    "PLANNER_RESPONSE": Transcript._add_answer,
-    "ERROR_MESSAGE": Transcript._add_error,
+_TYPES: dict[str, Callable[[AntigravityTranscript, Record], None]] = {
+    "USER_INPUT": AntigravityTranscript._add_question,
+    "PLANNER_RESPONSE": AntigravityTranscript._add_answer,
+    "ERROR_MESSAGE": AntigravityTranscript._add_error,
     "CHECKPOINT": lambda self, step: self._say(step, Role.SYSTEM, _result(step), injected=True, compaction={}),
     "SYSTEM_MESSAGE": lambda self, step: self._say(step, Role.SYSTEM, _result(step), injected=True),
 }

@@ -12,10 +12,10 @@ from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
 from sources.claude_code.session import Neighbours
-from sources.claude_code.transcript import OutputOf, Transcript
+from sources.claude_code.transcript import ClaudeTranscript, OutputOf
 from sources.kit.files import File
-from sources.kit.jsonl import Damage, Record, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _DESKTOP = "local-agent-mode-sessions"
@@ -26,13 +26,15 @@ class ClaudeCode(FileReader):
     """Reads `projects/<folder>/<session>.jsonl` and below. Secrets lie beside `projects`."""
 
     name = CLAUDE_CODE.source
+    variables = ("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR")
+    home = (".claude",)
     patterns = ("projects/*/*.jsonl", "projects/*/*/subagents/**/agent-*.jsonl")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the configuration folders, and the desktop app's folder of sessions."""
         applications = (("Library", "Application Support"), ("AppData", "Roaming"), (".config",))
         return (
-            places.folder(("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR"), ".claude"),
+            self.home_in(places),
             places.home / ".config" / "claude",
             *(places.home.joinpath(*parts, "Claude", _DESKTOP) for parts in applications),
         )
@@ -63,24 +65,23 @@ class ClaudeCode(FileReader):
 
 
 def _parse(file: SessionFile, neighbours: Neighbours) -> Iterator[FoundSession]:
-    """Yield the sessions of one file: sub-agents inside it first, so that the file counts as read when all of it is."""
     damage = Damage()
     main, *agents = parse(json_lines(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
-    for agent in agents:
-        yield from file.found_agent(agent.session(), agent.skipped())
-    yield file.found(_completed(file, main, neighbours), damage.skipped() + main.skipped())
+    session, others = _completed(file, main, neighbours), [agent.session() for agent in agents]
+    unknown = tuple(skipped for each in (main, *agents) for skipped in each.skipped())
+    return file.found_with_agents(session, others, damage.skipped() + unknown)
 
 
 def parse(
     records: Iterable[Record], session_id: str, agent_of: str | None = None, output_of: OutputOf = lambda _: None
-) -> list[Transcript]:
+) -> list[ClaudeTranscript]:
     """Parse the transcript of a session, and those of sub-agents that an old client wrote between its records. Pure.
 
     `agent_of`: None for a session; for a sub-agent's own file the session it works for, or "" to take the one
     its records name. `output_of`: see Transcript.
     """
-    main = Transcript.of(session_id, agent_of, output_of)
-    agents: dict[str, Transcript] = {}
+    main = ClaudeTranscript.of(session_id, agent_of, output_of)
+    agents: dict[str, ClaudeTranscript] = {}
     agent_of_record: dict[str, str] = {}
     for record in records:
         if agent_of is not None or record.get("isSidechain") is not True:
@@ -89,12 +90,12 @@ def parse(
         uuid, above = string(record.get("uuid")), agent_of_record.get(string(record.get("parentUuid")))
         agent = agent_of_record[uuid] = string(record.get("agentId")) or above or uuid or "unknown"
         if agent not in agents:
-            agents[agent] = Transcript.of(f"agent-{agent}", session_id, output_of)
+            agents[agent] = ClaudeTranscript.of(f"agent-{agent}", session_id, output_of)
         agents[agent].read(record)
     return [main, *agents.values()]
 
 
-def _completed(file: SessionFile, transcript: Transcript, neighbours: Neighbours) -> Session:
+def _completed(file: SessionFile, transcript: ClaudeTranscript, neighbours: Neighbours) -> Session:
     """Return the session with the facts that other files have about it."""
     facts = transcript.facts
     if file.agent_of is not None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sources.kit.files import File, files_below
-from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record, mapping, string
 
 # fields of the records that hold a title, by their type
 TITLE_FIELDS = {
@@ -172,12 +173,11 @@ def _beginnings(folder: str) -> _Folder:
 
 
 def _origins(folder: _Folder, start: str) -> dict[str, str]:
-    """Return the origins of the sessions that begin alike. They share most uuids, so the memory for them too."""
+    """Return the origins of the sessions that begin alike."""
     twins = [path for path, other in folder.starts.items() if other == start]
     if len(twins) < 2:
         return {}
-    known: dict[str, str] = {}
-    stamps = {Path(twin).stem: stamps_of(_records(twin), known) for twin in twins}
+    stamps = {Path(twin).stem: stamps_of(_records(twin)) for twin in twins}
     return {name: origin for name in stamps if (origin := fork_origin(name, stamps))}
 
 
@@ -203,12 +203,10 @@ def _first_not_in(stamps: Stamps, other: Stamps) -> tuple[str, str] | None:
     return next(((time, uuid) for uuid, time in stamps.items() if uuid not in other), None)
 
 
-def stamps_of(records: Iterable[Record], known: dict[str, str] | None = None) -> dict[str, str]:
-    """Return the uuids of the messages with their times; strings that are in `known` are shared."""
-    shared = {} if known is None else known
+def stamps_of(records: Iterable[Record]) -> dict[str, str]:
+    """Return the uuids of the messages with their times."""
     messages = (record for record in records if record.get("type") in ("user", "assistant"))
-    stamps = ((string(record.get("uuid")), string(record.get("timestamp"))) for record in messages)
-    return {shared.setdefault(uuid, uuid): shared.setdefault(time, time) for uuid, time in stamps if uuid}
+    return {uuid: string(record.get("timestamp")) for record in messages if (uuid := string(record.get("uuid")))}
 
 
 def _records(path: str) -> Iterator[Record]:

@@ -11,9 +11,8 @@ from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, supersede, usage_of
+from sources.kit.loose_json import Record, items, mapping, string
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
 IGNORED_SYSTEM = (
@@ -33,7 +32,7 @@ OutputOf = Callable[[str], str | None]
 
 
 @dataclass(slots=True)
-class Transcript(Conversation):
+class ClaudeTranscript(Conversation):
     """Builds one conversation from its records in the order of the file.
 
     `output_of`: returns the whole output of a tool that the client moved into a file of its own, by its stub.
@@ -67,9 +66,7 @@ class Transcript(Conversation):
     def session(self) -> Session:
         """Return the conversation as read so far; the superseded parts of it are marked."""
         gone = self.links.superseded()
-        for draft in self.drafts:
-            if draft.origin in gone:
-                draft.more["superseded"] = True
+        supersede(draft for draft in self.drafts if draft.origin in gone)
         self._drop_times_of_resume()
         parent, relation = self.facts.parent()
         return self.build(
@@ -148,8 +145,8 @@ class Transcript(Conversation):
         """Add the result of a call, or of one that is not in the file."""
         call_id = string(block.get("tool_use_id"))
         draft = self._add_call({"id": call_id}, record)
-        result, structured = drafts.readable(block.get("content")), record.get("toolUseResult")
-        drafts.answer(draft, self.output_of(result) or result, _status(block, result, structured))
+        result, structured = drafts.content_text(block.get("content")), record.get("toolUseResult")
+        draft.answer(self.output_of(result) or result, _status(block, result, structured))
         if agent := string(mapping(structured).get("agentId")):
             draft.more["tool"]["agent"] = f"agent-{agent}"
 
@@ -201,7 +198,7 @@ class Transcript(Conversation):
             draft.add(text)
             return
         suffix = ":thinking" if role is Role.THINKING else ""
-        draft = self._say(record, role, text, message_id and message_id + suffix, **_model_of(record))
+        draft = self._say(record, role, text, message_id and message_id + suffix, model=_model_of(record))
         self._parts[message_id, role] = draft
 
     def _add_call(self, block: Record, record: Record) -> Draft:
@@ -210,7 +207,7 @@ class Transcript(Conversation):
             return self.calls[call_id]
         name, folder, uuid = string(block.get("name")), string(record.get("cwd")), string(record.get("uuid"))
         given, at = block.get("input", {}), _time_of(record)
-        return self.call(call_id, name, given, at, folder=folder, origin=uuid, **_model_of(record))
+        return self.call(call_id, name, given, at, folder=folder, origin=uuid, model=_model_of(record))
 
     def _count_tokens(self, message: Record, new: list[Draft]) -> None:
         """Note the largest counts with the first message of an answer: they grow along its records."""
@@ -232,7 +229,7 @@ class Transcript(Conversation):
         if subtype == "api_error":
             self._say(record, Role.ERROR, _error_text(record), uuid)
         elif subtype == "compact_boundary":
-            more = {"injected": True, "compaction": drafts.shallow(mapping(record.get("compactMetadata")))}
+            more = {"injected": True, "compaction": drafts.storable(mapping(record.get("compactMetadata")))}
             self._say(record, Role.SYSTEM, string(record.get("content")) or "Conversation compacted", uuid, **more)
         elif subtype == "local_command":
             self._add_pieces(record, record.get("content"))
@@ -252,11 +249,11 @@ class Transcript(Conversation):
         return last if last and uuid and last.origin == uuid and last.role is not Role.TOOL else None
 
 
-_HANDLERS: dict[str, Callable[[Transcript, Record], None]] = {
-    "user": Transcript._read_user,
-    "assistant": Transcript._read_assistant,
-    "system": Transcript._read_system,
-    "attachment": Transcript._read_attachment,
+_HANDLERS: dict[str, Callable[[ClaudeTranscript, Record], None]] = {
+    "user": ClaudeTranscript._read_user,
+    "assistant": ClaudeTranscript._read_assistant,
+    "system": ClaudeTranscript._read_system,
+    "attachment": ClaudeTranscript._read_attachment,
 }
 
 
@@ -264,9 +261,9 @@ def _time_of(record: Record) -> datetime | None:
     return drafts.moment(record.get("timestamp"))
 
 
-def _model_of(record: Record) -> dict[str, str]:
+def _model_of(record: Record) -> str:
     model = string(mapping(record.get("message")).get("model"))
-    return {"model": model} if model not in ("", _SYNTHETIC) else {}
+    return "" if model == _SYNTHETIC else model
 
 
 def _status(block: Record, result: str, structured: object) -> str:
@@ -282,4 +279,4 @@ def _error_text(record: Record) -> str:
     """Return the text of an error of the service; its shape has changed several times."""
     error = record.get("error")
     texts = (record.get("content"), mapping(error).get("message"), error, mapping(record.get("cause")).get("message"))
-    return next(filter(None, map(string, texts)), "") or drafts.readable(error) or "API error"
+    return next(filter(None, map(string, texts)), "") or drafts.content_text(error) or "API error"

@@ -10,16 +10,16 @@ from uuid import uuid4
 from registry.domain import Role
 from sources.base import Places
 from sources.claude_code.client import CLAUDE_CODE
-from sources.writing import Carried, Json, NewSession, Said, Toolbox, Writer, calls_for, chained, json_lines, with_times
+from sources.claude_code.reader import ClaudeCode
+from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
-_TOOLS = Toolbox(read=("Read", "file_path"), run=("Bash", "command"))
+_TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
 
 
-def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
+def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `projects/<folder>/<session>.jsonl`: records in one chain, and the title."""
     session_id = str(uuid4())
-    home = places.folder(("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR"), ".claude")
-    path = home / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder) / f"{session_id}.jsonl"
+    path = ClaudeCode.home_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder) / f"{session_id}.jsonl"
     common = {
         "isSidechain": False,
         "userType": "external",
@@ -38,7 +38,7 @@ def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
     return NewSession(session_id, path, text)
 
 
-def _messages_of(said: Said) -> Iterator[Json]:
+def _messages_of(said: TalkPart) -> Iterator[Json]:
     """Yield a message for each block, those of one answer under one id, then one for each result."""
     if said.role is Role.USER:
         yield {"role": "user", "content": said.text}

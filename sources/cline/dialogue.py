@@ -8,8 +8,8 @@ from typing import Any
 
 from registry.domain import Role
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, usage_of
+from sources.kit.loose_json import Record, items, mapping, string
 
 _USAGE = {
     "inputTokens": "input_tokens",
@@ -24,7 +24,7 @@ _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\)")
 
 
 @dataclass(slots=True)
-class Dialogue(Conversation):
+class ClineDialogue(Conversation):
     """Builds a conversation from its messages."""
 
     def read(self, message: Record) -> None:
@@ -55,7 +55,7 @@ class Dialogue(Conversation):
             self.call(key, string(block.get("name")), block.get("input", {}), drafts.moment(at))
         elif kind == "tool_result":
             outcome = drafts.FAILED if block.get("is_error") is True else drafts.COMPLETED
-            self.answer(string(block.get("tool_use_id")), drafts.readable(block.get("content")), outcome)
+            self.answer(string(block.get("tool_use_id")), drafts.content_text(block.get("content")), outcome)
         elif name := drafts.attachment_name(block):
             if self.drafts and self.drafts[-1].role is Role.USER:
                 self.drafts[-1].attach(name)

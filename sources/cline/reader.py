@@ -10,12 +10,11 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.cline.client import CLINE
-from sources.cline.dialogue import Dialogue
+from sources.cline.dialogue import ClineDialogue
 from sources.cline.task import Task
 from sources.kit import drafts
 from sources.kit.files import File, document, file_at, files_below, folders_in, small_text, status_of, store_entries
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.kit.workspace_files import user_folders
 
@@ -44,12 +43,12 @@ class Cline(FileReader):
         for task in folders_in(store_entries(store / "tasks")):
             # the user's view has all times; the messages that the model was sent stand in if it is missing
             if file := file_at(os.path.join(task, _VIEW)) or file_at(os.path.join(task, _SENT)):
-                yield _kept(file, os.path.basename(task), os.path.join(task, "history_item.json"))
+                yield _session_file(file, os.path.basename(task), os.path.join(task, "history_item.json"))
         store_entries(store / "sessions")
         for file in files_below(str(store), "sessions/*/*.messages.json"):
             stem = file.path.removesuffix(_MESSAGES) if isinstance(file, File) else ""
             own, folder = os.path.basename(stem), os.path.basename(os.path.dirname(stem))
-            yield _kept(file, own, f"{stem}.json", None if own == folder else folder)
+            yield _session_file(file, own, f"{stem}.json", None if own == folder else folder)
 
     def parser(self, store: Path) -> ParseFile:
 
@@ -65,7 +64,9 @@ class Cline(FileReader):
         return parse
 
 
-def _kept(file: File | Skipped, session_id: str, beside: str, agent_of: str | None = None) -> SessionFile | Skipped:
+def _session_file(
+    file: File | Skipped, session_id: str, beside: str, agent_of: str | None = None
+) -> SessionFile | Skipped:
     if isinstance(file, Skipped):
         return file
     return SessionFile(file, file.path, session_id, agent_of, beside, f"|{status_of(beside)}")
@@ -75,8 +76,8 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
     content = read_json(document(file.path))
     messages = content if isinstance(content, list) else mapping(content).get("messages")
     names = ("cwdOnTaskInitialization", "workspace", "workspace_root", "cwd", "shadowGitConfigWorkTree")
-    folder = next(filter(None, (string(about.get(name)) for name in names)), "")
-    reading = (Task if file.path.endswith(_VIEW) else Dialogue)(file.session_id, folder)
+    folder = first_text(about, *names)
+    reading = (Task if file.path.endswith(_VIEW) else ClineDialogue)(file.session_id, folder)
     for message in items(messages):
         reading.read(mapping(message))
     session = _session_of(reading, file.agent_of or string(about.get("parentTaskId")), about)
@@ -84,7 +85,7 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
     return file.found(session, skipped + reading.skipped(), drafts.moment(about.get("ts")))
 
 
-def _session_of(reading: Task | Dialogue, parent: str, about: Record) -> Session:
+def _session_of(reading: Task | ClineDialogue, parent: str, about: Record) -> Session:
     asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
     named = string(mapping(about.get("metadata")).get("title")).strip()
     return reading.build(

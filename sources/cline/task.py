@@ -7,9 +7,8 @@ from typing import Any
 
 from registry.domain import Role
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, object_in, string
+from sources.kit.drafts import Conversation, Draft, usage_of
+from sources.kit.loose_json import Record, first_text, items, mapping, object_in, string
 
 _TYPED = frozenset(("task", "user_feedback", "user_feedback_diff"))
 _ANSWERED = frozenset(("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond", "new_task"))
@@ -56,7 +55,7 @@ class Task(Conversation):
             self._usage = usage_of(object_in(text), _USAGE)
         if kind in _TYPED or (kind == "text" and not self.drafts):  # Roo Code's first message is its user's
             files = [*("image" for _ in items(message.get("images"))), *map(string, items(message.get("files")))]
-            self._add(message, Role.USER, text, **({"attachments": files} if files else {}))
+            self._add(message, Role.USER, text, attachments=files)
         elif kind in _ANSWERED:
             self._add_answer(message, text)
         elif kind == "reasoning":
@@ -74,7 +73,7 @@ class Task(Conversation):
     def _add_answer(self, message: Record, text: str) -> None:
         """Add an answer; a question or a plan is an object with the text in it."""
         spoken = mapping(object_in(text))
-        text = next(filter(None, (string(spoken.get(key)) for key in ("question", "response", "context"))), text)
+        text = first_text(spoken, "question", "response", "context") or text
         if self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]:
             return  # a completion is written twice, the second time as a question
         self._add(message, Role.ASSISTANT, text)
@@ -85,13 +84,13 @@ class Task(Conversation):
         name = string(params.pop("tool", "")) or string(params.get("toolName")) or _CALLED[kind] or kind
         result = string(params.pop("content", "")) if name.startswith(("read", "list", "search")) else ""
         last = self.drafts[-1].more.get("tool") if self.drafts else None
-        same = {"name": name, "params": drafts.shallow(params), "status": drafts.PENDING}
+        same = {"name": name, "params": drafts.storable(params), "status": drafts.PENDING}
         if last and all(last[key] == value for key, value in same.items()):
             return
         draft = self.call(_key(message), name, params, drafts.moment(message.get("ts")))
         self._measure(draft, message)
         if kind == "tool":
-            drafts.answer(draft, result, drafts.COMPLETED)
+            draft.answer(result, drafts.COMPLETED)
 
     def _add_result(self, message: Record, text: str) -> None:
         """Add output to the last call: it comes in pieces, and may be asked about between them."""

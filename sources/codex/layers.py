@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from registry.domain import Role
 from sources.codex.tools import RUNNERS
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import string
+from sources.kit.drafts import Draft, supersede
+from sources.kit.loose_json import string
 
 
 class Layer(IntEnum):
@@ -22,7 +22,7 @@ class Layer(IntEnum):
     ALONE = 3  # written once only
 
 
-class Entry(NamedTuple):
+class LayeredMessage(NamedTuple):
     """A message with its layer and turn, and its position among all entries."""
 
     draft: Draft
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
         return string(self.draft.more.get("native_id"))
 
 
-def each_once(entries: Sequence[Entry]) -> list[Entry]:
+def each_once(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
     """Return the entries of the first layer that the file has, and of calls the ones that tell what really ran.
 
     A call that the model asked for is left out if an event or item describes what ran.
@@ -54,7 +54,7 @@ def each_once(entries: Sequence[Entry]) -> list[Entry]:
     described = [entry for entry in entries if entry.group == "tool" and entry.layer < Layer.RESPONSE]
     turns, calls = {entry.turn for entry in described}, {entry.call_id for entry in described}
 
-    def counts(entry: Entry) -> bool:
+    def counts(entry: LayeredMessage) -> bool:
         if entry.group != "tool":
             return entry.layer == best[entry.group]
         is_runner = entry.draft.more["tool"]["name"] in RUNNERS
@@ -64,13 +64,13 @@ def each_once(entries: Sequence[Entry]) -> list[Entry]:
     return [entry for entry in entries if counts(entry)]
 
 
-def mark_rolled_back(kept: Sequence[Entry], rollbacks: Iterable[tuple[int, int]]) -> None:
+def mark_rolled_back(kept: Sequence[LayeredMessage], rollbacks: Iterable[tuple[int, int]]) -> None:
     """Mark the messages of turns that the user took back. A rollback: its position, and how many turns."""
-    following, standing = deque(kept), list[Entry]()
+    following, standing = deque(kept), list[LayeredMessage]()
     for end, turns in rollbacks:
         while following and following[0].position < end:
             standing.append(following.popleft())
         while turns > 0 and standing:
             draft = standing.pop().draft
-            draft.more["superseded"] = True
+            supersede([draft])
             turns -= draft.role is Role.USER

@@ -17,8 +17,9 @@ from sources.codex.client import CODEX
 from sources.codex.records import parent_of
 from sources.codex.rollout import Rollout
 from sources.kit import drafts
-from sources.kit.files import File, why_not
-from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of, string
+from sources.kit.files import File, system_reason
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 from sources.kit.zst import DAMAGED, open_plain
 
@@ -59,7 +60,7 @@ class Codex(FileReader):
             try:
                 yield threads.read(thread)
             except OSError as exc:
-                yield Skipped(threads.files[thread][0].path, why_not(exc))
+                yield Skipped(threads.files[thread][0].path, system_reason(exc))
 
     def parser(self, store: Path) -> ParseFile:
         """Threads are read as a whole, see `sessions`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.domain import Role
-from sources.kit.jsonl import Record, mapping, string
+from sources.kit.loose_json import Record, mapping, string
 
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
 IGNORED_ITEMS = ("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep")

@@ -9,12 +9,11 @@ from datetime import datetime
 
 from registry.domain import Role, Session
 from sources.codex import records, tools
-from sources.codex.layers import Entry, Layer, each_once, mark_rolled_back
+from sources.codex.layers import Layer, LayeredMessage, each_once, mark_rolled_back
 from sources.codex.records import pieces_of
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, usage_of, without_empty
+from sources.kit.loose_json import Record, items, mapping, string
 
 _USAGE = {
     "input_tokens": "input_tokens",
@@ -35,7 +34,7 @@ class Rollout(Conversation):
     inherited: Collection[str] = ()
     name: str = ""
     _meta: Record = field(default_factory=dict)
-    _entries: list[Entry] = field(default_factory=list)
+    _entries: list[LayeredMessage] = field(default_factory=list)
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _rollbacks: list[tuple[int, int]] = field(default_factory=list)
     _folders: dict[str, None] = field(default_factory=dict)
@@ -110,7 +109,7 @@ class Rollout(Conversation):
             for key in ("summary", "content"):
                 self._add_thought("\n\n".join(drafts.texts_in(payload.get(key))), Layer.RESPONSE)
         elif kind in tools.CALLS:
-            self._add_call(tools.asked(payload), Layer.RESPONSE)
+            self._add_call(tools.requested_call(payload), Layer.RESPONSE)
         elif kind in tools.OUTPUTS:
             self._add_result(payload)
         elif kind not in records.IGNORED_RESPONSES:
@@ -187,7 +186,7 @@ class Rollout(Conversation):
     # Messages
 
     def _put(self, draft: Draft, layer: Layer) -> None:
-        self._entries.append(Entry(draft, layer, self._turn, len(self._entries)))
+        self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
 
     def _inject(self, text: str, **more: object) -> None:
         self._put(Draft(Role.SYSTEM, [text] if text else [], self._at, {"injected": True, **more}), Layer.ALONE)
@@ -205,20 +204,20 @@ class Rollout(Conversation):
 
     def _add_answer(self, text: str, layer: Layer, given: Record) -> None:
         if text.strip():
-            more = self._identity(given) | self.with_model()
-            if phase := string(given.get("phase")):
-                more["phase"] = phase
-            self._put(Draft(Role.ASSISTANT, [text.strip()], self._at, more), layer)
+            about = {"model": self.model, "phase": string(given.get("phase"))}
+            self._put(
+                Draft(Role.ASSISTANT, [text.strip()], self._at, self._identity(given) | without_empty(about)), layer
+            )
 
     def _add_thought(self, text: str, layer: Layer) -> None:
         if text.strip():
-            self._put(Draft(Role.THINKING, [text.strip()], self._at, {**self.with_model()}), layer)
+            self._put(Draft(Role.THINKING, [text.strip()], self._at, without_empty({"model": self.model})), layer)
 
-    def _add_call(self, ran: tools.Ran, layer: Layer) -> None:
+    def _add_call(self, ran: tools.ToolRun, layer: Layer) -> None:
         draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self._at, folder=self.folder)
-        draft.more |= self.with_model()
+        draft.more |= without_empty({"model": self.model})
         if ran.result is not None:
-            drafts.answer(draft, ran.result, ran.status)
+            draft.answer(ran.result, ran.status)
         draft.more["tool"]["status"] = ran.status
         if layer is Layer.RESPONSE:
             self.calls[ran.call_id] = draft
@@ -228,7 +227,7 @@ class Rollout(Conversation):
         """Add the result of a call, or of one that is not in the file."""
         call_id = string(payload.get("call_id"))
         if call_id not in self.calls:
-            self._add_call(tools.Ran(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
+            self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
         self.answer(call_id, *tools.outcome(payload.get("output")))
 
     def _identity(self, given: Record) -> Record:

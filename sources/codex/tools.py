@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
-from sources.kit.conversation_draft import params_of
-from sources.kit.jsonl import Record, items, mapping, object_in, string
+from sources.kit.drafts import params_of
+from sources.kit.loose_json import Record, items, mapping, object_in, string
 
 SHELL, PATCH = "exec", "apply_patch"
 # calls that events and items describe better: one script may run many commands
@@ -16,7 +16,7 @@ CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_ca
 OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool_search_output")
 
 
-class Ran(NamedTuple):
+class ToolRun(NamedTuple):
     """A call and its result; `result` is None if there is none yet."""
 
     call_id: str
@@ -26,14 +26,14 @@ class Ran(NamedTuple):
     status: str
 
 
-def asked(payload: Record) -> Ran:
+def requested_call(payload: Record) -> ToolRun:
     """Return a call as the model asked for it."""
     kind = string(payload.get("type"))
     name = string(payload.get("name")) or {"local_shell_call": "local_shell"}.get(kind, kind.removesuffix("_call"))
     given = (payload[key] for key in ("arguments", "input", "action") if key in payload)
     call_id = string(payload.get("call_id")) or string(payload.get("id"))
     status = drafts.COMPLETED if payload.get("status") == "completed" and kind == "web_search_call" else drafts.PENDING
-    return Ran(call_id, name, params_of(next(given, {})), None, status)
+    return ToolRun(call_id, name, params_of(next(given, {})), None, status)
 
 
 def outcome(output: object) -> tuple[str, str]:
@@ -41,9 +41,9 @@ def outcome(output: object) -> tuple[str, str]:
     given = mapping(object_in(output) if isinstance(output, str) else output)
     if "output" in given or "content" in given:
         exit_code = mapping(given.get("metadata")).get("exit_code")
-        result = drafts.readable(given.get("output", given.get("content")))
+        result = drafts.content_text(given.get("output", given.get("content")))
         return result, _status(exit_code, given.get("success"))
-    return drafts.readable(output), drafts.COMPLETED
+    return drafts.content_text(output), drafts.COMPLETED
 
 
 def _status(exit_code: object = None, success: object = None, status: object = None) -> str:
@@ -53,7 +53,7 @@ def _status(exit_code: object = None, success: object = None, status: object = N
     return drafts.FAILED if is_failed else drafts.COMPLETED
 
 
-def ran_command(given: Record) -> Ran:
+def ran_command(given: Record) -> ToolRun:
     """Parse `exec_command_end` or a CommandExecution item."""
     outputs = (given.get(key) for key in ("aggregated_output", "aggregatedOutput", "formatted_output"))
     result = next(filter(None, map(string, outputs)), None)
@@ -61,33 +61,33 @@ def ran_command(given: Record) -> Ran:
         result = "\n".join(filter(None, (string(given.get(key)) for key in ("stdout", "stderr"))))
     params = {key: given[key] for key in ("command", "cwd") if key in given}
     exit_code = given.get("exit_code", given.get("exitCode"))
-    return Ran(_id(given), SHELL, params, result, _status(exit_code, status=given.get("status")))
+    return ToolRun(_id(given), SHELL, params, result, _status(exit_code, status=given.get("status")))
 
 
-def changed_files(given: Record) -> Ran:
+def changed_files(given: Record) -> ToolRun:
     """Parse `patch_apply_end` or a FileChange item."""
     changes = given.get("changes")
     paths = list(mapping(changes)) or [string(mapping(change).get("path")) for change in items(changes)]
     result = "\n".join(filter(None, (string(given.get(key)) for key in ("stdout", "stderr"))))
     params = {"path": paths, "changes": changes}
-    return Ran(_id(given), PATCH, params, result, _status(None, given.get("success"), given.get("status")))
+    return ToolRun(_id(given), PATCH, params, result, _status(None, given.get("success"), given.get("status")))
 
 
-def called_server(given: Record) -> Ran:
+def called_server(given: Record) -> ToolRun:
     """Parse `mcp_tool_call_end` or an McpToolCall item."""
     asked_for = mapping(given.get("invocation")) or given
     name = ".".join(filter(None, (string(asked_for.get(key)) for key in ("server", "tool"))))
     answer = given.get("result")
     failed = mapping(answer).get("Err", given.get("error"))
     success = mapping(mapping(answer).get("Ok", answer))
-    result = drafts.readable(failed or success.get("content", answer))
+    result = drafts.content_text(failed or success.get("content", answer))
     is_error = bool(failed or success.get("isError") or success.get("is_error"))
-    return Ran(_id(given), name or "mcp", asked_for.get("arguments"), result, _status(success=not is_error))
+    return ToolRun(_id(given), name or "mcp", asked_for.get("arguments"), result, _status(success=not is_error))
 
 
-def searched(given: Record) -> Ran:
+def searched(given: Record) -> ToolRun:
     """Parse a WebSearch item."""
-    return Ran(_id(given), "web_search", {"query": given.get("query")}, "", drafts.COMPLETED)
+    return ToolRun(_id(given), "web_search", {"query": given.get("query")}, "", drafts.COMPLETED)
 
 
 def _id(given: Record) -> str:

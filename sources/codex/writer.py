@@ -12,17 +12,18 @@ from uuid import UUID
 from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.codex.client import CODEX
-from sources.writing import Carried, Json, NewSession, Said, Toolbox, Writer, calls_for, json_lines, with_times
+from sources.codex.reader import Codex
+from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, json_lines, with_times
 
 _CONTENT = {Role.USER: ("input_text", "user_message"), Role.ASSISTANT: ("output_text", "agent_message")}
-_TOOLS = Toolbox(read=("read_file", "path"), run=("shell_command", "command"))
+_TOOLS = Tools(read=("read_file", "path"), run=("shell_command", "command"))
 
 
-def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
+def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `sessions/Y/M/D/rollout-<time>-<id>.jsonl`: meta data, then each message for the model and for the list."""
     session_id, here = str(_uuid7()), now().astimezone()
-    home = places.folder(("CTXR_CODEX_DIR", "CODEX_HOME"), ".codex")
-    path = home / "sessions" / f"{here:%Y/%m/%d}" / f"rollout-{here:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
+    folder = Codex.home_in(places) / "sessions" / f"{here:%Y/%m/%d}"
+    path = folder / f"rollout-{here:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
     began = format_time(here)
     meta = {
         "id": session_id,
@@ -39,7 +40,7 @@ def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
     return NewSession(session_id, path, json_lines(records))
 
 
-def _payloads(message: Said) -> Iterator[tuple[str, Json]]:
+def _payloads(message: TalkPart) -> Iterator[tuple[str, Json]]:
     content, event = _CONTENT[message.role]
     if message.text:
         block = {"type": content, "text": message.text}

@@ -11,10 +11,10 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Skipped
 from sources.continue_dev.client import CONTINUE
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
+from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import small_text
-from sources.kit.jsonl import Damage, Record, items, mapping, object_in, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document
 from sources.kit.workspace_files import path_of
 
@@ -50,7 +50,7 @@ class Continue(FileReader):
 def _parse(file: SessionFile, folder: Path) -> FoundSession:
     damage = Damage()
     described = json_document(file.path, damage)
-    talk = Talk(string(described.get("sessionId")) or file.session_id, described=described)
+    talk = ContinueTalk(string(described.get("sessionId")) or file.session_id, described=described)
     for item in map(mapping, items(described.get("history"))):
         talk.read(item)
     return file.found(talk.session(), damage.skipped() + talk.skipped(), _created(folder, file.session_id))
@@ -66,7 +66,7 @@ def _created(folder: Path, session_id: str) -> Any:
 
 
 @dataclass(slots=True)
-class Talk(Conversation):
+class ContinueTalk(Conversation):
     """Builds a session from the items of its history. Pure."""
 
     described: Record = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Talk(Conversation):
         message = mapping(item.get("message"))
         role = string(message.get("role"))
         if role == "tool":
-            self._answer(string(message.get("toolCallId")), drafts.readable(message.get("content")), "done")
+            self._answer(string(message.get("toolCallId")), drafts.content_text(message.get("content")), "done")
         elif role in _ROLES:
             self._add(_ROLES[role], message, item)
         else:
@@ -96,9 +96,8 @@ class Talk(Conversation):
         at = drafts.moment(reasoning.get("startAt"))
         self.say(Role.THINKING, string(reasoning.get("text")).strip(), at)
         pictures = ["image" for part in objects(content) if part.get("type") == "imageUrl"]
-        more: Record = {"attachments": pictures} if pictures else {}
-        text = "\n".join(drafts.texts_in(content)).strip()
-        self.say(role, text, at, **({"injected": True} if role is Role.SYSTEM else more))
+        text, is_injected = "\n".join(drafts.texts_in(content)).strip(), role is Role.SYSTEM
+        self.say(role, text, at, **({"injected": True} if is_injected else {"attachments": pictures}))
         for shown in map(mapping, items(item.get("contextItems"))):
             name = string(shown.get("name")) or "context"
             self.say(Role.SYSTEM, f"{name}\n{string(shown.get('content'))}".strip(), at, injected=True)
@@ -120,5 +119,4 @@ class Talk(Conversation):
 
     def _answer(self, key: str, result: str, status: str) -> None:
         outcome = _STATUS.get(status, drafts.COMPLETED if result else drafts.PENDING)
-        if outcome != drafts.PENDING:
-            self.answer(key, result, outcome)
+        self.answer(key, result, outcome)

@@ -9,9 +9,8 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.copilot.tools import ModelCall, calls_of, edit_of, shown_call
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import objects, strings
+from sources.kit.drafts import Conversation, supersede
+from sources.kit.loose_json import Record, items, mapping, objects, string, strings
 from sources.kit.workspace_files import path_of
 
 _IGNORED = frozenset(
@@ -27,7 +26,7 @@ _NOT_ATTACHED = ("implicit", "workspace", "promptText", "tool", "toolset")
 
 
 @dataclass(slots=True)
-class Chat(Conversation):
+class VsCodeChat(Conversation):
     """Builds a session from the object in which it is kept. Text that comes in pieces is one message.
 
     `listed_title`: the title in the list of sessions, for those that nobody has named.
@@ -52,8 +51,7 @@ class Chat(Conversation):
             self._answered_from = len(self.drafts)
             self._add_answer(request)
             self.describe(self._answered_from, _model(request), {})
-            for draft in self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ():
-                draft.more["superseded"] = True
+            supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
         self.session_id = string(self.given.get("sessionId")) or self.session_id
         titles = {
             "custom title": self.given.get("customTitle"),
@@ -67,8 +65,7 @@ class Chat(Conversation):
         text = (string(message) or string(mapping(message).get("text"))).strip()
         variables = objects(mapping(request.get("variableData")).get("variables"))
         names = list(dict.fromkeys(filter(None, map(_attachment, variables))))
-        more: Record = {"attachments": names} if names else {}
-        self.say(Role.USER, text, drafts.moment(request.get("timestamp")), self._request_id, **more)
+        self.say(Role.USER, text, drafts.moment(request.get("timestamp")), self._request_id, attachments=names)
 
     def _add_answer(self, request: Record) -> None:
         self._asked, hidden = calls_of(request)
@@ -153,15 +150,15 @@ def _model(request: Record) -> str:
     return string(metadata.get("resolvedModel")) or string(request.get("modelId")).removeprefix("copilot/")
 
 
-_PARTS: dict[str, Callable[[Chat, Record], None]] = {
-    "": Chat._add_text,
-    "markdownContent": Chat._add_text,
-    "markdownVuln": Chat._add_text,
-    "inlineReference": Chat._add_reference,
-    "thinking": Chat._add_thought,
-    "toolInvocationSerialized": Chat._add_call,
-    "toolInvocation": Chat._add_call,
-    "textEditGroup": Chat._add_edit,
-    "textEdit": Chat._add_edit,
-    "warning": Chat._add_warning,
+_PARTS: dict[str, Callable[[VsCodeChat, Record], None]] = {
+    "": VsCodeChat._add_text,
+    "markdownContent": VsCodeChat._add_text,
+    "markdownVuln": VsCodeChat._add_text,
+    "inlineReference": VsCodeChat._add_reference,
+    "thinking": VsCodeChat._add_thought,
+    "toolInvocationSerialized": VsCodeChat._add_call,
+    "toolInvocation": VsCodeChat._add_call,
+    "textEditGroup": VsCodeChat._add_edit,
+    "textEdit": VsCodeChat._add_edit,
+    "warning": VsCodeChat._add_warning,
 }

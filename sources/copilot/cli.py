@@ -12,8 +12,8 @@ from sources.copilot.client import COPILOT_CLI
 from sources.copilot.events import Events
 from sources.kit import drafts
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage, Record, items, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, items, mapping, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 
 _NOTE = "workspace.yaml"
@@ -45,16 +45,13 @@ class CopilotCli(FileReader):
 
 
 def _parse(file: SessionFile) -> Iterator[FoundSession]:
-    """Yield the sessions of one file: sub-agents first, so that the file counts as read when all of it is."""
     damage, path = Damage(), file.path
     note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
     reading = Events(file.session_id, described=noted(note))
     for event in json_lines(path, damage) if path.endswith(".jsonl") else events_of(json_document(path, damage)):
         reading.read(event)
     session, *agents = reading.sessions()
-    for agent in agents:
-        yield from file.found_agent(agent)
-    yield file.found(session, damage.skipped() + reading.skipped())
+    return file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
 
 
 def noted(text: str) -> dict[str, str]:
@@ -79,11 +76,11 @@ def events_of(history: Record) -> Iterator[Record]:
 def _event_of(message: Record) -> tuple[str, Record]:
     role, content = message.get("role"), message.get("content")
     if role == "user":
-        return "user.message", {"content": drafts.readable(content)}
+        return "user.message", {"content": drafts.content_text(content)}
     if role == "assistant":
         calls = [(mapping(call), mapping(mapping(call).get("function"))) for call in items(message.get("tool_calls"))]
         requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
-        return "assistant.message", {"content": drafts.readable(content), "toolRequests": requests}
+        return "assistant.message", {"content": drafts.content_text(content), "toolRequests": requests}
     if role == "tool":
         result = {"toolCallId": message.get("tool_call_id"), "success": True, "result": {"content": content}}
         return "tool.execution_complete", result

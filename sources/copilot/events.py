@@ -9,9 +9,8 @@ from typing import Any
 
 from registry.domain import Role, Session, preview_of
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, params_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, params_of, supersede
+from sources.kit.loose_json import Record, first_text, items, mapping, string
 
 _IGNORED = frozenset(
     (
@@ -104,8 +103,8 @@ class Events(Conversation):
     def _rewind(self, data: Record) -> None:
         """Mark the messages of the named event and of all after it as superseded."""
         place = self._places.get(string(data.get("upToEventId")), len(self._standing))
-        while len(self._standing) > place:
-            self._standing.pop().more["superseded"] = True
+        supersede(self._standing[place:])
+        del self._standing[place:]
 
     def _compact(self, data: Record) -> None:
         summary = string(data.get("summaryContent")) or "Conversation compacted"
@@ -122,20 +121,20 @@ class Events(Conversation):
             self._say(data, Role.SYSTEM, text, injected=True)
         else:
             names = list(dict.fromkeys(filter(None, map(_attachment, items(data.get("attachments"))))))
-            attached: Record = {"attachments": names} if names else {}
-            self._say(data, Role.USER, text, **attached)
+            self._say(data, Role.USER, text, attachments=names)
 
     def _think(self, data: Record, text: str) -> None:
         """Add a thought; some versions write it twice: as an event, and with the answer."""
         if text != self._thought:
-            self._say(data, Role.THINKING, text.strip(), ":thinking", **self._model_of(data))
+            self._say(data, Role.THINKING, text.strip(), ":thinking", model=self._model_of(data))
         self._thought = text or self._thought
 
     def _add_answer(self, data: Record) -> None:
         self._think(data, string(data.get("reasoningText")))
         tokens = data.get("outputTokens")
-        usage: Record = {"usage": {"output_tokens": tokens}} if isinstance(tokens, int) else {}
-        self._say(data, Role.ASSISTANT, string(data.get("content")).strip(), **self._model_of(data), **usage)
+        usage = {"output_tokens": tokens} if isinstance(tokens, int) else None
+        text, model = string(data.get("content")).strip(), self._model_of(data)
+        self._say(data, Role.ASSISTANT, text, model=model, usage=usage)
         for request in map(mapping, items(data.get("toolRequests"))):
             self._call(string(request.get("toolCallId")), request.get("name"), request.get("arguments"), data)
 
@@ -146,24 +145,21 @@ class Events(Conversation):
         """Add the result of a call, or of one that is not in the file."""
         draft = self._call(string(data.get("toolCallId")), data.get("toolName"), {}, data)
         error = data.get("error")
-        result = drafts.readable(mapping(data.get("result")).get("content", data.get("result")))
+        result = drafts.content_text(mapping(data.get("result")).get("content", data.get("result")))
         result = result or string(error) or string(mapping(error).get("message"))
         status = drafts.COMPLETED
         if data.get("success") is False or error:
             is_refused = string(mapping(error).get("code")) in ("rejected", "denied")
             status = drafts.REJECTED if is_refused else drafts.FAILED
-        drafts.answer(draft, result, status)
+        draft.answer(result, status)
 
     def _call(self, call_id: str, name: object, arguments: object, data: Record) -> Draft:
         """Return a call, which is written when it is asked for, and again when it runs."""
-        if call_id in self.calls:
+        if call_id and call_id in self.calls:
             return self.calls[call_id]
-        draft = drafts.tool_draft(
-            call_id, string(name) or "tool", params_of(arguments) or {}, self._at(), folder=self.folder
-        )
-        draft.more |= self._model_of(data)
-        self.calls[call_id or f"without id {len(self.calls)}"] = draft
-        self._thread(data).drafts.append(draft)
+        params, thread = params_of(arguments) or {}, self._thread(data)
+        draft = thread.call(call_id, string(name), params, self._at(), folder=self.folder, model=self._model_of(data))
+        self.calls[call_id] = draft
         return draft
 
     def _start_agent(self, data: Record) -> None:
@@ -183,14 +179,12 @@ class Events(Conversation):
     def _at(self) -> datetime | None:
         return drafts.moment(self._event.get("timestamp"))
 
-    def _model_of(self, data: Record) -> dict[str, str]:
-        model = string(data.get("model")) or self.model
-        return {"model": model} if model else {}
+    def _model_of(self, data: Record) -> str:
+        return string(data.get("model")) or self.model
 
 
 def _attachment(given: object) -> str:
-    names = (string(mapping(given).get(key)) for key in ("displayName", "path", "filePath", "name", "type"))
-    return next(filter(None, names), "")
+    return first_text(given, "displayName", "path", "filePath", "name", "type")
 
 
 _EVENTS: dict[str, Callable[[Events, Record], object]] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sources.kit.jsonl import Damage, Record, items, mapping
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, items, mapping
 
 
 def replayed(lines: Iterable[Record], damage: Damage) -> Record:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
-from sources.kit.conversation_draft import params_of
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import number, objects
+from sources.kit.drafts import Draft, params_of
+from sources.kit.loose_json import Record, items, mapping, number, objects, string
 
 _GIVEN = ("rawInput", "input", "commandLine", "command", "prompt", "todoList")
 
@@ -28,8 +26,7 @@ class ModelCall(NamedTuple):
     def draft(self, status: str) -> Draft:
         """Return the call as a message."""
         draft = drafts.tool_draft(self.call_id, self.name, self.params, None)
-        if status != drafts.PENDING:
-            drafts.answer(draft, self.result or "", status)
+        draft.answer(self.result or "", status)
         return draft
 
 
@@ -57,7 +54,9 @@ def _call(given: Record, results: Record) -> ModelCall:
     result = results.get(call_id)
     parts = [_result_part(part) for part in items(mapping(result).get("content"))]
     params = params_of(given.get("arguments")) or {}
-    return ModelCall(call_id, string(given.get("name")) or "tool", params, drafts.readable(parts) if result else None)
+    return ModelCall(
+        call_id, string(given.get("name")) or "tool", params, drafts.content_text(parts) if result else None
+    )
 
 
 def _result_part(part: Any) -> str:

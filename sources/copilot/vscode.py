@@ -10,14 +10,14 @@ from pathlib import Path
 
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
-from sources.copilot.chat import Chat
+from sources.copilot.chat import VsCodeChat
 from sources.copilot.client import VSCODE
 from sources.copilot.events import Events
 from sources.copilot.operation_log import replayed
 from sources.kit import drafts
 from sources.kit.files import File
-from sources.kit.jsonl import Damage, Record, mapping, string
-from sources.kit.loose_json import inside, read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, mapping, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
@@ -68,10 +68,10 @@ class CopilotVscode(FileReader):
 
     def parser(self, store: Path) -> ParseFile:
         """Return the parser of one file; facts about workspaces are read once."""
-        project_of, titles_of = cache(_project_of), cache(self._listed_titles)
+        project_of, titles_of = cache(project_of_workspace), cache(self._listed_titles)
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
-            project = project_of(file.folder)
+            project = project_of(Path(file.folder))
             if _is_transcript(file):
                 return _parse_transcript(file, project)
             return _parse_session(file, project, titles_of)
@@ -102,28 +102,21 @@ def _key_of_session(transcript: SessionFile) -> str:
     return os.path.join(transcript.folder, sessions, transcript.session_id)
 
 
-def _project_of(folder: str) -> str:
-    return project_of_workspace(Path(folder))
-
-
 def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iterator[FoundSession]:
     damage, skipped = Damage(), tuple[Skipped, ...]()
     is_log = file.path.endswith(".jsonl")
     given = replayed(json_lines(file.path, damage), damage) if is_log else json_document(file.path, damage)
-    chat = Chat(file.session_id, given=given, project=project)
+    chat = VsCodeChat(file.session_id, given=given, project=project)
     if not string(given.get("customTitle")):
         titles, skipped = titles_of(file.folder)
-        chat.listed_title = string(inside(titles, file.session_id, "title"))
+        chat.listed_title = string(value_at(titles, file.session_id, "title"))
     session = chat.session()
     yield file.found(session, damage.skipped() + chat.skipped() + skipped, drafts.moment(given.get("lastMessageDate")))
 
 
 def _parse_transcript(file: SessionFile, project: str) -> Iterator[FoundSession]:
-    """Yield the sessions of a transcript: sub-agents first, so that the file counts as read when all of it is."""
     damage, reading = Damage(), Events(file.session_id)
     for event in json_lines(file.path, damage):
         reading.read(event)
     main, *agents = (replace(each, project=each.project or project or None) for each in reading.sessions())
-    for agent in agents:
-        yield from file.found_agent(agent)
-    yield file.found(main, damage.skipped() + reading.skipped())
+    return file.found_with_agents(main, agents, damage.skipped() + reading.skipped())

@@ -10,17 +10,17 @@ from uuid import uuid4
 
 from registry.domain import Role, format_time, now
 from sources.base import Places
+from sources.copilot.cli import CopilotCli
 from sources.copilot.client import COPILOT_CLI
-from sources.writing import Carried, Json, NewSession, Said, Toolbox, Writer, calls_for, chained, json_lines, with_times
+from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
-_TOOLS = Toolbox(read=("view", "path"), run=("bash", "command"))
+_TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
 
 
-def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
+def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `session-state/<id>/events.jsonl`, the events of a session that has ended, and the note beside it."""
     session_id, began = str(uuid4()), format_time(now())
-    home = places.folder(("CTXR_COPILOT_CLI_DIR", "COPILOT_HOME"), ".copilot")
-    folder = home / "session-state" / session_id
+    folder = CopilotCli.home_in(places) / "session-state" / session_id
     note: Json = {
         "id": session_id,
         "cwd": talk.folder,
@@ -40,7 +40,7 @@ def _event(kind: str, at: str, **data: Any) -> Json:
     return {"type": kind, "data": data, "timestamp": at}
 
 
-def _events(talk: Carried) -> Iterator[Json]:
+def _events(talk: Talk) -> Iterator[Json]:
     turn = -1
     for message, at in with_times(talk.messages):
         if message.role is Role.USER:
@@ -53,7 +53,7 @@ def _events(talk: Carried) -> Iterator[Json]:
             yield _event("assistant.turn_end", at, turnId=str(turn))
 
 
-def _answer(message: Said) -> Iterator[tuple[str, Json]]:
+def _answer(message: TalkPart) -> Iterator[tuple[str, Json]]:
     calls = calls_for(message, _TOOLS)
     requests = [
         {"toolCallId": id_, "name": call.name, "arguments": call.params, "type": "function"} for id_, call in calls

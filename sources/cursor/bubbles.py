@@ -11,8 +11,17 @@ from typing import Any
 from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
 from sources.cursor.tools import error_text, is_tool_call, tool_message
-from sources.kit.jsonl import items, mapping, string
-from sources.kit.loose_json import inside, number, objects, read_json, unfolded
+from sources.kit.loose_json import (
+    first_text,
+    items,
+    mapping,
+    number,
+    objects,
+    parse_nested,
+    read_json,
+    string,
+    value_at,
+)
 from sources.kit.workspace_files import path_of
 
 _THINKING, _SUMMARY = 30, 22  # capabilityType
@@ -56,7 +65,7 @@ def messages_of(
 
 def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:
     """Return the model that a bubble or conversation names; "default" names none."""
-    name = string(inside(holder, field, "modelName"))
+    name = string(value_at(holder, field, "modelName"))
     return name if name and name != _UNKNOWN_MODEL else None
 
 
@@ -83,7 +92,7 @@ def _parts(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
 def _spoken(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
     text, kind = bubble_text(bubble), _capability(bubble)
     if kind == _SUMMARY:
-        summary = text or string(inside(bubble, "conversationSummary", "summary"))
+        summary = text or string(value_at(bubble, "conversationSummary", "summary"))
         if summary:
             yield Message(Role.SYSTEM, summary, more={"injected": True})
         return
@@ -99,8 +108,8 @@ def _capability(bubble: Mapping[str, Any]) -> int:
 
 
 def _thinking(bubble: Mapping[str, Any]) -> str:
-    thought = unfolded(bubble.get("thinking"))
-    own = string(thought) or string(inside(thought, "text"))
+    thought = parse_nested(bubble.get("thinking"))
+    own = string(thought) or string(value_at(thought, "text"))
     blocks = objects(bubble.get("allThinkingBlocks"))
     older = (string(block.get("thinking")) or string(block.get("text")) for block in blocks)
     return (own or "\n\n".join(filter(None, older))).strip()
@@ -126,8 +135,7 @@ def attachments_of(bubble: Mapping[str, Any]) -> list[str]:
 
 
 def _picture_name(image: Mapping[str, Any]) -> str:
-    given = (string(image.get(key)) for key in ("path", "name", "filename"))
-    path = next(filter(None, given), "")
+    path = first_text(image, "path", "name", "filename")
     flavour = PureWindowsPath if "\\" in path else PurePosixPath
     return flavour(path).name or "image"
 
@@ -136,8 +144,8 @@ def _file_name(entry: Any) -> str:
     if isinstance(entry, str):
         return entry
     given = mapping(entry)
-    names = (string(given.get(key)) for key in ("relativeWorkspacePath", "relativePath", "path", "url", "name"))
-    return path_of(given.get("uri")) or next(filter(None, names), "")
+    names = ("relativeWorkspacePath", "relativePath", "path", "url", "name")
+    return path_of(given.get("uri")) or first_text(given, *names)
 
 
 # Rich text: the saved state of the editors Lexical and ProseMirror

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.domain import Role
-from sources.client import Client, Hooks, Rule, ServerList
+from sources.client import Client, Hooks, ProjectRule, ServerList
 
 _LOOK_UP = """\
 When the user refers to another or an earlier conversation ("continue the
@@ -92,7 +92,7 @@ CURSOR = Client(
         handler=lambda command: {"command": command},
     ),
     is_logged_by_model=True,
-    rule=Rule(".cursor/rules/context-registry.mdc", text=_RULE, alone=_RULE_ALONE),
+    rule=ProjectRule(".cursor/rules/context-registry.mdc", text=_RULE, alone=_RULE_ALONE),
     command="cursor",
     project_option="put the rule into this project",
     then="Restart Cursor. The server alone can also be added by this link:",

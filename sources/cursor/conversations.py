@@ -13,10 +13,9 @@ from sources.base import Skipped
 from sources.cursor.bubbles import messages_of, model_of, speaker_of
 from sources.cursor.projects import ProjectHints, WorkspaceProjects, project_of
 from sources.cursor.times import TimeFrame, dated, moment
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import number, objects, read_json, strings, unfolded
+from sources.kit.loose_json import mapping, number, objects, parse_nested, read_json, string, strings
 
-QUIET = timedelta(seconds=60)
+SETTLED_AFTER = timedelta(seconds=60)
 _NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})
 
 Json = Mapping[str, Any]
@@ -102,12 +101,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def _is_answering(composer: Composer, messages: list[Message], now: datetime) -> bool:
-    """Return True while Cursor rewrites bubbles: its status says so, and the last change is less than `QUIET` ago."""
+    """Return True while Cursor rewrites bubbles: its status says so, and and it has just changed."""
     record = composer.record
     if record.get("status") != "generating" and not record.get("generatingBubbleIds"):
         return False
     times = (_last_change(composer), *(message.timestamp for message in messages[-1:]))
-    return any(time is not None and now - time < QUIET for time in times)
+    return any(time is not None and now - time < SETTLED_AFTER for time in times)
 
 
 def _without_last_answer(messages: list[Message]) -> list[Message]:
@@ -161,4 +160,4 @@ def _inline_tools(record: Json) -> dict[str, Any]:
     """Return the tool calls of the first generation, by bubble; they were stored apart from the bubbles."""
     capabilities = objects(record.get("capabilities"))
     held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == 15)
-    return {key: call for data in held for key, call in mapping(unfolded(data.get("bubbleDataMap"))).items()}
+    return {key: call for data in held for key, call in mapping(parse_nested(data.get("bubbleDataMap"))).items()}

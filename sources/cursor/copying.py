@@ -15,7 +15,16 @@ from uuid import uuid4
 
 from sources.cursor.conversations import inline_bubbles
 from sources.cursor.journal import Json, RowCopy, Step, digest_of, has_table, json_text, reading, row_of
-from sources.cursor.moving import HEADERS, LISTED, PLACE, Target, changed, heads_of, into, record_in
+from sources.cursor.moving import (
+    GLOBAL_LIST_KEY,
+    WORKSPACE_FIELD,
+    WORKSPACE_LIST_KEY,
+    Target,
+    added_to_workspace,
+    heads_of,
+    item_changes,
+    record_in,
+)
 from sources.cursor.store import DATABASE, workspace_folders
 
 # What Cursor stores of a conversation under its id: rows with the key `family:id` or `family:id:…`.
@@ -46,11 +55,13 @@ def plan_copy(user_folder: Path, composer_ids: Sequence[str], target: Target) ->
                 steps.append(RowCopy(str(database), table, key, to, digest_of(change(row)), change))
 
         def with_copies(given: Json) -> Json:
-            copies = [renamed(head, names) | {PLACE: target.identifier} for head in _among(heads_of(given), ids)]
+            copies = [
+                renamed(head, names) | {WORKSPACE_FIELD: target.identifier} for head in _among(heads_of(given), ids)
+            ]
             return {**given, "allComposers": [*heads_of(given), *copies]} if copies else given
 
-        steps += changed(connection, database, HEADERS, with_copies)
-    return [*into(target.folder / DATABASE, [renamed(head, names) for head in heads]), *steps]
+        steps += item_changes(connection, database, GLOBAL_LIST_KEY, with_copies)
+    return [*added_to_workspace(target.folder / DATABASE, [renamed(head, names) for head in heads]), *steps]
 
 
 def _heads_in(user_folder: Path, ids: Sequence[str]) -> list[Json]:
@@ -58,7 +69,7 @@ def _heads_in(user_folder: Path, ids: Sequence[str]) -> list[Json]:
     found: dict[str, Json] = {}
     for folder in workspace_folders(user_folder):
         with reading(folder / DATABASE) as connection:
-            for head in _among(heads_of(record_in(connection, "ItemTable", LISTED)), ids):
+            for head in _among(heads_of(record_in(connection, "ItemTable", WORKSPACE_LIST_KEY)), ids):
                 found.setdefault(head["composerId"], head)
     return list(found.values())
 
@@ -88,7 +99,7 @@ def _renamed_row(to: str, names: Mapping[str, str], target: Target, row: Json) -
     except (TypeError, ValueError):
         return new
     if isinstance(parsed, dict) and (is_header or to.startswith("composerData:")):
-        parsed |= {PLACE: target.identifier}
+        parsed |= {WORKSPACE_FIELD: target.identifier}
     new["value"] = json_text(parsed)
     return {**new, "value": new["value"].encode("utf-8", "surrogateescape")} if isinstance(value, bytes) else new
 

@@ -18,9 +18,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from registry.domain import as_json
 from registry.errors import InvalidRequest, StorageError
-from sources.kit.jsonl import mapping
-from sources.kit.loose_json import read_json
+from sources.kit.loose_json import mapping, read_json
 
 Json = dict[str, Any]
 
@@ -207,7 +207,7 @@ def record_of(value: str | None) -> Json:
 
 
 def json_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return as_json(value)
 
 
 def reading(database: Path) -> closing[sqlite3.Connection]:

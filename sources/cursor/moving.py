@@ -13,12 +13,11 @@ from registry.errors import InvalidRequest
 from sources.cursor.journal import Json, ValueChange, json_text, reading, record_of, value_of
 from sources.cursor.store import DATABASE, workspace_folders
 from sources.kit.files import small_text
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.loose_json import mapping, objects, read_json, string
 from sources.kit.workspace_files import project_of_workspace
 
-HEADERS, LISTED = "composer.composerHeaders", "composer.composerData"
-PLACE = "workspaceIdentifier"
+GLOBAL_LIST_KEY, WORKSPACE_LIST_KEY = "composer.composerHeaders", "composer.composerData"
+WORKSPACE_FIELD = "workspaceIdentifier"
 _CHOSEN = ("selectedComposerIds", "lastFocusedComposerIds")
 
 
@@ -49,7 +48,7 @@ def _is_same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold() if ignores_case else one == other
 
 
-def plan(user_folder: Path, composer_ids: Sequence[str], target: Target) -> list[ValueChange]:
+def plan_move(user_folder: Path, composer_ids: Sequence[str], target: Target) -> list[ValueChange]:
     """Return the changes that put these conversations into the target's list. Nothing is written yet."""
     ids = frozenset(composer_ids)
     changes = list(_in_global(user_folder / "globalStorage" / DATABASE, ids, target))
@@ -64,8 +63,8 @@ def plan(user_folder: Path, composer_ids: Sequence[str], target: Target) -> list
     for folder in workspace_folders(user_folder):
         if folder != target.folder:
             with reading(folder / DATABASE) as connection:
-                changes += changed(connection, folder / DATABASE, LISTED, without)
-    return changes + list(into(target.folder / DATABASE, heads))
+                changes += item_changes(connection, folder / DATABASE, WORKSPACE_LIST_KEY, without)
+    return changes + list(added_to_workspace(target.folder / DATABASE, heads))
 
 
 def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[ValueChange]:
@@ -74,9 +73,9 @@ def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[
     with reading(database) as connection:
         for composer_id in sorted(ids):
             for table, key in (("cursorDiskKV", f"composerData:{composer_id}"), ("composerHeaders", composer_id)):
-                held = value_of(connection, table, key, "value", PLACE)
+                held = value_of(connection, table, key, "value", WORKSPACE_FIELD)
                 if record_in(connection, table, key) and held != after:
-                    yield ValueChange(str(database), table, key, "value", held, after, PLACE)
+                    yield ValueChange(str(database), table, key, "value", held, after, WORKSPACE_FIELD)
             workspace = value_of(connection, "composerHeaders", composer_id, "workspaceId")
             if workspace not in (None, target.folder.name):
                 name = target.folder.name
@@ -84,14 +83,15 @@ def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[
 
         def placed(given: Json) -> Json:
             heads = [
-                head | {PLACE: target.identifier} if head.get("composerId") in ids else head for head in heads_of(given)
+                head | {WORKSPACE_FIELD: target.identifier} if head.get("composerId") in ids else head
+                for head in heads_of(given)
             ]
             return {**given, "allComposers": heads} if given else given
 
-        yield from changed(connection, database, HEADERS, placed)
+        yield from item_changes(connection, database, GLOBAL_LIST_KEY, placed)
 
 
-def into(database: Path, heads: Sequence[Json]) -> Iterator[ValueChange]:
+def added_to_workspace(database: Path, heads: Sequence[Json]) -> Iterator[ValueChange]:
     """Yield the change that adds to a workspace's own list what other workspaces' lists held."""
 
     def added(given: Json) -> Json:
@@ -100,10 +100,10 @@ def into(database: Path, heads: Sequence[Json]) -> Iterator[ValueChange]:
         return {**given, "allComposers": [*heads_of(given), *news]} if news else given
 
     with reading(database) as connection:
-        yield from changed(connection, database, LISTED, added)
+        yield from item_changes(connection, database, WORKSPACE_LIST_KEY, added)
 
 
-def changed(
+def item_changes(
     connection: sqlite3.Connection, database: Path, key: str, change: Callable[[Json], Json]
 ) -> Iterator[ValueChange]:
     """Yield the change of a value in `ItemTable`; nothing if it stays as it is, or is not understood."""

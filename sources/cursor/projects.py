@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import inside, objects, read_json, strings
+from sources.kit.loose_json import mapping, objects, read_json, string, strings, value_at
 from sources.kit.workspace_files import is_absolute, native, path_of
 
 _HOME = re.compile(r"(?:[a-z]:)?/(?:home|users)/[^/]+$", re.IGNORECASE)
@@ -102,15 +101,15 @@ def _repository(holder: Mapping[str, Any]) -> str:
 
 
 def _searched_folders(bubble: Mapping[str, Any]) -> Iterator[str]:
-    result = inside(bubble, "toolFormerData", "result")
+    result = value_at(bubble, "toolFormerData", "result")
     if isinstance(result, str):
         result = read_json(result) if "workspaceResults" in result else None
-    for holder in (mapping(result), mapping(inside(result, "success"))):
+    for holder in (mapping(result), mapping(value_at(result, "success"))):
         yield from filter(is_absolute, mapping(holder.get("workspaceResults")))
 
 
 def _attached_files(bubble: Mapping[str, Any]) -> Iterator[str]:
-    for selected in objects(inside(bubble, "context", "fileSelections")):
+    for selected in objects(value_at(bubble, "context", "fileSelections")):
         yield path_of(selected.get("uri"))
     yield from filter(is_absolute, strings(bubble.get("relevantFiles")))
 
@@ -119,5 +118,5 @@ def _own_files(composer: Mapping[str, Any]) -> Iterator[str]:
     for created in objects(composer.get("newlyCreatedFiles")):
         yield path_of(created.get("uri"))
     yield from map(path_of, mapping(composer.get("originalFileStates")))
-    for selected in objects(inside(composer, "context", "fileSelections")):
+    for selected in objects(value_at(composer, "context", "fileSelections")):
         yield path_of(selected.get("uri"))

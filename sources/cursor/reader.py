@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,14 @@ from registry.domain import EARLIEST, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.client import CURSOR
-from sources.cursor.conversations import QUIET, Composer, counted, headers_of, inline_bubbles, reading_of
+from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects, listed_project
 from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conversations, workspace_folders
 from sources.cursor.times import bubble_time
-from sources.kit.jsonl import mapping
-from sources.kit.loose_json import read_json
+from sources.kit.files import digest
+from sources.kit.loose_json import mapping, read_json
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
-
-_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 
 _BUILDS = ("Cursor", "Cursor Nightly")
 _EMPTY = "drafts, or nothing was said"
@@ -70,8 +67,8 @@ class CursorIde:
         complete by then, or never will be.
         """
         databases = [store, *(folder / DATABASE for folder in workspace_folders(store.parents[1]))]
-        idle = self.clock().timestamp() - max(map(last_change, databases)) > QUIET.total_seconds()
-        return _digest(idle, [(database.parent.name, stamp(database)) for database in databases])
+        idle = self.clock().timestamp() - max(map(last_change, databases)) > SETTLED_AFTER.total_seconds()
+        return digest(idle, [(database.parent.name, stamp(database)) for database in databases])
 
     def count(self, store: Path) -> int:
         """Count the composers with a record in the global database."""
@@ -129,7 +126,7 @@ class CursorIde:
             try:
                 project = listed_project(composer_id, header, workspaces)
                 about = header.get("name"), header.get("lastUpdatedAt"), project
-                fingerprint = _digest(_GENERATION, *store.trace(composer_id), *about)
+                fingerprint = digest(*store.trace(composer_id), *about)
                 if seen.get(composer_id) == fingerprint:
                     continue
                 outcome = self._conversation(store, composer_id, header, workspaces, fingerprint)
@@ -159,7 +156,7 @@ class CursorIde:
             order = [*listed, *unlisted]
             reading = reading_of(composer, _bubbles(store, composer_id, record, order), workspaces, self.clock())
             last = reading.session.messages[-1].timestamp if reading.session.messages else None
-            if reading.is_empty or (last and self.clock() - last < QUIET):
+            if reading.is_empty or (last and self.clock() - last < SETTLED_AFTER):
                 return _UNLISTED  # Cursor may still be about to list them
             recovered = (Skipped(f"list of messages of {composer_id}", _RECOVERED),)
         return FoundSession(
@@ -185,7 +182,3 @@ def _bubbles(
         bubble_id = header["bubbleId"]
         stored = None if inline and bubble_id in inline else store.bubble(composer_id, bubble_id)
         yield header, inline.get(bubble_id) if stored is None else stored
-
-
-def _digest(*parts: object) -> str:
-    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()

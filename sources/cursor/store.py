@@ -5,11 +5,9 @@ Only key ranges and named keys: `LIKE` would scan gigabytes, and other keys of t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +18,8 @@ from sources.cursor.conversations import Composer, first_line, headers_of, inlin
 from sources.cursor.projects import WorkspaceProjects
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.kit import drafts
-from sources.kit.files import folders_in, store_entries
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import objects, read_json, strings
+from sources.kit.files import digest, folders_in, store_entries
+from sources.kit.loose_json import mapping, objects, read_json, string, strings
 from sources.kit.sqlite_store import ClientDatabase, last_change
 from sources.kit.workspace_files import project_of_workspace
 
@@ -173,7 +170,7 @@ def own_conversations(
     project = workspaces.project_by_id.get(folder.name)
     tabs = {string(tab.get("tabId")) or f"{folder.name}-{place}": tab for place, tab in enumerate(rows.tabs, 1)}
     for key, kept in (tabs | rows.inline).items():
-        fingerprint = blake2b(json.dumps([kept, project]).encode(), digest_size=16).hexdigest()
+        fingerprint = digest(kept, project)
         if key in done:
             continue
         done.add(key)

@@ -10,7 +10,7 @@ from typing import Any
 
 from registry.domain import Message, parse_time
 from sources.kit import drafts
-from sources.kit.jsonl import mapping
+from sources.kit.loose_json import mapping
 
 _EARLIEST_MS = 1e12  # September 2001: a smaller number is elapsed time, not a date
 _TIMINGS = ("clientRpcSendTime", "clientSettleTime", "clientEndTime", "clientStartTime")

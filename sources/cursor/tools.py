@@ -8,8 +8,7 @@ from typing import Any
 
 from registry.domain import Message, Role, preview_of
 from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import compact, inside, number, unfolded
+from sources.kit.loose_json import compact, mapping, number, parse_nested, string, value_at
 
 CANCELLED = "cancelled"
 _STATUS = {
@@ -44,12 +43,16 @@ def tool_message(call: Mapping[str, Any]) -> Message:
 
 
 def _tool(call: Mapping[str, Any]) -> dict[str, Any]:
-    params = unfolded(call.get("params"))
-    more = {"id": call.get("toolCallId"), "decision": call.get("userDecision"), "error": unfolded(call.get("error"))}
+    params = parse_nested(call.get("params"))
+    more = {
+        "id": call.get("toolCallId"),
+        "decision": call.get("userDecision"),
+        "error": parse_nested(call.get("error")),
+    }
     return {
         "name": string(call.get("name")) or "tool",
-        "params": params if params not in (None, "", {}) else unfolded(call.get("rawArgs")),
-        "result": unfolded(call.get("result")),
+        "params": params if params not in (None, "", {}) else parse_nested(call.get("rawArgs")),
+        "result": parse_nested(call.get("result")),
         "status": _status(call),
         **{key: value for key, value in more.items() if value and not isinstance(value, list)},
     }
@@ -83,7 +86,7 @@ def _result_text(result: Any) -> str:
 
 
 def _outcome(tool: Mapping[str, Any]) -> Iterator[str]:
-    code = number(inside(tool["result"], "exitCode"))
+    code = number(value_at(tool["result"], "exitCode"))
     if code:
         yield f"(exit code {code:.0f})"
     if tool.get("error"):
@@ -106,10 +109,10 @@ _ERROR_FIELDS = (
 
 def error_text(error: Any) -> str:
     """Return the first wording found in an error, which Cursor nests in many ways; else the whole as JSON."""
-    waiting = [unfolded(error)]
+    waiting = [parse_nested(error)]
     while waiting:
         found = waiting.pop()
         if isinstance(found, str) and found.strip():
             return shortened(found.strip())
         waiting.extend(inner for word in _ERROR_FIELDS if (inner := mapping(found).get(word)))
-    return shortened(compact(unfolded(error)))
+    return shortened(compact(parse_nested(error)))

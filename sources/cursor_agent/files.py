@@ -11,9 +11,17 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from sources.base import Skipped
-from sources.kit.files import File, entries, file_at, folders_in, look_at, small_text, store_entries, why_not
-from sources.kit.jsonl import Record, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.files import (
+    File,
+    entries,
+    file_at,
+    file_of_entry,
+    folders_in,
+    small_text,
+    store_entries,
+    system_reason,
+)
+from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.sqlite_store import stamp
 
 DATABASE, DESCRIPTION = "store.db", "meta.json"
@@ -116,7 +124,7 @@ def _files(files: StoreFiles, listing: list[os.DirEntry[str]], slug: str, parent
         name, end = os.path.splitext(entry.name)
         if end not in _ENDS:
             continue
-        file = look_at(entry)
+        file = file_of_entry(entry)
         if isinstance(file, File):
             files.add(TranscriptFile(name, file, slug, parent))
         else:
@@ -127,7 +135,7 @@ def _listed(files: StoreFiles, folder: str) -> list[os.DirEntry[str]]:
     try:
         return entries(folder)
     except OSError as exc:
-        files.skipped.append(Skipped(folder, why_not(exc)))
+        files.skipped.append(Skipped(folder, system_reason(exc)))
         return []
 
 

@@ -11,10 +11,8 @@ from typing import Any
 from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, object_in, string
-from sources.kit.loose_json import inside, number, objects
+from sources.kit.drafts import Conversation, Draft, without_empty
+from sources.kit.loose_json import Record, first_text, items, mapping, number, object_in, objects, string, value_at
 
 UNKNOWN_MODEL = "default"
 
@@ -31,7 +29,7 @@ class AgentDialogue(Conversation):
     def read(self, name: str, message: Record) -> None:
         """Add one message; an unknown one is counted in `unknown`."""
         own = cursors_own(message)
-        self._begin(name, _known(request_id=string(own.get("requestId"))))
+        self._begin(name, without_empty({"request_id": string(own.get("requestId"))}))
         if own.get("isSummary") is True:
             text = "\n\n".join(drafts.texts_in(message.get("content"))) or "Conversation summarised"
             self._inject(text, compaction={})
@@ -73,7 +71,8 @@ class AgentDialogue(Conversation):
         common = self._common
         for part in map(mapping, parts):
             kind, own = string(part.get("type")), cursors_own(part)
-            self._common = common | _known(request_id=string(own.get("requestId")), model=self._model_of(own, message))
+            about = {"request_id": string(own.get("requestId")), "model": self._model_of(own, message)}
+            self._common = common | without_empty(about)
             if kind == "text":
                 self._add(Role.ASSISTANT, string(part.get("text")))
             elif kind in ("reasoning", "thinking"):
@@ -82,7 +81,7 @@ class AgentDialogue(Conversation):
                 self._read_call(part)
             elif kind not in ("redacted-reasoning", "image", "file", "document"):
                 self.unknown[f"part {kind or 'without type'}"] += 1
-        self._common = common | _known(model=self._model_of(message))
+        self._common = common | without_empty({"model": self._model_of(message)})
         for call in objects(message.get("tool_calls")):
             function = mapping(call.get("function"))
             given = string(function.get("arguments"))
@@ -96,14 +95,14 @@ class AgentDialogue(Conversation):
             own_id = string(part.get("toolCallId"))  # may contain a newline: compared as it is
             draft = self.calls.get(own_id) or self._add_call(own_id, string(part.get("toolName")), {})
             result, status = outcome(part, message)
-            drafts.answer(draft, result, status, drafts.shortened(result))
+            draft.answer(result, status, drafts.shortened(result))
 
     def _read_call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
         draft = self._add_call(string(part.get("toolCallId")), string(part.get("toolName") or part.get("name")), params)
         if isinstance(result := part.get("result"), str):  # only in a transcript
-            drafts.answer(draft, result, drafts.COMPLETED, drafts.shortened(result))
+            draft.answer(result, drafts.COMPLETED, drafts.shortened(result))
 
     def _add_call(self, call_id: str, name: str, params: object) -> Draft:
         draft = drafts.tool_draft(self._native_id(), name or "tool", params, None, folder=self.folder)
@@ -148,23 +147,19 @@ class AgentDialogue(Conversation):
         return next((name for name in (*named, self.model) if name not in ("", UNKNOWN_MODEL)), "")
 
 
-def _known(**given: str) -> Record:
-    return {name: value for name, value in given.items() if value}
-
-
 def _name_of(part: Record) -> str:
     """Return the name of an attachment: its own, the end of its address, or its media type."""
     if part.get("type") not in ("image", "file", "document"):
         return ""
-    address = next(filter(None, (string(part.get(key)) for key in ("image", "url", "path"))), "")
+    address = first_text(part, "image", "url", "path")
     last = "" if address.startswith("data:") else re.split(r"[/\\]", address)[-1][:200]
-    media_type = string(part.get("mediaType")) or string(part.get("mimeType"))
+    media_type = first_text(part, "mediaType", "mimeType")
     return string(part.get("filename")) or last or media_type or drafts.attachment_name(part)
 
 
 def cursors_own(holder: Record) -> Record:
     """Return what Cursor noted with a message or a part of one."""
-    return mapping(inside(holder, "providerOptions", "cursor"))
+    return mapping(value_at(holder, "providerOptions", "cursor"))
 
 
 def paths_in(calls: Iterable[Draft]) -> list[str]:
@@ -177,7 +172,7 @@ def paths_in(calls: Iterable[Draft]) -> list[str]:
 def outcome(part: Record, message: Record) -> tuple[str, str]:
     """Return a call's result as the model saw it, and its status as the client noted it."""
     noted = _noted_outcome(part) or _noted_outcome(message)
-    result = drafts.readable(part.get("result")) or drafts.readable(part.get("experimental_content"))
+    result = drafts.content_text(part.get("result")) or drafts.content_text(part.get("experimental_content"))
     return result or string(noted.get("diffString")), _status(part, noted)
 
 

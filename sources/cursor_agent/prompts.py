@@ -38,7 +38,7 @@ def noted_time(text: str) -> datetime | None:
     """Return the time that the client noted in a text: to the minute, with its zone."""
     text = text.strip()
     typed_from = text.find(_QUERY)
-    stamp = _STAMP.search(text, 0, typed_from if typed_from >= 0 else _before(text))
+    stamp = _STAMP.search(text, 0, typed_from if typed_from >= 0 else _end_of_leading_wrappers(text))
     found = _TIME.search(stamp[1]) if stamp else None
     if found is None:
         return None
@@ -74,14 +74,14 @@ def _split(text: str) -> Iterator[tuple[Role, str]]:
         yield Role.USER, text[begin + len(_QUERY) : end]
         yield Role.SYSTEM, text[end + len(_QUERY_END) :]
         return
-    begin, end = _before(text), len(text)
-    end = _behind(text, begin)
+    begin, end = _end_of_leading_wrappers(text), len(text)
+    end = _start_of_trailing_wrappers(text, begin)
     yield Role.SYSTEM, text[:begin]
     yield Role.USER, text[begin:end]
     yield Role.SYSTEM, text[end:]
 
 
-def _before(text: str) -> int:
+def _end_of_leading_wrappers(text: str) -> int:
     """Return the end of the wrappers at the beginning of a text."""
     at = 0
     while opening := _OPENING.match(text, at):
@@ -95,7 +95,7 @@ def _before(text: str) -> int:
     return at
 
 
-def _behind(text: str, begin: int) -> int:
+def _start_of_trailing_wrappers(text: str, begin: int) -> int:
     """Return the beginning of the wrappers at the end of a text."""
     end = len(text)
     while end > begin and (closing := _CLOSING.search(text, max(begin, end - 70), end)):

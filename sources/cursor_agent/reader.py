@@ -9,14 +9,13 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from registry.domain import Message, Role, Session, now, parse_time, preview_of
+from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.conversations import counted
@@ -35,9 +34,10 @@ from sources.cursor_agent.messages import UNKNOWN_MODEL, AgentDialogue, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
-from sources.kit.drafts import undated_messages_of
-from sources.kit.files import why_not
-from sources.kit.jsonl import Damage, Record, read_lines, records_of, string
+from sources.kit.drafts import title_of, undated_messages_of
+from sources.kit.files import digest, system_reason
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record, string
 from sources.kit.sqlite_store import WAIT_S, BusyDatabase, ClientDatabase
 
 LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
@@ -97,9 +97,7 @@ def _with_last_turn_at(messages: Sequence[Message], end: datetime, start: dateti
     return [*messages[:begin], *dated_last]
 
 
-_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 _SETTINGS = ("CTXR_CURSOR_AGENT_DIR", "CURSOR_CONFIG_DIR")
-_UNNAMED = ("", "New Agent")
 
 Skips = tuple[Skipped, ...]
 
@@ -131,7 +129,7 @@ class CursorAgent:
             return ""  # `sessions` says why
         states = sorted((each.key, each.fingerprint) for each in files.stored)
         states += sorted((each.file.path, each.file.fingerprint) for each in files.written.values())
-        return _digest(_GENERATION, states, files.skipped)
+        return digest(states, files.skipped)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
@@ -170,7 +168,7 @@ class _Pass:
     def stored(self, chat: StoredChat) -> Iterator[FoundSession | Skipped]:
         """Read a conversation from its database, if a file has changed."""
         earlier = Fingerprint.parse(self.seen.get(chat.key, ""))
-        files = _digest(_GENERATION, chat.fingerprint)
+        files = digest(chat.fingerprint)
         if not chat.modified:
             self.passed_over["not begun yet"] += 1
         if earlier.files == files or not chat.modified:
@@ -198,7 +196,7 @@ class _Pass:
             yield Skipped(chat.key, "the state of the conversation is not stored")
             return
         root_id, root = latest
-        content = _digest(root_id, [string(about.get(key)) for key in ("title", "name", "cwd")])
+        content = digest(root_id, [string(about.get(key)) for key in ("title", "name", "cwd")])
         if content == earlier.content:
             return
         conversation, skipped = _conversation_in(store, root_id, root, about)
@@ -207,20 +205,20 @@ class _Pass:
         messages = timed(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
         hashed = os.path.basename(os.path.dirname(chat.folder))
         project = conversation.folder or self.workspaces.by_hash(hashed, paths_in(conversation.drafts))
-        titles = (string(about.get(key)).strip() for key in ("title", "name"))
+        titles = {key: about.get(key) for key in ("title", "name") if about.get(key) != "New Agent"}
         session = Session(
             session_id=string(about.get("agentId")) or chat.session_id,
             messages=messages,
-            title=title_of(next((title for title in titles if title not in _UNNAMED), ""), messages),
+            title=title_of(conversation.drafts, titles)[1],
             project=project or None,
             meta=_meta(about, root),
         )
         transcript = self.transcripts.get(chat.session_id)
-        yield self._found(chat.key, Fingerprint(files, content), session, transcript, skipped)
+        yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
 
     def written(self, transcript: TranscriptFile) -> Iterator[FoundSession | Skipped]:
         """Read a transcript, if it has changed."""
-        key, files = f"transcripts/{transcript.session_id}", _digest(_GENERATION, transcript.file.fingerprint)
+        key, files = f"transcripts/{transcript.session_id}", digest(transcript.file.fingerprint)
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
             return
@@ -228,15 +226,17 @@ class _Pass:
         try:
             conversation = _transcript_at(transcript.file.path, damage)
         except OSError as exc:
-            yield Skipped(transcript.file.path, why_not(exc))
+            yield Skipped(transcript.file.path, system_reason(exc))
             return
         folder = conversation.folder or self.workspaces.by_slug(transcript.slug, paths_in(conversation.drafts))
         span = TimeFrame(None, datetime.fromtimestamp(transcript.file.modified / 1e9, UTC), self.now)
         messages = timed(undated_messages_of(conversation.drafts), span, earlier)
-        session = Session(transcript.session_id, messages, title_of("", messages), folder or None, is_copy=True)
-        yield self._found(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
+        session = Session(
+            transcript.session_id, messages, title_of(conversation.drafts, {})[1], folder or None, is_copy=True
+        )
+        yield self._finish(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
-    def _found(
+    def _finish(
         self, key: str, noted: Fingerprint, session: Session, transcript: TranscriptFile | None, skipped: Skips
     ) -> FoundSession:
         if transcript and transcript.parent:  # the folder of a transcript names the parent of a sub-agent
@@ -290,12 +290,6 @@ def _meta(about: Record, root: Root) -> dict[str, Any]:
     return {key: value for key, value in meta.items() if value}
 
 
-def title_of(named: str, messages: Iterable[Message]) -> str | None:
-    """Return the client's title, else the user's first words."""
-    question = (message.text for message in messages if message.role is Role.USER)
-    return preview_of(named or next(question, ""), 80) or None
-
-
 def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:
     created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
     updated = moment(about.get("updatedAtMs")) or datetime.fromtimestamp(chat.modified, UTC)
@@ -313,7 +307,3 @@ def _transcript_at(path: str, damage: Damage) -> AgentDialogue:
         for number, record in enumerate(records, 1):
             read_line(conversation, number, record)
     return conversation
-
-
-def _digest(*parts: object) -> str:
-    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from sources.cursor_agent.messages import cursors_own
 from sources.cursor_agent.state import Root, links_of
-from sources.kit.jsonl import LONGEST_LINE, Record, mapping, object_in, string
-from sources.kit.loose_json import read_json
+from sources.kit.jsonl import LONGEST_LINE
+from sources.kit.loose_json import Record, mapping, object_in, read_json, string
 from sources.kit.sqlite_store import ClientDatabase
 
 LONGEST_BLOB = LONGEST_LINE  # bytes; a longer one is passed over unread

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from registry.domain import Role
 from sources.cursor_agent.messages import AgentDialogue
-from sources.kit.jsonl import Record, mapping, string
-from sources.kit.loose_json import objects
+from sources.kit.loose_json import Record, mapping, objects, string
 
 _REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")
 _SPEAKERS = {"user": "user", "A": "assistant", "assistant": "assistant"}

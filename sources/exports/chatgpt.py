@@ -11,23 +11,20 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.exports.reading import (
+    Provider,
     TreeNode,
     Version,
     cited,
-    in_order,
     more_result,
     name_of,
-    newest_leaf,
-    path_to,
     show_document,
     unique_ids,
+    walk,
 )
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, params_of
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import number, unfolded
+from sources.kit.drafts import Conversation, params_of
+from sources.kit.loose_json import Record, items, mapping, number, parse_nested, string
 
-PLACE = "chatgpt.com"
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
 # how long it thought, and its memory of the user, which must not get into the search
 DROPPED = ("reasoning_recap", "model_editable_context")
@@ -44,10 +41,6 @@ def is_conversation(record: Record) -> bool:
     return isinstance(record.get("mapping"), dict)
 
 
-def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
-    return records
-
-
 def identity(record: Record) -> str:
     return name_of(record.get("conversation_id") or record.get("id"))
 
@@ -57,18 +50,13 @@ def version(record: Record) -> Version:
     return Version(_time(record.get("update_time")), len(mapping(record.get("mapping"))), rest)
 
 
-def project_name(_record: Record) -> None:
-    """Return nothing: the export has only the ids of projects and custom GPTs."""
-
-
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
     """Read the conversation; what is not understood is counted in `unknown`."""
     messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
-    path = path_to(nodes, string(record.get("current_node"))) or path_to(nodes, newest_leaf(nodes))
     reading = _Reading(identity(record), model=string(record.get("default_model_slug")), unknown=unknown, nodes=nodes)
-    for name in in_order(nodes, path):
-        reading.message(name, messages[name], is_live=name in path)
+    for name, is_live in walk(nodes, string(record.get("current_node"))):
+        reading.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
     gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
     unique_ids(reading.drafts)
@@ -133,26 +121,26 @@ class _Reading(Conversation):
         elif role == "assistant" and recipient != "all":
             self._call(name, recipient, text, metadata)
         elif kind == "thoughts":
-            self._add(Role.THINKING, name, text, self._model(metadata))
+            self._add(Role.THINKING, name, text, model=self._model(metadata))
             self._hand_down(name)
         elif kind == "system_error":
-            self._add(Role.ERROR, name, text, {})
+            self._add(Role.ERROR, name, text)
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
-            more = self._model(metadata) | cited(metadata.get("citations"), metadata.get("content_references"))
-            self._add(Role.ASSISTANT, name, text, {**more, **_attached(content, metadata)})
+            pages = cited(metadata.get("citations"), metadata.get("content_references"))
+            names = list(attachments(content, metadata))
+            self._add(Role.ASSISTANT, name, text, model=self._model(metadata), attachments=names, **pages)
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
-            self._add(Role.USER, name, text, _attached(content, metadata))
+            self._add(Role.USER, name, text, attachments=list(attachments(content, metadata)))
         else:
             hidden = {"hidden": True} if _is_hidden(message, metadata) else {}
-            self._add(Role.SYSTEM, name, text, {"injected": True, **hidden})
+            self._add(Role.SYSTEM, name, text, injected=True, **hidden)
             self._hand_down(name)
 
     def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
         params = params_of(text) if text else {}
-        draft = self.call(name, tool, params, self._times[name])
+        draft = self.call(name, tool, params, self._times[name], model=self._model(metadata))
         show_document(draft, params)
-        draft.more |= self._model(metadata)
 
     def _result(self, name: str, message: Record, text: str) -> None:
         """Add a tool's result to the call above it; without one, as a call of its own."""
@@ -171,12 +159,11 @@ class _Reading(Conversation):
         if call := self.calls.get(self.nodes[name].parent):
             self.calls[name] = call
 
-    def _add(self, role: Role, name: str, text: str, more: Record) -> None:
+    def _add(self, role: Role, name: str, text: str, **more: Any) -> None:
         self.say(role, text, self._times[name], name, **more)
 
-    def _model(self, metadata: Record) -> dict[str, Any]:
-        model = string(metadata.get("model_slug")) or self.model
-        return {"model": model} if model else {}
+    def _model(self, metadata: Record) -> str:
+        return string(metadata.get("model_slug")) or self.model
 
 
 def _is_hidden(message: Record, metadata: Record) -> bool:
@@ -227,7 +214,7 @@ def without_marks(text: str) -> str:
 def _words_in(mark: re.Match[str]) -> str:
     kind, *fields = (mark[1] or "").split("\ue202")
     if kind == "entity" and fields:
-        named = items(unfolded(fields[0]))
+        named = items(parse_nested(fields[0]))
         return string(named[1]) if len(named) > 1 else ""
     return fields[0] if kind == "url" and fields else ""
 
@@ -249,6 +236,4 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
             yield kind
 
 
-def _attached(content: Record, metadata: Record) -> Record:
-    names = list(attachments(content, metadata))
-    return {"attachments": names} if names else {}
+CHATGPT_EXPORT = Provider("chatgpt.com", is_conversation, identity, version, read)

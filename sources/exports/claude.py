@@ -10,33 +10,26 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.exports.reading import (
+    Provider,
     TreeNode,
     Version,
     cited,
-    in_order,
     more_result,
     name_of,
-    newest_leaf,
-    path_to,
     show_document,
     unique_ids,
+    walk,
 )
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, supersede
+from sources.kit.loose_json import Record, items, mapping, string
 
-PLACE = "claude.ai"
 _IGNORED = ("token_budget", "flag", "image", "document")
 _SILENT = ("text", "", *_IGNORED)
 
 
 def is_conversation(record: Record) -> bool:
     return isinstance(record.get("chat_messages"), list)
-
-
-def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
-    return records
 
 
 def identity(record: Record) -> str:
@@ -59,13 +52,11 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     """Read the conversation. `projects`: names by id; what is not understood is counted in `unknown`."""
     messages = _by_id(list(map(mapping, items(record.get("chat_messages")))))
     nodes = _nodes(messages)
-    path = path_to(nodes, string(record.get("current_leaf_message_uuid"))) or path_to(nodes, newest_leaf(nodes))
     reading = _Reading(identity(record), model=string(record.get("model")), unknown=unknown)
-    for name in in_order(nodes, path):
+    for name, is_live in walk(nodes, string(record.get("current_leaf_message_uuid"))):
         before = len(reading.drafts)
         reading.message(name, messages[name], nodes[name].at)
-        for draft in reading.drafts[before:] if name not in path else ():
-            draft.more["superseded"] = True
+        supersede(() if is_live else reading.drafts[before:])
     unique_ids(reading.drafts)
     project = mapping(record.get("project"))
     project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
@@ -143,18 +134,18 @@ class _Reading(Conversation):
     def _begin_text(self, text: str, **more: Any) -> None:
         earlier = len(self._texts)
         native_id = f"{self._name}:{earlier}" if earlier else self._name
-        self._texts.append(self.say(self._role, text, self._at, native_id, **self._model(), **more))
+        self._texts.append(self.say(self._role, text, self._at, native_id, model=self._model(), **more))
 
     def _thinking(self, block: Record) -> None:
         summaries = (string(mapping(summary).get("summary")) for summary in items(block.get("summaries")))
         text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
-        self.say(Role.THINKING, text, self._at, self._new_id("thinking"), **self._model())
+        self.say(Role.THINKING, text, self._at, self._new_id("thinking"), model=self._model())
 
     def _call(self, block: Record) -> Draft:
         name = string(block.get("name")) or "tool"
-        draft = self.call(string(block.get("id")) or self._new_id("call"), name, block.get("input"), self._at)
-        show_document(draft, block.get("input"))
-        draft.more |= self._model()
+        call_id, params = string(block.get("id")) or self._new_id("call"), block.get("input")
+        draft = self.call(call_id, name, params, self._at, model=self._model())
+        show_document(draft, params)
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
         for opened in (self._open[name], self._open[""]):
@@ -163,13 +154,13 @@ class _Reading(Conversation):
 
     def _result(self, block: Record) -> None:
         call_id, name = string(block.get("tool_use_id")), string(block.get("name"))
-        call = self.calls.get(call_id) if call_id else self._opened(name)
+        call = self.calls.get(call_id) if call_id else self._open_call(name)
         if call is None:
             call = self._call({"id": call_id, "name": name})
         status = drafts.FAILED if block.get("is_error") else drafts.COMPLETED
         more_result(call, _result_text(block.get("content")), status)
 
-    def _opened(self, name: str) -> Draft | None:
+    def _open_call(self, name: str) -> Draft | None:
         """Return the call of a result without an id: the first open one of that name, else the first open one."""
         for opened in (self._open[name], self._open[""]):
             while opened and opened[0].more["tool"]["status"] != drafts.PENDING:
@@ -193,8 +184,8 @@ class _Reading(Conversation):
     def _new_id(self, kind: str) -> str:
         return f"{self._name}:{kind}:{len(self.drafts) - self._new}"
 
-    def _model(self) -> dict[str, Any]:
-        return {"model": self.model} if self.model and self._role is Role.ASSISTANT else {}
+    def _model(self) -> str:
+        return self.model if self._role is Role.ASSISTANT else ""
 
 
 def _files(message: Record) -> Iterator[tuple[Record, str]]:
@@ -205,7 +196,7 @@ def _files(message: Record) -> Iterator[tuple[Record, str]]:
 
 def _result_text(content: object) -> str:
     if not isinstance(content, list):
-        return drafts.readable(content)
+        return drafts.content_text(content)
     return "\n\n".join(filter(None, map(_result_item, content)))
 
 
@@ -215,7 +206,7 @@ def _result_item(item: object) -> str:
     texts = [string(given.get(key)) for key in ("title", "url", "text")]
     if given.get("type") == "image":
         return f"[{string(given.get('file_name')) or 'image'}]"
-    return "\n".join(filter(None, texts)) or drafts.readable(item if isinstance(item, str) else [item])
+    return "\n".join(filter(None, texts)) or drafts.content_text(item if isinstance(item, str) else [item])
 
 
 _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {
@@ -225,3 +216,6 @@ _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {
     "tool_use": _Reading._call,
     "tool_result": _Reading._result,
 }
+
+
+CLAUDE_EXPORT = Provider("claude.ai", is_conversation, identity, version, read, project_name=project_name)

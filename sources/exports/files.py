@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 from sources.base import Skipped
 from sources.exports import torn_zip
-from sources.kit.files import File, file_at, why_not
+from sources.kit.files import File, file_at, system_reason
 
 # What reading a damaged, encrypted or foreign zip may raise.
 UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
@@ -50,18 +50,18 @@ def parts_of(path: Path, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
             try:
                 yield from _in_file(os.path.join(folder, name), shown_name, stack)
             except OSError as exc:
-                yield Skipped(shown(shown_name), why_not(exc))
+                yield Skipped(printable_name(shown_name), system_reason(exc))
 
 
 def _in_file(path: str, name: str, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
     """Tell a zip by its content: a browser may have saved it under any name."""
     file = file_at(path)
     if not isinstance(file, File):
-        yield Skipped(shown(name), file.why if file else "not there")
+        yield Skipped(printable_name(name), file.why if file else "not there")
     elif is_zip(path):
         yield from _in_zip(stack.enter_context(_plain(path)()), name, file.fingerprint, stack)
     else:
-        shown_name = shown(name or os.path.basename(path))
+        shown_name = printable_name(name or os.path.basename(path))
         yield ExportFile(shown_name, os.path.getsize(path), file.fingerprint, _plain(path))
 
 
@@ -82,12 +82,12 @@ def _in_zip(
     try:
         archive = stack.enter_context(zipfile.ZipFile(file))
     except UNREADABLE:
-        yield Skipped(shown(name) or "the zip", "cut off or damaged; read as far as it goes")
+        yield Skipped(printable_name(name) or "the zip", "cut off or damaged; read as far as it goes")
         yield from _in_torn_zip(file, name, fingerprint)
         return
     members = [member for member in archive.infolist() if _is_worth_reading(member.filename)]
     for member in sorted(members[:MOST_FILES], key=lambda member: member.filename):
-        inside = shown("/".join(filter(None, (name, member.filename))))
+        inside = printable_name("/".join(filter(None, (name, member.filename))))
         open_member = cast(Callable[[], BinaryIO], partial(archive.open, member))
         if not member.filename.lower().endswith(".zip"):
             yield ExportFile(inside, member.file_size, fingerprint, open_member)
@@ -97,7 +97,7 @@ def _in_zip(
             try:
                 inner = stack.enter_context(open_member())
             except UNREADABLE as exc:
-                yield Skipped(inside, reason(exc))
+                yield Skipped(inside, reason_of_failure(exc))
             else:
                 yield from _in_zip(inner, inside, fingerprint, stack, is_inner=True)
 
@@ -106,10 +106,10 @@ def _in_torn_zip(file: BinaryIO, name: str, fingerprint: str) -> Iterator[Export
     try:
         for member in islice(torn_zip.members_of(file), MOST_FILES):
             if _is_worth_reading(member.name) and not member.name.lower().endswith(".zip"):
-                inside = shown("/".join(filter(None, (name, member.name))))
+                inside = printable_name("/".join(filter(None, (name, member.name))))
                 yield ExportFile(inside, member.size, fingerprint, partial(torn_zip.open_member, file, member))
     except UNREADABLE as exc:
-        yield Skipped(shown(name) or "the zip", reason(exc))
+        yield Skipped(printable_name(name) or "the zip", reason_of_failure(exc))
 
 
 def _is_worth_reading(name: str) -> bool:
@@ -117,11 +117,11 @@ def _is_worth_reading(name: str) -> bool:
     return base.endswith((".json", ".zip")) and base not in PRIVATE and not base.startswith("._")
 
 
-def shown(name: str) -> str:
+def printable_name(name: str) -> str:
     """Make a name from a foreign zip safe for a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)[:300]
 
 
-def reason(exc: Exception) -> str:
+def reason_of_failure(exc: Exception) -> str:
     """Say in a few words why a file could not be read."""
-    return why_not(exc) if isinstance(exc, OSError) else shown(str(exc)) or type(exc).__name__
+    return system_reason(exc) if isinstance(exc, OSError) else printable_name(str(exc)) or type(exc).__name__

@@ -12,13 +12,11 @@ from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 
 from registry.domain import Role, Session
-from sources.exports.reading import Version, name_of, unique_ids
+from sources.exports.reading import Provider, Version, name_of, unique_ids
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import objects
+from sources.kit.drafts import Conversation
+from sources.kit.loose_json import Record, items, mapping, objects, string, strings
 
-PLACE = "gemini.google.com"
 _PROMPTED = "Prompted "  # before a prompt in English exports
 _LINK = re.compile(r"gemini\.google\.com/(?:u/\d+/)?app/(\w+)")
 
@@ -60,18 +58,13 @@ def version(record: Record) -> Version:
     return Version(max(filter(None, times), default=None), len(prompts))
 
 
-def project_name(_record: Record) -> None:
-    """Return nothing: the app has no projects."""
-
-
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
     """Read the conversation."""
     talk = Conversation(identity(record), unknown=unknown)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
         at, key = drafts.moment(prompt.get("time")), string(prompt.get("time"))
-        names = [name for name in items(prompt.get("attachedFiles")) if isinstance(name, str)]
-        attached: Record = {"attachments": names} if names else {}
-        talk.say(Role.USER, string(prompt.get("title")).removeprefix(_PROMPTED).strip(), at, key, **attached)
+        text, names = string(prompt.get("title")).removeprefix(_PROMPTED).strip(), strings(prompt.get("attachedFiles"))
+        talk.say(Role.USER, text, at, key, attachments=names)
         talk.say(Role.ASSISTANT, string(prompt.get("answer")), at, f"{key}:answer")
     unique_ids(talk.drafts)
     return talk.build()
@@ -107,3 +100,6 @@ class _Text(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.pieces.append(data if self._is_code else re.sub(r"\s+", " ", data))
+
+
+GEMINI_EXPORT = Provider("gemini.google.com", is_conversation, identity, version, read, conversations)

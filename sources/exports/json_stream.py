@@ -9,7 +9,7 @@ from itertools import chain
 from math import inf
 from typing import Any, BinaryIO
 
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 
 # bytes of one conversation; a longer one is passed over, with the rest of the file if it has no end
 LONGEST = 64 * 2**20
@@ -78,47 +78,30 @@ def records_in(source: Utf8Source) -> Iterator[Record | str]:
 
 def _records(events: Iterator[_Event], source: Utf8Source) -> Iterator[Record | str]:
     first = next(events, ("", None))
-    if first[0] in _OPENING:
-        yield from _objects(events if first[0] == "start_array" else chain([first], events), source)
-    else:
-        yield _NO_OBJECT
+    yield from _objects(events if first[0] == "start_array" else chain([first], events), source)
 
 
 def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | str]:
     """Yield each object as soon as it is complete. One that is too large or too deep is counted, not stored."""
-    opened: list[Any] = []
-    depth = values = 0
-    key, reason, began = "", "", source.at
+    from ijson import ObjectBuilder
+
+    builder, depth, values, reason, began = ObjectBuilder(), 0, 0, "", source.at
     for event, value in events:
-        if event == "map_key":
-            key = value
-            continue
-        values += 1
-        if event in _CLOSING:
+        depth += (event in _OPENING) - (event in _CLOSING)
+        values += event != "map_key"
+        if event in (*_OPENING, *_CLOSING):
             source.quiet = 0
-            depth -= 1
-            whole = opened.pop() if opened else None
-            if depth == 0:
-                yield whole if isinstance(whole, dict) else reason or _NO_OBJECT
-                values, reason, began = 0, "", source.at
-            continue
-        if event in _OPENING:
-            source.quiet = 0
-            depth += 1
-            value = {} if event == "start_map" else []
-        elif depth == 0:
-            yield _NO_OBJECT
+        if depth < 0:  # the end of the list
             continue
         reason = _too_much(depth, values, source.at - began) or reason
         if reason:
-            opened.clear()
-            continue
-        if opened and type(opened[-1]) is dict:
-            opened[-1][key] = value
-        elif opened:
-            opened[-1].append(value)
-        if event in _OPENING:
-            opened.append(value)
+            builder = None
+        else:
+            builder.event(event, value)
+        if depth == 0:
+            whole = None if reason else builder.value
+            yield whole if isinstance(whole, dict) else reason or _NO_OBJECT
+            builder, values, reason, began = ObjectBuilder(), 0, "", source.at
 
 
 def _too_much(depth: int, values: int, size: int) -> str:

@@ -7,26 +7,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import Protocol
 
-from registry.domain import Session
 from registry.errors import InvalidRequest, StorageError
 from sources.base import FoundSession, Places, Skipped
-from sources.exports import chatgpt as chatgpt_export
-from sources.exports import claude as claude_export
-from sources.exports import gemini as gemini_export
+from sources.exports.chatgpt import CHATGPT_EXPORT
+from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
-from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, reason, shown
+from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, printable_name, reason_of_failure
+from sources.exports.gemini import GEMINI_EXPORT
 from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
-from sources.exports.reading import Version, is_known
-from sources.kit.files import why_not
-from sources.kit.jsonl import Record
+from sources.exports.reading import is_known
+from sources.kit.files import digest, system_reason
+from sources.kit.loose_json import Record
 
-_GENERATION = "1"  # part of every fingerprint: another number makes every conversation be read again
 # texts that every export of conversations has, and hardly any other file
 _MARKS = (b'"chat_messages"', b'"mapping"', b'"Gemini Apps"')
 _MOST_NAMES = 3
@@ -41,24 +37,7 @@ _EXPECTED = (
 OnRead = Callable[[int], None]
 
 
-class Provider(Protocol):
-    """The functions of a provider's module."""
-
-    PLACE: str
-
-    def is_conversation(self, record: Record) -> bool: ...
-    def conversations(self, records: Iterator[Record | str]) -> Iterator[Record | str]: ...
-    def identity(self, record: Record) -> str: ...
-    def version(self, record: Record) -> Version: ...
-    def project_name(self, record: Record) -> tuple[str, str] | None: ...
-    def read(self, record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session: ...
-
-
-PROVIDERS: dict[str, Provider] = {
-    CLAUDE.source: claude_export,
-    CHATGPT.source: chatgpt_export,
-    GEMINI.source: gemini_export,
-}
+PROVIDERS = {CLAUDE.source: CLAUDE_EXPORT, CHATGPT.source: CHATGPT_EXPORT, GEMINI.source: GEMINI_EXPORT}
 
 
 @dataclass(slots=True)
@@ -85,11 +64,10 @@ class AccountExport:
 
     def find(self, _places: Places) -> Iterator[Path]:
         """Yield the account of this export."""
-        yield Path(PROVIDERS[self.name].PLACE)
+        yield Path(PROVIDERS[self.name].site)
 
     def stamp(self, store: Path) -> str:
-        files = repr([(part.name, part.fingerprint, part.size) for part in self.parts])
-        return f"{_GENERATION} {blake2b(files.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
+        return digest([(part.name, part.fingerprint, part.size) for part in self.parts])
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield new and changed conversations. Raises StorageError at the end if not all could be read."""
@@ -109,7 +87,7 @@ class AccountExport:
             if not provider.is_conversation(record) or not key:
                 passed_over[_STRANGE] += 1
                 continue
-            fingerprint = provider.version(record).fingerprint(_GENERATION)
+            fingerprint = provider.version(record).fingerprint
             if is_known(known.get(key), fingerprint):
                 continue
             session = provider.read(record, projects, unknown)
@@ -118,7 +96,8 @@ class AccountExport:
                 continue
             known[key] = fingerprint
             yield FoundSession(key, fingerprint, session)
-        yield from (Skipped(f"{count} x {shown(what)}", "unknown to this reader") for what, count in unknown.items())
+        kinds = ((printable_name(kind), count) for kind, count in unknown.items())
+        yield from (Skipped(f"{count} x {kind}", "unknown to this reader") for kind, count in kinds)
         yield from (Skipped(f"{count} x a conversation", why) for why, count in passed_over.items())
         if is_damaged:
             raise StorageError("Not all of the export could be read.", "What could be read is kept.")
@@ -150,24 +129,19 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
             raise InvalidRequest(f"There is no file or folder {path}.", _EXPECTED)
         found = list(parts_of(path, stack))
     except OSError as exc:
-        raise StorageError(f"Could not read {path}.", why_not(exc)) from exc
+        raise StorageError(f"Could not read {path}.", system_reason(exc)) from exc
     parts_by_provider: dict[str, list[ExportFile]] = {}
-    others: list[ExportFile | Skipped] = []
-    damage: list[Skipped] = []
+    others: list[ExportFile | Skipped] = [part for part in found if isinstance(part, Skipped)]
     is_meant = False
     for part in found:
-        if isinstance(part, Skipped):
-            damage.append(part)
-            others.append(part)
-            continue
-        provider, why = _provider_of(part)
-        if provider:
-            parts_by_provider.setdefault(provider, []).append(part)
-            continue
-        others.append(Skipped(part.name, why) if why else part)
-        is_meant = is_meant or bool(why)
-        if why not in ("", _NONE):
-            damage.append(Skipped(part.name, why))
+        if isinstance(part, ExportFile):
+            provider, why = _provider_of(part)
+            if provider:
+                parts_by_provider.setdefault(provider, []).append(part)
+            else:
+                others.append(Skipped(part.name, why) if why else part)
+                is_meant = is_meant or bool(why)
+    damage = [other for other in others if isinstance(other, Skipped) and other.why != _NONE]
     if not parts_by_provider and damage and is_meant:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path}",
@@ -210,7 +184,7 @@ def _records(part: ExportFile, on_read: OnRead, most: float = inf) -> Iterator[R
         with part.open() as file:
             yield from records_in(Utf8Source(file, on_read, most))
     except UNREADABLE as exc:
-        yield f"{reason(exc)}; the rest was not read"
+        yield f"{reason_of_failure(exc)}; the rest was not read"
 
 
 def _names(others: Sequence[ExportFile | Skipped]) -> str:

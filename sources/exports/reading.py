@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import blake2b
 from typing import NamedTuple
 
-from registry.domain import format_time, preview_of
+from registry.domain import Session, format_time, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.files import digest
+from sources.kit.loose_json import Record, first_text, items, mapping, string
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -41,6 +41,12 @@ def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
     return path
 
 
+def walk(nodes: Mapping[str, TreeNode], leaf: str) -> Iterator[tuple[str, bool]]:
+    """Yield every message once, in order, and whether it is on the path to `leaf`, or to the newest leaf without it."""
+    path = path_to(nodes, leaf) or path_to(nodes, newest_leaf(nodes))
+    return ((name, name in path) for name in in_order(nodes, path))
+
+
 def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
     """Yield every message once: along the path, and next to each answer on it the answers given before.
 
@@ -52,21 +58,21 @@ def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
     done: set[str] = set()
     waiting = [
         *reversed(list(nodes)),
-        *_turned(below[""], path),
+        *_path_last(below[""], path),
     ]  # cycles have no beginning: whatever is left comes last
     while waiting:
         here, follows, beside = waiting.pop(), "", list[str]()
         while here and here not in done:
             done.add(here)
             yield here
-            *others, follows = _turned(below[here], path) or [""]
+            *others, follows = _path_last(below[here], path) or [""]
             beside += others
             here = "" if follows and nodes[follows].is_question else follows
         waiting += [follows] if follows else []
         waiting += reversed(beside)
 
 
-def _turned(names: list[str], path: set[str]) -> list[str]:
+def _path_last(names: list[str], path: set[str]) -> list[str]:
     """Sort what is on the path last: the stack of `in_order` takes it first."""
     return sorted(names, key=lambda name: name in path)
 
@@ -76,7 +82,7 @@ def name_of(value: object) -> str:
     given = string(value)
     if given.isprintable() and len(given) <= 200:
         return given
-    return blake2b(given.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return digest(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +93,35 @@ class Version:
     messages: int
     rest: tuple[object, ...] = ()
 
-    def fingerprint(self, generation: str) -> str:
+    @property
+    def fingerprint(self) -> str:
         """Return the fingerprint for FoundSession, of which `is_known` compares the parts."""
-        rest = blake2b(repr(self.rest).encode("utf-8", "replace"), digest_size=6).hexdigest()
-        return f"{generation} {format_time(self.updated) if self.updated else '-'} {self.messages} {rest}"
+        return f"{format_time(self.updated) if self.updated else '-'} {self.messages} {digest(self.rest)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The functions that read a provider's export. `site`: names the account.
+
+    `version`: the state of a conversation; `read`: given the names of projects by id, and a count of what is not
+    understood. `conversations`: puts the records of a file together; `project_name`: id and name of a project.
+    """
+
+    site: str
+    is_conversation: Callable[[Record], bool]
+    identity: Callable[[Record], str]
+    version: Callable[[Record], Version]
+    read: Callable[[Record, Mapping[str, str], Counter[str]], Session]
+    conversations: Callable[[Iterator[Record | str]], Iterator[Record | str]] = iter
+    project_name: Callable[[Record], tuple[str, str] | None] = lambda _: None
 
 
 def is_known(seen: str | None, found: str) -> bool:
     """Return True if an export has nothing new of a conversation: it is the same or an older one."""
     if seen is None or seen == found:
         return seen is not None
-    (before, seen_at, had, _), (generation, found_at, has, _) = seen.split(" "), found.split(" ")
-    return before == generation and "-" not in (seen_at, found_at) and found_at < seen_at and int(has) <= int(had)
+    (seen_at, had, _), (found_at, has, _) = seen.split(" ")[-3:], found.split(" ")
+    return "-" not in (seen_at, found_at) and found_at < seen_at and int(has) <= int(had)
 
 
 def unique_ids(found: Iterable[Draft]) -> None:
@@ -114,7 +137,7 @@ def more_result(draft: Draft, result: str, status: str) -> None:
     """Add a result to a call; some calls have several."""
     tool = draft.more["tool"]
     if tool["status"] == drafts.PENDING:
-        drafts.answer(draft, result, status)
+        draft.answer(result, status)
     elif result:
         tool["result"] = f"{tool['result']}\n\n{result}"
         draft.add(result)
@@ -122,12 +145,8 @@ def more_result(draft: Draft, result: str, status: str) -> None:
 
 def show_document(draft: Draft, params: object) -> None:
     """Add the document or script that a call writes or runs (artifacts, canvases) to the message's text."""
-    given = mapping(params)
-    text, title = (
-        next(filter(None, (string(given.get(key)) for key in ("content", "file_text", "code", "input"))), ""),
-        draft.parts[0],
-    )
-    name = next(filter(None, (string(given.get(key)) for key in ("title", "name"))), "")
+    text, title = first_text(params, "content", "file_text", "code", "input"), draft.parts[0]
+    name = first_text(params, "title", "name")
     if text:
         draft.parts[0] = f"{title} {preview_of(name)}".strip() if name not in title else title
         draft.add(text.strip())

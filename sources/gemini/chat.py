@@ -9,8 +9,8 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of, thoughts_in
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.drafts import Conversation, supersede, usage_of
+from sources.kit.loose_json import Record, items, mapping, string
 
 _STATUS = {
     **{"success": drafts.COMPLETED, "error": drafts.FAILED, "cancelled": drafts.REJECTED},
@@ -25,7 +25,7 @@ _USAGE = {
 
 
 @dataclass(slots=True)
-class Chat(Conversation):
+class GeminiChat(Conversation):
     """Builds a chat from the records of a journal, or from the one document.
 
     `agent_of`: for a sub-agent's chat the session it works for. `project`: the project by the chat's folder.
@@ -114,16 +114,14 @@ class Chat(Conversation):
             self._say(message, Role.ERROR, text)
         else:
             self.unknown[f"message {kind or 'without type'}"] += 1
-        for draft in self.drafts[before:]:
-            if key not in self._places:
-                draft.more["superseded"] = True
-            if key in self._injected:
-                draft.role, draft.more["injected"] = Role.SYSTEM, True
+        new = self.drafts[before:]
+        supersede(new if key not in self._places else ())
+        for draft in new if key in self._injected else ():
+            draft.role, draft.more["injected"] = Role.SYSTEM, True
 
     def _add_question(self, message: Record) -> None:
         prompt = prompt_of(message)
-        attached: Record = {"attachments": list(prompt.attachments)} if prompt.attachments else {}
-        self._say(message, Role.USER, prompt.typed, **attached)
+        self._say(message, Role.USER, prompt.typed, attachments=list(prompt.attachments))
         self._say(message, Role.SYSTEM, prompt.context, ":context" if prompt.typed else "", injected=True)
 
     def _add_answer(self, message: Record, text: str) -> None:
@@ -139,8 +137,7 @@ class Chat(Conversation):
             draft = self.call(key, string(call.get("name")), call.get("args", {}), at)
             result = _result(call)
             status = _STATUS.get(string(call.get("status")), drafts.COMPLETED if result else drafts.PENDING)
-            if status != drafts.PENDING:
-                drafts.answer(draft, result, status)
+            draft.answer(result, status)
         self.describe(before, string(message.get("model")), usage_of(message.get("tokens"), _USAGE))
 
     def _say(self, message: Record, role: Role, text: str, suffix: str = "", **more: Any) -> drafts.Draft:
@@ -150,7 +147,7 @@ class Chat(Conversation):
 
 def _result(call: Record) -> str:
     """Return the result that the model got; if it is not kept, the one that the user saw."""
-    return "\n".join(filter(None, _responses(call))) or _shown(call.get("resultDisplay"))
+    return "\n".join(filter(None, _responses(call))) or _displayed_text(call.get("resultDisplay"))
 
 
 def _responses(call: Record) -> Iterator[str]:
@@ -158,15 +155,15 @@ def _responses(call: Record) -> Iterator[str]:
         if "functionResponse" in part:
             response = mapping(mapping(part["functionResponse"]).get("response"))
             given = next((response[key] for key in ("output", "error", "content") if response.get(key)), response)
-            yield drafts.readable(given or None)
+            yield drafts.content_text(given or None)
         else:
             yield parts_text([part])
 
 
-def _shown(display: object) -> str:
+def _displayed_text(display: object) -> str:
     """Return text, a change of a file, or lines of coloured text as text."""
     if isinstance(display, list):
         spans = ((string(mapping(span).get("text")) for span in items(line)) for line in display)
         return "\n".join("".join(line).rstrip() for line in spans)
     shown = mapping(display)
-    return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.readable(display)
+    return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.content_text(display)

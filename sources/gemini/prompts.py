@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.loose_json import Record, first_text, items, mapping, string
 
 _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
@@ -62,8 +62,7 @@ def _files_in(content: object) -> Iterator[str]:
     for part in _parts(content):
         data = mapping(part.get("inlineData")) or mapping(part.get("fileData"))
         if data:
-            names = (string(data.get(key)) for key in ("displayName", "fileUri", "mimeType"))
-            yield next(filter(None, names), "file")
+            yield first_text(data, "displayName", "fileUri", "mimeType") or "file"
 
 
 def _parts(content: object) -> list[Record]:

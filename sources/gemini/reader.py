@@ -9,12 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from sources.base import FoundSession, Places, Skipped
-from sources.gemini.chat import Chat
+from sources.gemini.chat import GeminiChat
 from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
 from sources.kit.files import File, document, folders_in, small_text, store_entries
-from sources.kit.jsonl import Damage, Record, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 
@@ -82,7 +82,7 @@ class _Projects:
 
 
 def _parse(file: SessionFile, projects: _Projects) -> FoundSession:
-    damage, chat = Damage(), Chat(file.session_id, agent_of=file.agent_of)
+    damage, chat = Damage(), GeminiChat(file.session_id, agent_of=file.agent_of)
     for record in json_lines(file.path, damage) if file.path.endswith(".jsonl") else _document(file.path, damage):
         chat.read(record)
     chat.project = projects.of(file.folder, string(chat.header.get("projectHash")))

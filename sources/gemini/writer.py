@@ -14,17 +14,16 @@ from sources.base import Places
 from sources.gemini.client import GEMINI_CLI
 from sources.gemini.reader import home_of
 from sources.kit.files import small_text
-from sources.kit.jsonl import string
-from sources.kit.loose_json import inside, read_json
-from sources.writing import Call, Carried, Json, NewSession, Toolbox, Writer, calls_for, json_lines, with_times
+from sources.kit.loose_json import read_json, string, value_at
+from sources.writing import Call, Json, NewSession, Talk, Tools, Writer, calls_for, json_lines, with_times
 
-_TOOLS = Toolbox(read=("read_file", "file_path"), run=("run_shell_command", "command"))
+_TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "command"))
 
 
-def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
+def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `tmp/<project>/chats/session-<time>-<id>.jsonl`. InvalidRequest if the client does not know the project."""
     session_id, here, home = str(uuid4()), now(), home_of(places)[0]
-    slot = string(inside(read_json(small_text(home / "projects.json")), "projects", talk.folder))
+    slot = string(value_at(read_json(small_text(home / "projects.json")), "projects", talk.folder))
     if not slot:
         raise InvalidRequest(
             "Gemini CLI doesn't know this folder yet.", f"Start gemini once in {talk.folder}, then try again"
@@ -42,7 +41,7 @@ def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
     return NewSession(session_id, path, json_lines([header, *_records(talk)]))
 
 
-def _records(talk: Carried) -> Iterator[Json]:
+def _records(talk: Talk) -> Iterator[Json]:
     for message, at in with_times(talk.messages):
         is_question = message.role is Role.USER
         content: Any = [{"text": message.text}] if is_question else message.text

@@ -1,9 +1,9 @@
-"""Read the sessions of Goose from its database, and from the files of versions before it."""
+"""Read the sessions of Goose from its database; the files of versions before it are imported there by Goose itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,11 +11,9 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.goose.client import GOOSE
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.files import File
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import read_json
-from sources.kit.reader import DatabaseReader, FileReader, ParseFile, SessionFile, found_in_rows, parse_lines
+from sources.kit.drafts import Conversation
+from sources.kit.loose_json import Record, items, mapping, read_json, string
+from sources.kit.reader import DatabaseReader, found_in_rows
 from sources.kit.sqlite_store import ClientDatabase
 
 _NOTICES = ("systemNotification", "contextLengthExceeded", "summarizationRequested")
@@ -30,7 +28,7 @@ _SILENT = (
 
 @dataclass(slots=True)
 class Goose(DatabaseReader):
-    """Reads `sessions.db`, or the files of older versions if there is none yet."""
+    """Reads `sessions.db`. Older files lie beside it."""
 
     name: str = GOOSE.source
     needed: ClassVar[dict[str, frozenset[str]]] = {
@@ -39,27 +37,13 @@ class Goose(DatabaseReader):
     }
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the database; the folder of files if there is none yet."""
+        """Yield the database of each place."""
         if not (folders := places.named("CTXR_GOOSE_DIR")):
             folders = [root / "data" / "sessions" for root in places.named("GOOSE_PATH_ROOT")] or [
                 places.folder("XDG_DATA_HOME", ".local", "share") / "goose" / "sessions",
                 places.folder("APPDATA", "AppData", "Roaming") / "Block" / "goose" / "data" / "sessions",
             ]
-        for folder in folders:
-            if (folder / "sessions.db").is_file():
-                yield folder / "sessions.db"
-            elif any(folder.glob("*.jsonl")):
-                yield folder
-
-    def stamp(self, store: Path) -> str:
-        """Return the state of the database; files have none."""
-        return DatabaseReader.stamp(self, store) if store.suffix == ".db" else ""
-
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """Yield the changed sessions, newest first. Raises StorageError."""
-        if store.suffix == ".db":
-            return DatabaseReader.sessions(self, store, seen)
-        return _Files().sessions(store, seen)
+        yield from (store for folder in folders if (store := folder / "sessions.db").is_file())
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the sessions that have messages."""
@@ -79,7 +63,7 @@ class Goose(DatabaseReader):
             (row["id"],),
         )
         model = string(mapping(read_json(row.get("model_config_json"))).get("model_name"))
-        talk = Dialogue(key, string(row.get("working_dir")), model, described=row)
+        talk = GooseDialogue(key, string(row.get("working_dir")), model, described=row)
         for native_id, role, content, created, metadata in messages:
             parts = read_json(content)
             damaged += not isinstance(parts, list)
@@ -89,31 +73,14 @@ class Goose(DatabaseReader):
         return found_in_rows(key, fingerprint, talk.session(), skipped + talk.skipped(f" of session {key}"))
 
 
-class _Files(FileReader):
-    """Reads the files of versions before the database: a line that describes the session, then the messages."""
-
-    name = GOOSE.source
-    patterns = ("*.jsonl",)
-
-    def session_file(self, file: File) -> SessionFile:
-        """Return the file, whose name is the session's id also in the database."""
-        return SessionFile(file, Path(file.path).stem, Path(file.path).stem)
-
-    def parser(self, store: Path) -> ParseFile:
-        return lambda file: parse_lines(file, Dialogue(file.session_id))
-
-
 @dataclass(slots=True)
-class Dialogue(Conversation):
+class GooseDialogue(Conversation):
     """Builds a conversation from messages whose content is a list of parts. Pure."""
 
-    described: Record | None = None
+    described: Record = field(default_factory=dict)
 
     def read(self, message: Record) -> None:
-        """Add one message: `role`, `content` (its parts), `created`, `metadata`; or the description of the session."""
-        if "role" not in message and self.described is None:
-            self.described, self.folder = message, string(message.get("working_dir"))
-            return
+        """Add one message: `role`, `content` (its parts), `created`, `metadata`."""
         role, key = string(message.get("role")), string(message.get("id"))
         if role not in ("user", "assistant"):
             self.unknown[f"message {role or 'without role'}"] += 1
@@ -123,13 +90,12 @@ class Dialogue(Conversation):
 
     def session(self) -> Session:
         """Return the session as read so far."""
-        described = self.described or {}
-        parent = string(described.get("parent_session_id"))
+        parent = string(self.described.get("parent_session_id"))
         return self.build(
-            {"name": described.get("name") or described.get("description")},
+            {"name": self.described.get("name") or self.described.get("description")},
             folders=[self.folder],
             parent=parent,
-            began=drafts.moment(described.get("created_at")),
+            began=drafts.moment(self.described.get("created_at")),
             relation="sub-agent" if parent else None,
         )
 
@@ -139,12 +105,12 @@ class Dialogue(Conversation):
             self._add_text(message, string(part.get("text")).strip(), key)
         elif kind in ("thinking", "reasoning"):
             text = string(part.get("thinking")) or string(part.get("text"))
-            self.say(Role.THINKING, text.strip(), at, key, **self.with_model())
+            self.say(Role.THINKING, text.strip(), at, key, model=self.model)
         elif kind == "toolRequest":
             call = mapping(part.get("toolCall"))
             given = mapping(call.get("value")) or call
             call_id, name = string(part.get("id")) or key, string(given.get("name"))
-            self.call(call_id, name, given.get("arguments", {}), at, **self.with_model())
+            self.call(call_id, name, given.get("arguments", {}), at, model=self.model)
             if call.get("status") == "error":
                 self.answer(call_id, string(call.get("error")), drafts.FAILED)
         elif kind == "toolResponse":
@@ -163,12 +129,12 @@ class Dialogue(Conversation):
         elif message.get("role") == "user":
             self.say(Role.USER, text, at, key)
         else:
-            self.say(Role.ASSISTANT, text, at, key, **self.with_model())
+            self.say(Role.ASSISTANT, text, at, key, model=self.model)
 
     def _add_result(self, part: Record) -> None:
         result = mapping(part.get("toolResult"))
         value = result.get("value")
         has_failed = result.get("status") == "error" or mapping(value).get("isError") is True
         content = mapping(value).get("content", value)
-        text = string(result.get("error")) or drafts.readable(content)
+        text = string(result.get("error")) or drafts.content_text(content)
         self.answer(string(part.get("id")), text, drafts.FAILED if has_failed else drafts.COMPLETED)

@@ -13,10 +13,10 @@ from registry.domain import Role, Session
 from sources.base import FoundSession
 from sources.grok.client import GROK_CLI
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
+from sources.kit.drafts import Conversation, supersede, usage_of
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage, Record, items, mapping, string
-from sources.kit.loose_json import inside, read_json
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, items, mapping, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _USAGE = {
@@ -56,7 +56,7 @@ class GrokCli(FileReader):
 
 def _parse(file: SessionFile) -> Iterator[FoundSession]:
     damage, summary = Damage(), mapping(read_json(small_text(Path(file.folder, "summary.json"))))
-    folder = string(inside(summary, "info", "cwd")) or unquote(Path(file.folder).parent.name)
+    folder = string(value_at(summary, "info", "cwd")) or unquote(Path(file.folder).parent.name)
     talk = Updates(file.session_id, folder)
     for record in json_lines(file.path, damage):
         talk.read(record)
@@ -82,13 +82,13 @@ class Updates(Conversation):
     def read(self, record: Record) -> None:
         """Add one update; an unknown one is counted in `unknown`."""
         params = mapping(record.get("params"))
-        update, at = mapping(params.get("update")), inside(params, "_meta", "agentTimestampMs")
+        update, at = mapping(params.get("update")), value_at(params, "_meta", "agentTimestampMs")
         kind, time = string(update.get("sessionUpdate")), drafts.moment(at) or drafts.moment(record.get("timestamp"))
         if kind == "user_message_chunk" or kind in _SPOKEN:
             self._add_chunk(kind, update, time, f"{at}" if isinstance(at, int) else "")
         elif kind == "tool_call":
-            name = string(inside(update, "_meta", "x.ai/tool", "name")) or string(update.get("title"))
-            self.call(string(update.get("toolCallId")), name, update.get("rawInput"), time, **self.with_model())
+            name = string(value_at(update, "_meta", "x.ai/tool", "name")) or string(update.get("title"))
+            self.call(string(update.get("toolCallId")), name, update.get("rawInput"), time, model=self.model)
         elif kind == "tool_call_update":
             self._add_result(update)
         elif kind == "turn_completed":
@@ -96,8 +96,7 @@ class Updates(Conversation):
             if answers and (usage := usage_of(update.get("usage"), _USAGE)):
                 answers[0].more["usage"] = usage
         elif kind == "rewind_marker":
-            for draft in self.drafts[self._turns.get(_index(update.get("target_prompt_index")), len(self.drafts)) :]:
-                draft.more["superseded"] = True
+            supersede(self.drafts[self._turns.get(_index(update.get("target_prompt_index")), len(self.drafts)) :])
         elif kind == "auto_compact_completed":
             text = string(update.get("summary_preview")) or "Conversation compacted"
             self.say(Role.SYSTEM, text, time, injected=True, compaction={})
@@ -114,17 +113,17 @@ class Updates(Conversation):
     def _add_chunk(self, kind: str, update: Record, time: datetime | None, key: str) -> None:
         content = mapping(update.get("content"))
         text, about = string(content.get("text")), mapping(update.get("_meta"))
-        attached: Record = {"attachments": ["image"]} if content.get("type") == "image" else {}
+        pictures = ["image"] if content.get("type") == "image" else []
         if kind == self._last and self.drafts and text and self.drafts[-1].parts:
             self.drafts[-1].parts[-1] += text
         elif kind in _SPOKEN:
             suffix = ":thinking" if kind == "agent_thought_chunk" else ""
-            self.say(_SPOKEN[kind], text, time, key and key + suffix, **self.with_model())
+            self.say(_SPOKEN[kind], text, time, key and key + suffix, model=self.model)
         else:
             self.model = string(about.get("modelId")) or self.model
             if kind != self._last:
                 self._turns[_index(about.get("promptIndex"))] = len(self.drafts)
-            self.say(Role.USER, text, time, key, **attached)
+            self.say(Role.USER, text, time, key, attachments=pictures)
 
     def _add_result(self, update: Record) -> None:
         status, output = update.get("status"), mapping(update.get("rawOutput"))

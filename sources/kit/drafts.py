@@ -1,9 +1,10 @@
-"""Messages that readers build piece by piece. Pure."""
+"""Messages, and the conversations of them, that readers build piece by piece. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,7 +14,8 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from registry.domain import EARLIEST, Message, Role, Session, parse_time, preview_of
-from sources.kit.jsonl import items, mapping, string
+from sources.base import Skipped
+from sources.kit.loose_json import items, mapping, object_in, string
 
 # how a tool call ended, for every client; pending: the client's file has no result
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"
@@ -33,6 +35,13 @@ class Draft:
         """Add a part; clients write some of them twice."""
         if text and text not in self.parts[-50:]:
             self.parts.append(text)
+
+    def answer(self, result: str, status: str, shown: str | None = None) -> None:
+        """Add a call's result; a second one, or a pending one, changes nothing. `shown`: its form in the text."""
+        tool = self.more["tool"]
+        if PENDING == tool["status"] != status:
+            tool.update(result=result, status=status)
+            self.add(result if shown is None else shown)
 
     def attach(self, name: str) -> None:
         """Add the name of an attachment."""
@@ -118,17 +127,8 @@ def tool_draft(
     native_id: str, name: str, params: object, at: datetime | None, *, folder: str = "", origin: str = ""
 ) -> Draft:
     """Return a call without a result."""
-    tool = {"name": name, "params": shallow(params), "result": None, "status": PENDING}
+    tool = {"name": name, "params": storable(params), "result": None, "status": PENDING}
     return Draft(Role.TOOL, [call_title(name, params, folder)], at, {"native_id": native_id, "tool": tool}, origin)
-
-
-def answer(draft: Draft, result: str, status: str, shown: str | None = None) -> None:
-    """Add the call's result; a second one changes nothing. `shown`: the form of the result in the message's text."""
-    tool = draft.more["tool"]
-    if tool["status"] != PENDING:
-        return
-    tool.update(result=result, status=status)
-    draft.add(result if shown is None else shown)
 
 
 def shortened(text: str) -> str:
@@ -136,24 +136,24 @@ def shortened(text: str) -> str:
     return text if len(text) <= 4000 else f"{text[:3000]}\n[…]\n{text[-1000:]}"
 
 
-def readable(content: object) -> str:
+def content_text(content: object) -> str:
     """Return the text of a content: a string, a list of blocks, or a value as JSON; pictures by their kind."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
         return "\n".join(filter(None, map(_block_text, content)))
-    return "" if content is None else json.dumps(shallow(content), ensure_ascii=False)
+    return "" if content is None else json.dumps(storable(content), ensure_ascii=False)
 
 
-def shallow(value: object, depth: int = 20) -> Any:
+def storable(value: object, depth: int = 20) -> Any:
     """Remove what cannot be stored as JSON: levels below `depth`, and infinite numbers."""
     if not isinstance(value, dict | list):
         return None if isinstance(value, float) and not isfinite(value) else value
     if depth == 0:
         return "…"
     if isinstance(value, list):
-        return [shallow(item, depth - 1) for item in value]
-    return {key: shallow(item, depth - 1) for key, item in value.items()}
+        return [storable(item, depth - 1) for item in value]
+    return {key: storable(item, depth - 1) for key, item in value.items()}
 
 
 def _block_text(block: object) -> str:
@@ -161,7 +161,7 @@ def _block_text(block: object) -> str:
     if isinstance(given.get("text"), str):
         return string(given["text"])
     name = attachment_name(given)
-    return f"[{name}]" if name else readable(block if isinstance(block, str) else given or None)
+    return f"[{name}]" if name else content_text(block if isinstance(block, str) else given or None)
 
 
 def attachment_name(block: Mapping[str, Any]) -> str:
@@ -195,3 +195,127 @@ def texts_in(content: object) -> Iterator[str]:
     for block in items(content):
         if text := string(mapping(block).get("text")):
             yield text
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The messages so far, tool calls by id, and a count of what the parser did not understand.
+
+    `folder`: the working folder, which shortens paths in the titles of calls. `model`: of the messages that follow.
+    """
+
+    session_id: str = ""
+    folder: str = ""
+    model: str = ""
+    unknown: Counter[str] = field(default_factory=Counter)
+    drafts: list[Draft] = field(default_factory=list)
+    calls: dict[str, Draft] = field(default_factory=dict)
+
+    def say(
+        self, role: Role, text: str, at: datetime | None = None, native_id: str = "", *, origin: str = "", **more: Any
+    ) -> Draft:
+        """Add a message and return it; without text or attachments it is returned only."""
+        draft = Draft(role, [text] if text else [], at, without_empty({"native_id": native_id, **more}), origin)
+        if text or "attachments" in draft.more:
+            self.drafts.append(draft)
+        return draft
+
+    def call(
+        self,
+        call_id: str,
+        name: str,
+        params: object,
+        at: datetime | None = None,
+        *,
+        folder: str = "",
+        origin: str = "",
+        **more: Any,
+    ) -> Draft:
+        """Add a tool call without a result."""
+        draft = tool_draft(call_id, name or "tool", params, at, folder=folder or self.folder, origin=origin)
+        draft.more |= without_empty(more)
+        self.calls[call_id or f"without id {len(self.drafts)}"] = draft
+        self.drafts.append(draft)
+        return draft
+
+    def answer(self, call_id: str, result: str, status: str) -> None:
+        """Add the result of a call; one of an unknown call is dropped."""
+        if call_id in self.calls:
+            self.calls[call_id].answer(result, status)
+
+    def describe(self, since: int, model: str, usage: Mapping[str, int]) -> None:
+        """Note the model with the messages since a position, and the tokens with the first of them."""
+        for draft in self.drafts[since:]:
+            draft.more |= {"model": model} if model else {}
+        for draft in self.drafts[since : since + 1]:
+            draft.more |= {"usage": dict(usage)} if usage else {}
+
+    def skipped(self, where: str = "") -> tuple[Skipped, ...]:
+        """Return what was passed over because this reader does not know it."""
+        why = "unknown to this reader"
+        return tuple(Skipped(f"{count} x {kind}{where}", why) for kind, count in self.unknown.items())
+
+    def build(
+        self,
+        titles: Mapping[str, object] | None = None,
+        *,
+        folders: Iterable[str] = (),
+        project: str | None = None,
+        parent: str | None = None,
+        began: datetime | None = None,
+        **meta: Any,
+    ) -> Session:
+        """Build the session. `titles`: candidates by origin; `folders`: candidates for the project, the first wins."""
+        title_from, title = title_of(self.drafts, titles or {})
+        known = {"title_from": title_from, **meta}
+        return Session(
+            session_id=self.session_id,
+            messages=messages_of(self.drafts, began),
+            title=title,
+            project=project or project_of(folders),
+            parent=parent or None,
+            meta={name: value for name, value in known.items() if value},
+        )
+
+
+def without_empty(more: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is not known: empty texts and lists."""
+    return {name: value for name, value in more.items() if value not in ("", None, [])}
+
+
+def supersede(found: Iterable[Draft]) -> None:
+    """Mark messages that the user took back, or that others replaced."""
+    for draft in found:
+        draft.more["superseded"] = True
+
+
+def title_of(found: Iterable[Draft], titles: Mapping[str, object]) -> tuple[str, str] | tuple[None, None]:
+    """Return origin and text of the title: the first candidate that is not blank, else the user's first words."""
+    for origin, title in titles.items():
+        if isinstance(title, str) and title.strip():
+            return origin, preview_of(title, 320)
+    words = next((draft.parts[0] for draft in found if draft.role is Role.USER and draft.parts), "")
+    return ("first words", preview_of(words, 80)) if words.strip() else (None, None)
+
+
+def off_path(parents: Mapping[str, str], leaf: str) -> set[str]:
+    """Return the records of a tree that do not lead to its last one: the user took a step back behind them.
+
+    If the chain to the root is torn, nothing is known, and the set is empty.
+    """
+    live: set[str] = set()
+    while leaf in parents and leaf not in live:
+        live.add(leaf)
+        leaf = parents[leaf]
+    return set() if leaf else parents.keys() - live
+
+
+def usage_of(given: object, names: Mapping[str, str]) -> dict[str, int]:
+    """Return a client's token counts by our names."""
+    counts = mapping(given)
+    return {ours: counts[theirs] for theirs, ours in names.items() if isinstance(counts.get(theirs), int)}
+
+
+def params_of(arguments: object) -> object:
+    """Return a call's parameters: clients write JSON into a string, or a script as it is."""
+    return (object_in(arguments) or {"input": arguments}) if isinstance(arguments, str) else arguments

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from pathlib import Path
 
 from registry.errors import StorageError
@@ -49,7 +50,7 @@ def files_below(folder: str, pattern: str) -> Iterator[File | Skipped]:
     try:
         listing = entries(folder)
     except OSError as exc:
-        yield Skipped(folder, why_not(exc))
+        yield Skipped(folder, system_reason(exc))
         return
     if part == "**":
         yield from files_below(folder, rest)
@@ -60,7 +61,7 @@ def files_below(folder: str, pattern: str) -> Iterator[File | Skipped]:
                 yield from files_below(entry.path, pattern)
         elif entry.name.startswith(begin) and entry.name.endswith(end):
             if not rest:
-                yield look_at(entry)
+                yield file_of_entry(entry)
             elif _is_folder(entry):
                 yield from files_below(entry.path, rest)
 
@@ -79,7 +80,7 @@ def store_entries(folder: str | Path) -> list[os.DirEntry[str]]:
     try:
         return entries(folder)
     except OSError as exc:
-        raise StorageError(f"Could not read the folder {folder}.", why_not(exc)) from exc
+        raise StorageError(f"Could not read the folder {folder}.", system_reason(exc)) from exc
 
 
 def folders_in(listing: list[os.DirEntry[str]]) -> Iterator[str]:
@@ -94,12 +95,12 @@ def _is_folder(entry: os.DirEntry[str], *, follow: bool = True) -> bool:
         return False
 
 
-def look_at(entry: os.DirEntry[str]) -> File | Skipped:
+def file_of_entry(entry: os.DirEntry[str]) -> File | Skipped:
     """Return a file by its listing; a folder or a pipe is skipped."""
     try:
         return _as_file(entry.path, entry.stat())
     except OSError as exc:
-        return Skipped(entry.path, why_not(exc))
+        return Skipped(entry.path, system_reason(exc))
 
 
 def file_at(path: str) -> File | Skipped | None:
@@ -109,13 +110,18 @@ def file_at(path: str) -> File | Skipped | None:
     except FileNotFoundError:
         return None
     except OSError as exc:
-        return Skipped(path, why_not(exc))
+        return Skipped(path, system_reason(exc))
 
 
 def _as_file(path: str, seen: os.stat_result) -> File | Skipped:
     if not stat.S_ISREG(seen.st_mode):
         return Skipped(path, "not a file" if not stat.S_ISDIR(seen.st_mode) else "a folder, not a file")
     return File(path, f"{seen.st_ino}-{seen.st_size}-{seen.st_mtime_ns}", seen.st_mtime_ns)
+
+
+def digest(*parts: object) -> str:
+    """Return a short digest for a fingerprint, which changes whenever one of the parts does."""
+    return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def status_of(path: str) -> str:
@@ -143,6 +149,6 @@ def small_text(path: str | Path) -> str:
         return ""
 
 
-def why_not(exc: OSError) -> str:
+def system_reason(exc: OSError) -> str:
     """Return the system's reason in its own words, without the path."""
     return (exc.strerror or type(exc).__name__).lower()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from sources.base import Skipped
-
-Record = dict[str, Any]
+from sources.kit.loose_json import DECODER, Record
 
 LONGEST_LINE = 32 * 2**20  # bytes: pasted images make lines of 10 MB; a longer line is passed over unread
 
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are no JSON anywhere else
 _PADDING = re.compile(r"[ \t\r\n\0\ufeff]*")  # a crash may leave a block of zeros, an editor a byte order mark
 
 
@@ -59,7 +56,7 @@ def records_of(lines: Iterable[bytes | None], damage: Damage) -> Iterator[Record
             continue
         text = line.decode("utf-8", "replace")
         try:
-            value, end = _DECODER.raw_decode(text)
+            value, end = DECODER.raw_decode(text)
         except (ValueError, RecursionError):
             value, end = None, 0
         if isinstance(value, dict) and text[end:] in ("\n", "\r\n", ""):  # nearly all
@@ -73,7 +70,7 @@ def _objects_in(text: str, number: int, damage: Damage) -> Iterator[Record]:
     at = _past_padding(text, 0)
     while at < len(text):
         try:
-            value, at = _DECODER.raw_decode(text, at)
+            value, at = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
             damage.note(number, "not JSON" if text.endswith("\n") else "not written to its end")
             return
@@ -87,27 +84,3 @@ def _objects_in(text: str, number: int, damage: Damage) -> Iterator[Record]:
 def _past_padding(text: str, at: int) -> int:
     padding = _PADDING.match(text, at)
     return padding.end() if padding else at
-
-
-def object_in(text: str) -> Record | None:
-    """Return the JSON object in a text; None if there is none."""
-    try:
-        value = _DECODER.decode(text) if text.lstrip().startswith("{") else None
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def mapping(value: object) -> Record:
-    """Return the value if it is an object, else an empty one: clients change shapes without notice."""
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: object) -> list[Any]:
-    """Return the value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def string(value: object) -> str:
-    """Return the value if it is text, else an empty text."""
-    return value if isinstance(value, str) else ""

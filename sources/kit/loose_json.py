@@ -1,4 +1,4 @@
-"""Access to JSON values whose shape is not known: nothing raises."""
+"""Access to JSON values whose shape is not known: clients change shapes without notice, so nothing raises."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import math
 from typing import Any
 
-from sources.kit.jsonl import items, mapping
+Record = dict[str, Any]
+
+DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are no JSON anywhere else
 
 
 def read_json(raw: object) -> Any:
@@ -15,12 +17,18 @@ def read_json(raw: object) -> Any:
     if not isinstance(text, str):
         return None
     try:
-        return json.loads(text)
+        return DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 
 
-def unfolded(value: Any) -> Any:
+def object_in(text: str) -> Record | None:
+    """Return the JSON object in a text; None if there is none."""
+    value = read_json(text)
+    return value if isinstance(value, dict) else None
+
+
+def parse_nested(value: Any) -> Any:
     """Parse JSON that is stored in a string. Text that is no JSON stays text; over 64 levels become None."""
     if not isinstance(value, str):
         return None if _too_deep(value) else value
@@ -33,7 +41,22 @@ def compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
+def mapping(value: object) -> Record:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def string(value: object) -> str:
+    """Return the value if it is text, else an empty text."""
+    return value if isinstance(value, str) else ""
+
+
+def objects(value: Any) -> list[Record]:
     """Return the objects in a JSON array."""
     return [item for item in items(value) if isinstance(item, dict)]
 
@@ -53,11 +76,16 @@ def number(value: Any) -> float | None:
         return None
 
 
-def inside(value: Any, *path: str) -> Any:
+def value_at(value: Any, *path: str) -> Any:
     """Return the value at a path of object fields, or None."""
     for name in path:
         value = mapping(value).get(name)
     return value
+
+
+def first_text(holder: object, *names: str) -> str:
+    """Return the first field that holds a text; an empty text if none does."""
+    return next((text for name in names if (text := string(mapping(holder).get(name)))), "")
 
 
 def _too_deep(value: Any) -> bool:

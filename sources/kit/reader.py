@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Protocol
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.kit import drafts
-from sources.kit.files import File, document, files_below, store_entries, why_not
-from sources.kit.jsonl import Damage, Record, mapping, read_lines, records_of
-from sources.kit.loose_json import read_json
+from sources.kit.files import File, document, files_below, store_entries, system_reason
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record, mapping, read_json
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, stamp
 
 
@@ -50,11 +50,14 @@ class SessionFile:
             skipped += (Skipped(self.path, "no conversation in it"),)
         return FoundSession(self.key, self.fingerprint, session, skipped)
 
-    def found_agent(self, session: Session, skipped: tuple[Skipped, ...] = ()) -> Iterator[FoundSession]:
-        """Yield the session of a sub-agent inside this file, unless it is empty."""
-        if session.messages:
-            session = drafts.dated(session, self.file.modified_at)
-            yield FoundSession(f"{self.key}#{session.session_id}", self.fingerprint, session, skipped)
+    def found_with_agents(
+        self, main: Session, agents: Iterable[Session], skipped: tuple[Skipped, ...]
+    ) -> Iterator[FoundSession]:
+        """Yield the sub-agents' sessions in this file, then its own: it counts as read when all of it is."""
+        for agent in agents:
+            session = drafts.dated(agent, self.file.modified_at)
+            yield FoundSession(f"{self.key}#{agent.session_id}", self.fingerprint, session)
+        yield self.found(main, skipped)
 
 
 ParseFile = Callable[[SessionFile], Iterable[FoundSession]]
@@ -76,7 +79,12 @@ class FileReader(ABC):
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return where the client may have its folder."""
-        return [places.folder(self.variables, *self.home)]
+        return [self.home_in(places)]
+
+    @classmethod
+    def home_in(cls, places: Places) -> Path:
+        """Return the client's folder: the one that a variable names, else the usual one."""
+        return places.folder(cls.variables, *cls.home)
 
     def stamp(self, store: Path) -> str:
         """Return no stamp: looking at each file's status is as cheap."""
@@ -104,7 +112,7 @@ class FileReader(ABC):
             try:
                 yield from parse(file)
             except OSError as exc:
-                yield Skipped(file.path, why_not(exc))
+                yield Skipped(file.path, system_reason(exc))
 
     def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
         """Return True if a session is not as it was read last."""

@@ -21,12 +21,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from registry.errors import StorageError
+from sources.kit.files import status_of
 
 
 def stamp(database: Path) -> str:
     """Return size and time of the database and of its WAL, and the WAL's salts: they change with the database."""
     wal = beside(database, "-wal")
-    return f"{_size_and_time(database)}|{_size_and_time(wal)}|{_salts(wal)}"
+    return f"{status_of(str(database))}|{status_of(str(wal))}|{_salts(wal)}"
 
 
 def last_change(database: Path) -> float:
@@ -45,23 +46,11 @@ def pages(database: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def has_content(file: Path) -> bool:
-    """Return True if a file is there and not empty."""
-    return file.exists() and file.stat().st_size > 0
-
-
 def _modified(file: Path) -> float:
     try:
         return file.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _size_and_time(file: Path) -> str:
-    try:
-        return ".".join(map(str, pages(file)))
-    except OSError:
-        return "-"
 
 
 def _salts(wal: Path) -> str:
@@ -230,7 +219,7 @@ def _options_for(database: Path) -> str | None:
         return "mode=ro"
     if wal.exists() and shared_memory.exists():
         return "mode=ro&readonly_shm=1"
-    return None if has_content(wal) else "mode=ro&immutable=1"
+    return None if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
 
 
 def _in_wal_mode(database: Path) -> bool:

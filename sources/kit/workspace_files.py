@@ -10,8 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from sources.base import Places
 from sources.kit.files import small_text
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.loose_json import mapping, read_json, string
 
 _DRIVE = re.compile(r"/?([A-Za-z]):(?=[\\/]|$)")
 _FIRST_FOLDER = re.compile(r'"folders"\s*:\s*\[.*?"(path|uri)"\s*:\s*("(?:[^"\\]|\\.)*")', re.DOTALL)

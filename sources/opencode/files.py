@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 
 from registry.domain import Session
 from sources.base import FoundSession, Skipped
 from sources.kit import drafts
-from sources.kit.files import File, document, entries, status_of, why_not
-from sources.kit.jsonl import Record, string
-from sources.kit.loose_json import inside, number, read_json
+from sources.kit.files import File, document, entries, status_of, system_reason
+from sources.kit.loose_json import Record, number, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.opencode.client import OPENCODE
-from sources.opencode.messages import Dialogue
-
-_WRITING = "…"  # in a fingerprint, before the state of a message that is still being written
+from sources.opencode.messages import OpenCodeDialogue
 
 
 class OpenCodeFiles(FileReader):
     """Reads the sessions below `storage`, or below `project` as in the first versions.
 
-    Files are rewritten in place, and their folders' times do not show it. So the last message is looked at with all its
-    parts until it is done; messages before it never again. `migrated`: returns the sessions that a database holds, in
-    which they go on.
+    The client writes here no more: a session has changed when its own file or the list of its messages has.
+    `migrated`: returns the sessions that a database holds, in which they go on.
     """
 
     name = OPENCODE.source
@@ -43,41 +38,25 @@ class OpenCodeFiles(FileReader):
         messages = str(root / "message" / path.stem)
         return SessionFile(file, path.stem, path.stem, folder=messages, note_status=f"+{status_of(messages)}")
 
-    def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
-        """Return True if a session is not as it was read last."""
-        whole, is_writing, last = seen.get(file.key, "").partition(_WRITING)
-        if whole != file.fingerprint:
-            return True
-        message_id = last.partition(":")[0]
-        try:
-            return bool(is_writing) and last != f"{message_id}:{_state_of(file, message_id)}"
-        except OSError:
-            return True
-
     def parser(self, store: Path) -> ParseFile:
         return lambda file: [self._parse(file)]
 
     def _parse(self, file: SessionFile) -> FoundSession:
         if file.session_id in self._migrated():  # noted, so that it is not looked at again
             return FoundSession(file.key, file.fingerprint, Session(file.session_id, ()))
-        last_id = max(_ids(file.folder), default="")
-        state = f"{_WRITING}{last_id}:{_state_of(file, last_id)}" if last_id else ""
         value = read_json(document(file.path))
         if not isinstance(value, dict):
             skipped = (Skipped(file.path, "not a JSON object"),)
             return FoundSession(file.key, file.fingerprint, Session(file.session_id, ()), skipped)
-        dialogue, damage = Dialogue(described={**value, "id": file.session_id}), Counter[str]()
-        messages = list(_records(file.folder, damage))
-        for message in sorted(messages, key=lambda each: number(inside(each, "time", "created")) or 0):
+        dialogue, damage = OpenCodeDialogue(described={**value, "id": file.session_id}), Counter[str]()
+        messages = _records(file.folder, damage)
+        for message in sorted(messages, key=lambda each: number(value_at(each, "time", "created")) or 0):
             dialogue.read(message, _records(_parts_folder(file, string(message["id"])), damage))
         found = found_session(dialogue, file.fingerprint, damage)
-        last = next((message for message in messages if message["id"] == last_id), {})
-        if last.get("role") != "assistant" or not (inside(last, "time", "completed") or last.get("error")):
-            found = replace(found, fingerprint=found.fingerprint + state)
         return replace(found, session=drafts.dated(found.session, file.file.modified_at))
 
 
-def found_session(dialogue: Dialogue, fingerprint: str, damage: Counter[str]) -> FoundSession:
+def found_session(dialogue: OpenCodeDialogue, fingerprint: str, damage: Counter[str]) -> FoundSession:
     """Return the session of a dialogue with what was passed over in it."""
     session = dialogue.session()
     name = f"session {session.session_id}"
@@ -94,28 +73,15 @@ def _parts_folder(file: SessionFile, message_id: str) -> str:
     return os.path.join(root, "part", own, message_id) if is_first else os.path.join(root, "part", message_id)
 
 
-def _state_of(file: SessionFile, message_id: str) -> str:
-    """Return a digest of the status of a message's file and of its parts' files. Raises OSError."""
-    parts = _parts_folder(file, message_id)
-    files = [os.path.join(parts, f"{part_id}.json") for part_id in _ids(parts)]
-    states = [status_of(path) for path in (*files, os.path.join(file.folder, f"{message_id}.json"))]
-    return blake2b(repr(states).encode(), digest_size=8).hexdigest()
-
-
-def _ids(folder: str) -> list[str]:
-    """Return the ids of the records in a folder in order: they begin with a time. Raises OSError."""
-    return sorted(entry.name.removesuffix(".json") for entry in entries(folder) if entry.name.endswith(".json"))
-
-
 def _records(folder: str, damage: Counter[str]) -> Iterator[Record]:
-    """Yield the records in a folder; those that cannot be read are counted by the reason."""
-    for own_id in _ids(folder):
+    """Yield the records in a folder in order: their names begin with a time. Count those that cannot be read by why."""
+    for name in sorted(entry.name for entry in entries(folder) if entry.name.endswith(".json")):
         try:
-            value = read_json(document(os.path.join(folder, f"{own_id}.json")))
+            value = read_json(document(os.path.join(folder, name)))
         except OSError as exc:
-            damage[why_not(exc)] += 1
+            damage[system_reason(exc)] += 1
             continue
         if isinstance(value, dict):
-            yield {**value, "id": own_id}
+            yield {**value, "id": name.removesuffix(".json")}
         else:
             damage["not a JSON object"] += 1

@@ -10,10 +10,8 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation
-from sources.kit.drafts import Draft
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import inside, number
+from sources.kit.drafts import Conversation, Draft
+from sources.kit.loose_json import Record, items, mapping, number, string, value_at
 
 _DEFAULT_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*\s(?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -28,7 +26,7 @@ _USAGE = {
 
 
 @dataclass(slots=True)
-class Dialogue(Conversation):
+class OpenCodeDialogue(Conversation):
     """Builds a session from its messages in order, each with its parts.
 
     `described`: the session's own record, by the names that its JSON form has. The parts that the user typed make one
@@ -76,10 +74,10 @@ class Dialogue(Conversation):
             {} if _DEFAULT_TITLE.match(title) else {"title": title},
             folders=[self.folder],
             parent=parent,
-            began=drafts.moment(inside(self.described, "time", "created")),
+            began=drafts.moment(value_at(self.described, "time", "created")),
             relation="sub-agent" if parent else None,
             version=string(self.described.get("version")),
-            archived=bool(drafts.moment(inside(self.described, "time", "archived"))),
+            archived=bool(drafts.moment(value_at(self.described, "time", "archived"))),
         )
 
     def _put_in_order(self, since: int) -> None:
@@ -97,7 +95,7 @@ class Dialogue(Conversation):
         error, message_id = mapping(self._message.get("error")), string(self._message.get("id"))
         if not error:
             return
-        text = string(inside(error, "data", "message")) or string(error.get("message")) or string(error.get("name"))
+        text = string(value_at(error, "data", "message")) or string(error.get("message")) or string(error.get("name"))
         at = self._time("completed") or self._time("created")
         if error.get("name") == "MessageAbortedError":
             self.say(Role.SYSTEM, f"[Turn aborted: {text}]", at, f"{message_id}:error", injected=True)
@@ -105,7 +103,7 @@ class Dialogue(Conversation):
             self.say(Role.ERROR, text or "error", at, f"{message_id}:error")
 
     def _describe_answer(self, since: int) -> None:
-        counts = {name: inside(self._message.get("tokens"), *path) for path, name in _USAGE.items()}
+        counts = {name: value_at(self._message.get("tokens"), *path) for path, name in _USAGE.items()}
         usage = {name: count for name, count in counts.items() if isinstance(count, int) and count}
         self.describe(since, string(self._message.get("modelID")), usage)
         for draft in self.drafts[since:] if self._message.get("summary") is True else ():
@@ -114,7 +112,7 @@ class Dialogue(Conversation):
                 draft.more |= {"injected": True, "compaction": {}}
 
     def _time(self, name: str) -> datetime | None:
-        return drafts.moment(inside(self._message, "time", name))
+        return drafts.moment(value_at(self._message, "time", name))
 
     # The parts of a message
 
@@ -142,27 +140,24 @@ class Dialogue(Conversation):
 
     def _add_call(self, part: Record) -> None:
         state, name = mapping(part.get("state")), string(part.get("tool")) or "tool"
-        at = drafts.moment(inside(state, "time", "start")) or _time_of(part)
+        at = drafts.moment(value_at(state, "time", "start")) or _time_of(part)
         draft = self.call(string(part.get("id")), name, state.get("input", {}), at)
         status, result = _outcome(name, state)
-        if status != drafts.PENDING:
-            drafts.answer(draft, result, status)
-        if agent := string(inside(state, "metadata", "sessionId")):
+        draft.answer(result, status)
+        if agent := string(value_at(state, "metadata", "sessionId")):
             draft.more["tool"]["agent"] = agent
         for attachment in map(mapping, items(state.get("attachments"))):
             draft.attach(_file_name(attachment))
 
     def _add_retry(self, part: Record) -> None:
         error = mapping(part.get("error"))
-        text = string(error.get("message")) or string(inside(error, "data", "message")) or "error"
+        text = string(error.get("message")) or string(value_at(error, "data", "message")) or "error"
         self._say(part, Role.ERROR, text)
 
     def _prompt(self) -> Draft:
         """Return the message that holds all that the user typed."""
         if self._typed is None:
-            message_id = string(self._message.get("id"))
-            named = {"native_id": message_id} if message_id else {}
-            self._typed = Draft(Role.USER, [], self._time("created"), dict(named))
+            self._typed = self.say(Role.USER, "", self._time("created"), string(self._message.get("id")))
             self.drafts.append(self._typed)
         return self._typed
 
@@ -176,20 +171,20 @@ def _is_point(revert: Record, key: str, given: Record) -> bool:
 
 
 def _time_of(part: Record) -> datetime | None:
-    return drafts.moment(inside(part, "time", "start") or inside(part, "time", "created"))
+    return drafts.moment(value_at(part, "time", "start") or value_at(part, "time", "created"))
 
 
 def _outcome(name: str, state: Record) -> tuple[str, str]:
     """Return status and result; a command that failed is completed for the client."""
     status = string(state.get("status"))
     if status == "error":
-        error = drafts.readable(state.get("error"))
+        error = drafts.content_text(state.get("error"))
         is_rejected = error.startswith(("The user rejected permission", "The user dismissed"))
         return drafts.REJECTED if is_rejected else drafts.FAILED, error
     if status != "completed":
         return drafts.PENDING, ""
-    has_failed = name == "invalid" or bool(number(inside(state, "metadata", "exit")))
-    return drafts.FAILED if has_failed else drafts.COMPLETED, drafts.readable(state.get("output"))
+    has_failed = name == "invalid" or bool(number(value_at(state, "metadata", "exit")))
+    return drafts.FAILED if has_failed else drafts.COMPLETED, drafts.content_text(state.get("output"))
 
 
 def _file_name(part: Record) -> str:
@@ -199,20 +194,20 @@ def _file_name(part: Record) -> str:
     return string(part.get("filename")) or address or string(part.get("mime")) or "file"
 
 
-_Handlers = dict[str, Callable[[Dialogue, Record], None]]
+_Handlers = dict[str, Callable[[OpenCodeDialogue, Record], None]]
 _COMMON: _Handlers = {
     "compaction": lambda self, part: self._say(
         part, Role.SYSTEM, "Conversation compacted", injected=True, compaction={}
     ),
-    "retry": Dialogue._add_retry,
-    "subtask": Dialogue._add_command,
+    "retry": OpenCodeDialogue._add_retry,
+    "subtask": OpenCodeDialogue._add_command,
 }
 _ROLES: dict[str, _Handlers] = {
-    "user": {"text": Dialogue._add_typed, "file": Dialogue._add_attachment, **_COMMON},
+    "user": {"text": OpenCodeDialogue._add_typed, "file": OpenCodeDialogue._add_attachment, **_COMMON},
     "assistant": {
-        "text": Dialogue._add_text,
+        "text": OpenCodeDialogue._add_text,
         "reasoning": lambda self, part: self._say(part, Role.THINKING, string(part.get("text")).strip()),
-        "tool": Dialogue._add_call,
+        "tool": OpenCodeDialogue._add_call,
         "file": lambda self, part: self._say(part, Role.ASSISTANT, "", attachments=[_file_name(part)]),
         **_COMMON,
     },

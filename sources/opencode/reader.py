@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar
 
 from sources.base import FoundSession, Places, Skipped
-from sources.kit.jsonl import Record, mapping, string
-from sources.kit.loose_json import read_json
+from sources.kit.files import digest
+from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
 from sources.opencode.client import OPENCODE
 from sources.opencode.files import OpenCodeFiles, found_session
-from sources.opencode.messages import Dialogue
+from sources.opencode.messages import OpenCodeDialogue
 
 # the session's columns by the names that they have in JSON
 _DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title", "version": "version"}
@@ -85,8 +84,7 @@ class OpenCode(DatabaseReader):
         for record in filter(lambda record: record["id"], described):
             key = record["id"]
             count, time = messages.get(key, (0, 0))
-            state = repr((repr(record), count, time, parts.get(key, (0, 0))[0]))
-            whole = blake2b(state.encode("utf-8", "replace"), digest_size=16).hexdigest()
+            whole = digest(record, count, time, parts.get(key, (0, 0))[0])
             if time > newest - 24 * 3600 * 1000:
                 latest = "SELECT ifnull(max(time_updated), 0) FROM part WHERE session_id = ?"
                 yield key, f"{whole}/{_whole_number(database.rows(latest, (key,))[0][0])}", record
@@ -96,7 +94,7 @@ class OpenCode(DatabaseReader):
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
         """Read one session, one message at a time."""
-        dialogue, damage = Dialogue(described=row), Counter[str]()
+        dialogue, damage = OpenCodeDialogue(described=row), Counter[str]()
         messages = "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id"
         parts_of = "SELECT id, time_created, data FROM part WHERE message_id = ? ORDER BY time_created, id"
         for stored in database.rows(messages, (key,)):

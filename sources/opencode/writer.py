@@ -13,15 +13,14 @@ from registry.domain import Role, now
 from registry.errors import InvalidRequest
 from sources.base import Places
 from sources.kit.files import small_text
-from sources.kit.jsonl import mapping, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.loose_json import mapping, objects, read_json, string
 from sources.opencode.client import OPENCODE
-from sources.writing import Call, Carried, Json, NewSession, Said, Toolbox, Writer, calls_for, times_of
+from sources.writing import Call, Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, times_of
 
-_TOOLS = Toolbox(read=("read", "filePath"), run=("bash", "command"))
+_TOOLS = Tools(read=("read", "filePath"), run=("bash", "command"))
 
 
-def _make(talk: Carried, version: str, places: Places, drafts: Path) -> NewSession:
+def _make(talk: Talk, version: str, places: Places, drafts: Path) -> NewSession:
     """Make the document of `opencode export`, which the client puts into its own database."""
     ids, model = _Ids(), _model(places)
     session_id = ids.new("ses", descending=True)
@@ -62,7 +61,7 @@ def _model(places: Places) -> dict[str, str]:
     raise InvalidRequest("OpenCode has no model chosen yet.", "Choose one in opencode, then try again")
 
 
-def _parts(message: Said, at: int) -> Iterator[Json]:
+def _parts(message: TalkPart, at: int) -> Iterator[Json]:
     if message.text:
         yield {"type": "text", "text": message.text}
     for id_, call in calls_for(message, _TOOLS):
@@ -76,7 +75,7 @@ def _state(call: Call, at: int) -> Json:
     return {"status": "completed", "output": call.result, "title": call.name, "metadata": {}, **common}
 
 
-def _info(message: Said, at: int, folder: str, question: str, model: dict[str, str]) -> Json:
+def _info(message: TalkPart, at: int, folder: str, question: str, model: dict[str, str]) -> Json:
     if message.role is Role.USER:
         return {"role": "user", "time": {"created": at}, "agent": "build", "model": model}
     return {

@@ -8,9 +8,9 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, off_path, usage_of
+from sources.kit.drafts import Conversation, off_path, supersede, usage_of
 from sources.kit.files import File
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 from sources.pi.client import PI
 
@@ -62,7 +62,7 @@ class Tree(Conversation):
         elif kind in _SUMMARIES:
             self._add_summary(entry, kind, entry.get("summary"))
         elif kind == "custom_message":
-            self._say(entry, Role.SYSTEM, drafts.readable(entry.get("content")).strip(), injected=True)
+            self._say(entry, Role.SYSTEM, drafts.content_text(entry.get("content")).strip(), injected=True)
         elif kind == "session_info":
             self._named = string(entry.get("name"))
         elif kind not in ("model_change", "thinking_level_change", "custom", "label"):
@@ -71,9 +71,7 @@ class Tree(Conversation):
     def session(self) -> Session:
         """Return the conversation as read so far; entries that its user left are marked."""
         gone = off_path(self._parents, self._leaf)
-        for draft in self.drafts:
-            if draft.origin in gone:
-                draft.more["superseded"] = True
+        supersede(draft for draft in self.drafts if draft.origin in gone)
         origin = Path(string(self._header.get("parentSession"))).stem.rpartition("_")[2]
         return self.build(
             {"name": self._named},
@@ -87,20 +85,18 @@ class Tree(Conversation):
         role, content = string(message.get("role")), message.get("content")
         if role == "user":
             names = list(filter(None, (string(mapping(part).get("mimeType")) for part in items(content))))
-            text = "\n\n".join(drafts.texts_in(content)).strip()
-            attached: Record = {"attachments": names} if names else {}
-            self._say(entry, Role.USER, text, **attached)
+            self._say(entry, Role.USER, "\n\n".join(drafts.texts_in(content)).strip(), attachments=names)
         elif role == "assistant":
             self._read_answer(entry, message)
         elif role == "toolResult":
             outcome = drafts.FAILED if message.get("isError") is True else drafts.COMPLETED
-            self.answer(string(message.get("toolCallId")), drafts.readable(content), outcome)
+            self.answer(string(message.get("toolCallId")), drafts.content_text(content), outcome)
         elif role == "bashExecution":
             self._add_command(entry, message)
         elif role in _SUMMARIES:
             self._add_summary(entry, role, message.get("summary"))
         elif role in ("custom", "hookMessage"):
-            self._say(entry, Role.SYSTEM, drafts.readable(content).strip(), injected=True)
+            self._say(entry, Role.SYSTEM, drafts.content_text(content).strip(), injected=True)
         else:
             self.unknown[f"message {role or 'without role'}"] += 1
 

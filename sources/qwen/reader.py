@@ -10,9 +10,9 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, off_path, usage_of
+from sources.kit.drafts import Conversation, off_path, supersede, usage_of
 from sources.kit.files import File
-from sources.kit.jsonl import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 from sources.qwen.client import QWEN_CODE
 
@@ -52,11 +52,11 @@ class QwenCode(FileReader):
         return SessionFile(file, file.path, path.stem, agent_of, folder)
 
     def parser(self, store: Path) -> ParseFile:
-        return lambda file: parse_lines(file, Chat(file.session_id, agent_of=file.agent_of))
+        return lambda file: parse_lines(file, QwenChat(file.session_id, agent_of=file.agent_of))
 
 
 @dataclass(slots=True)
-class Chat(Conversation):
+class QwenChat(Conversation):
     """Builds a chat from its records. `agent_of`: for a sub-agent's chat the session it works for. Pure."""
 
     agent_of: str | None = None
@@ -90,9 +90,7 @@ class Chat(Conversation):
     def session(self) -> Session:
         """Return the chat as read so far; messages that were rewound are marked."""
         gone = off_path(self._parents, self._leaf)
-        for draft in self.drafts:
-            if draft.origin in gone:
-                draft.more["superseded"] = True
+        supersede(draft for draft in self.drafts if draft.origin in gone)
         return self.build(
             {} if self.agent_of else {"name": self._named},
             folders=self._folders,
@@ -104,9 +102,9 @@ class Chat(Conversation):
         shown = string(mapping(record.get("systemPayload")).get("displayText"))
         prompt = prompt_of({"content": _parts(record), "displayContent": shown})
         is_typed = string(record.get("subtype")) in _TYPED and record.get("provenance", "real_user") == "real_user"
-        more: dict[str, Any] = {"attachments": list(prompt.attachments)} if prompt.attachments else {}
-        more |= {} if is_typed else {"injected": True}
-        self._add(record, Role.USER if is_typed else Role.SYSTEM, prompt.typed, **more)
+        role = Role.USER if is_typed else Role.SYSTEM
+        more: Record = {} if is_typed else {"injected": True}
+        self._add(record, role, prompt.typed, attachments=list(prompt.attachments), **more)
         self._add(record, Role.SYSTEM, prompt.context, ":context" if prompt.typed else "", injected=True)
 
     def _add_answer(self, record: Record) -> None:
@@ -129,7 +127,7 @@ class Chat(Conversation):
             by_outcome = drafts.FAILED if "error" in output else drafts.COMPLETED
             text = next((output[name] for name in ("output", "error") if name in output), output or None)
             call_id = string(response.get("id")) or string(call_result.get("callId"))
-            self.answer(call_id, drafts.readable(text), _STATUS.get(string(call_result.get("status")), by_outcome))
+            self.answer(call_id, drafts.content_text(text), _STATUS.get(string(call_result.get("status")), by_outcome))
 
     def _note(self, record: Record) -> None:
         kind, payload = string(record.get("subtype")), mapping(record.get("systemPayload"))

@@ -10,16 +10,17 @@ from uuid import uuid4
 from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.qwen.client import QWEN_CODE
-from sources.writing import Carried, Json, NewSession, Said, Toolbox, Writer, calls_for, chained, json_lines, with_times
+from sources.qwen.reader import QwenCode
+from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
-_TOOLS = Toolbox(read=("read_file", "file_path"), run=("run_shell_command", "command"))
+_TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "command"))
 
 
-def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
+def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `projects/<folder>/chats/<session>.jsonl`: records in one chain, and the title."""
     session_id = str(uuid4())
-    home = places.folder(("CTXR_QWEN_CODE_DIR", "QWEN_HOME"), ".qwen")
-    path = home / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder) / "chats" / f"{session_id}.jsonl"
+    folder = QwenCode.home_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder)
+    path = folder / "chats" / f"{session_id}.jsonl"
     common = {"sessionId": session_id, "cwd": talk.folder, "version": version}
     records = [
         {"timestamp": time, **record} for message, time in with_times(talk.messages) for record in _records_of(message)
@@ -31,7 +32,7 @@ def _make(talk: Carried, version: str, places: Places, _: Path) -> NewSession:
     return NewSession(session_id, path, json_lines(linked))
 
 
-def _records_of(message: Said) -> Iterator[Json]:
+def _records_of(message: TalkPart) -> Iterator[Json]:
     if message.role is Role.USER:
         yield {"type": "user", "message": {"role": "user", "parts": [{"text": message.text}]}}
         return

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 from registry.domain import Role
 from sources.base import FoundSession, Places
 from sources.kit import drafts
-from sources.kit.conversation_draft import Conversation, usage_of
+from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import LARGEST_DOCUMENT
-from sources.kit.jsonl import Record, items, mapping, string
-from sources.kit.loose_json import objects, read_json
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string
 from sources.kit.reader import DatabaseReader, found_in_rows
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DAMAGED, unpacked
@@ -131,8 +130,7 @@ class Thread(Conversation):
                 attached.append("image")
             else:
                 self.unknown[f"block {_kind(block)}"] += 1
-        more: dict[str, Any] = {"attachments": attached} if attached else {}
-        self.say(Role.USER, texts.strip(), None, key, **more)
+        self.say(Role.USER, texts.strip(), None, key, attachments=attached)
         self._inject("\n\n".join(filter(None, context)), f"{key}:context" if key else "")
         if self.drafts and (counted := usage_of(self.usage.get(key), _USAGE)):
             self.drafts[-1].more["usage"] = counted
@@ -168,13 +166,13 @@ class Thread(Conversation):
             self._call(call, results.get(string(call.get("id")), {}))
 
     def _call(self, call: Record, result: Record) -> None:
-        draft = self.call(string(call.get("id")), string(call.get("name")), call.get("input", {}), **self.with_model())
+        draft = self.call(string(call.get("id")), string(call.get("name")), call.get("input", {}), model=self.model)
         if result:
             outcome = drafts.FAILED if result.get("is_error") is True else drafts.COMPLETED
-            drafts.answer(draft, _output(result.get("content")), outcome)
+            draft.answer(_output(result.get("content")), outcome)
 
     def _say(self, role: Role, text: str) -> None:
-        self.say(role, text.strip(), **({} if role is Role.USER else self.with_model()))
+        self.say(role, text.strip(), model="" if role is Role.USER else self.model)
 
     def _inject(self, text: str, key: str) -> None:
         self.say(Role.SYSTEM, text.strip(), None, key, injected=True)
@@ -189,8 +187,7 @@ def _mentioned(uri: object) -> str:
     if isinstance(uri, str):
         return uri
     for kind, named in mapping(uri).items():
-        names = (string(mapping(named).get(key)) for key in ("abs_path", "path", "name", "url"))
-        return next(filter(None, names), kind)
+        return first_text(named, "abs_path", "path", "name", "url") or kind
     return "mention"
 
 
@@ -201,4 +198,4 @@ def _output(content: object) -> str:
     given = mapping(content)
     if "Image" in given:
         return "[image]"
-    return string(given.get("Text")) if "Text" in given else drafts.readable(content)
+    return string(given.get("Text")) if "Text" in given else drafts.content_text(content)

@@ -24,6 +24,8 @@ from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.event_stream import Open
 
 pytestmark = pytest.mark.anyio
+on_a_server = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+"""A file that was open is read on, wherever it is: only a database server is away for everybody."""
 
 LISTENERS = 3
 
@@ -72,11 +74,10 @@ async def test_who_may_come_without_a_token_does_not_hear_where_the_database_is(
     assert place not in " ".join(problem.values())
 
 
+@on_a_server
 async def test_who_comes_from_another_machine_does_not_hear_it_either(
     orchestrator: Orchestrator, database_url: str
 ) -> None:
-    if database_url.startswith("sqlite"):
-        return  # a file that was open is read on
     place = database_url.partition("host=")[2]
     for is_open in (True, False):
         app = application(orchestrator, rules=Rules(is_open=is_open))
@@ -144,9 +145,8 @@ async def test_what_only_begins_like_the_address_of_mcp_is_answered_as_elsewhere
     assert ("jsonrpc" in answer) == is_mcp
 
 
+@on_a_server
 async def test_an_mcp_client_is_told_what_is_wrong(http: httpx.AsyncClient, database_url: str) -> None:
-    if database_url.startswith("sqlite"):
-        return
     with away(database_url):
         answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert answer.status_code == 500
@@ -183,6 +183,7 @@ async def test_a_browser_that_has_signed_in_opens_the_figures_to_nobody_else(
         assert (await http.get("/metrics")).status_code == 500
 
 
+@on_a_server
 async def test_the_log_says_once_that_it_is_away_and_once_that_it_is_back(
     log: Log,
     http: httpx.AsyncClient,

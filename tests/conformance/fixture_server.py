@@ -1,4 +1,4 @@
-"""The product's MCP server with the conformance suite's fixtures on top: `{shipped|sessions} PORT`."""
+"""The product's MCP server with the conformance suite's fixtures on top, on a port."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from registry.settings import read_settings
 from tests.conformance.suite_fixtures import add_suite_fixtures
 
 
-async def main(transport: str, port: int) -> None:
-    """Serve until killed: `shipped` as the product does, `sessions` so that it may ask its client.
+async def main(port: int) -> None:
+    """Serve until killed, as the product does.
 
     The registry is open before anybody is heard: the suite waits 10 s for an answer, however busy the machine is.
     """
     async with open_orchestrator(read_settings()) as orchestrator:
         server = create_server(orchestrator.run)
         add_suite_fixtures(server)
-        one_shot = transport == "shipped"
-        app = server.streamable_http_app(stateless_http=one_shot, json_response=one_shot)
+        app = server.streamable_http_app(stateless_http=True, json_response=True)
         await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", http="h11")).serve()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(int(sys.argv[1])))

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -47,13 +47,6 @@ NEEDS_A_FIXTURE = (
 )
 
 
-class Server(NamedTuple):
-    """How it is reached, and where."""
-
-    transport: str
-    url: str
-
-
 @pytest.mark.parametrize("revision", FIXTURE_FREE)
 def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
     revision: str, product_url: str, node: Node, tmp_path: Path, subtests: pytest.Subtests
@@ -66,23 +59,21 @@ def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
             assert [check for check in checks if is_our_fault(check)] == []
 
 
-@pytest.fixture(scope="module", params=["sessions", "shipped"])
-def server(request: pytest.FixtureRequest, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with the suite's fixtures, over each way of transport, for all revisions."""
-    fixtures = (sys.executable, "-m", "tests.conformance.fixture_server", request.param)
+@pytest.fixture(scope="module")
+def server_url(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with the suite's fixtures, for all revisions."""
+    fixtures = (sys.executable, "-m", "tests.conformance.fixture_server")
     with http_server(fixtures, tmp_path_factory.mktemp("fixtures")) as url:
-        yield Server(request.param, url)
+        yield url
 
 
-@pytest.mark.flaky(reruns=1)  # the suite waits no longer than it likes, whatever else the machine does
 @pytest.mark.parametrize("revision", FIXTURE_FREE)
 def test_with_the_suites_fixtures_no_scored_scenario_fails(
-    server: Server, revision: str, node: Node, tmp_path: Path
+    server_url: str, revision: str, node: Node, tmp_path: Path
 ) -> None:
-    expected = HERE / f"expected-{server.transport}-{revision}.yml"
-    options = ["--expected-failures", str(expected)] if expected.exists() else []
+    options = ["--expected-failures", str(HERE / f"expected-{revision}.yml")]
     options += ["--requirements", revision, "-o", str(tmp_path)]
-    run = node.run(node.suite, "server", "--url", server.url, *options)
+    run = node.run(node.suite, "server", "--url", server_url, *options)
     assert run.returncode == 0, run.stdout.partition("=== SUMMARY ===")[2]
 
 

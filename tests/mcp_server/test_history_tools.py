@@ -54,11 +54,11 @@ async def filled(seeded_file: Seeded) -> AsyncIterator[Orchestrator]:
     registry.close()
 
 
-@pytest.fixture(params=["auto", "legacy"])
-async def client(request: pytest.FixtureRequest, filled: Orchestrator) -> AsyncIterator[Client]:
+@pytest.fixture
+async def client(filled: Orchestrator) -> AsyncIterator[Client]:
     cursor = Implementation(name="cursor-vscode", version="1.0")
     server = create_server(filled.run, ("all",), SHOP, client=CLAUDE_CODE)
-    async with Client(server, mode=request.param, client_info=cursor) as connected:
+    async with Client(server, client_info=cursor) as connected:
         yield connected
 
 

@@ -38,9 +38,9 @@ async def orchestrator(seeded_file: Seeded) -> AsyncIterator[Orchestrator]:
     registry.close()
 
 
-@pytest.fixture(params=["auto", "legacy"])
-async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> AsyncIterator[Client]:
-    async with Client(create_server(orchestrator.run, project=SHOP), mode=request.param) as connected:
+@pytest.fixture
+async def client(orchestrator: Orchestrator) -> AsyncIterator[Client]:
+    async with Client(create_server(orchestrator.run, project=SHOP)) as connected:
         yield connected
 
 

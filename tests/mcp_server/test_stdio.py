@@ -38,7 +38,7 @@ async def test_what_one_process_logs_another_finds_and_is_told_of(tmp_path: Path
         async with Client(server(tmp_path), mode="legacy") as cursor:
             logged = await cursor.call_tool("conversation_log", {"channel": "c", "messages": MESSAGES})
             assert not logged.is_error
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 assert await anext(aiter(news)) == ResourceUpdated(uri)
         found = await claude.call_tool("extract", {"query": {"text": "fibonacci"}})
     assert found.structured_content is not None

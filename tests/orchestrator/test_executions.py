@@ -83,8 +83,11 @@ async def test_an_extraction_explains_what_it_kept_and_why_it_dropped_the_rest(o
     assert found["candidates"] == 3
     assert "message index" in found["by"]
     assert "fibonacci" in found["words"]
-    verdicts = detail(execution, "filter")["verdicts"]
-    assert [verdict["kept"] for verdict in verdicts].count(True) >= 1
+    decided = detail(execution, "filter")
+    verdicts = decided["verdicts"]
+    kept = [verdict["kept"] for verdict in verdicts]
+    assert (kept.count(True), kept.count(False)) == (decided["kept"], decided["dropped"])
+    assert kept.count(True) >= 1
     assert all(verdict["kept"] or verdict["reason"] for verdict in verdicts)
     assert detail(execution, "cr_write")["extract_result"].startswith("ext_")
     assert execution["request"]["query"]["text"] == "memoize fibonacci lru_cache"

@@ -130,6 +130,8 @@ async def test_the_channel_is_found_by_its_title(orchestrator: Orchestrator) -> 
     await log(orchestrator, "b", DOCKER, project="/home/me/shop")
     answer = await extract(orchestrator, text="continue the number sequences conversation")
     assert (answer["channel"], answer["title"]) == ("a", "Number sequences")
+    times = [message["timestamp"] for message in await orchestrator.registry.get_conversations("a")]
+    assert (answer["first"], answer["last"]) == (times[0], times[-1])
 
 
 @pytest.mark.parametrize("words", ["kubernetes helm chart", "양자 역학 강의", "sourdough bread recipe", "Germany"])

@@ -18,7 +18,7 @@ from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.ingest.merge_channels import merge_channels
-from registry.ingest.message_rows import OTHERS, RECALLS
+from registry.ingest.own_calls import OTHERS, RECALLS
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage.conversations.channels import ChannelFilter, channels_by_number, list_channels

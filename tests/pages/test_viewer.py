@@ -268,33 +268,32 @@ async def test_an_unreachable_registry_heals_by_itself(
     await expect(page.locator(".channel").first).to_be_visible()
 
 
+NARROW, WIDE = 390, 1280
 PATHS = (
-    "/",
-    "/?q=cache",
-    f"/channels/{FIBONACCI}",
-    AGENT_PAGE,
-    f"/channels/{LONG}?q=cache",
-    f"/channels/{LOGIN}?deleted=1",
-    "/nowhere",
-    "/today",
-    "/insights",
-    "/flow",
-    "/settings",
-    "/settings/access",
+    (f"/channels/{FIBONACCI}", "light", NARROW),
+    (AGENT_PAGE, "light", WIDE),
+    (AGENT_PAGE, "dark", NARROW),
+    (f"/channels/{LONG}?q=cache", "dark", NARROW),
+    (f"/channels/{LOGIN}?deleted=1", "light", NARROW),
+    ("/", "dark", NARROW),
+    ("/?q=cache", "light", WIDE),
+    ("/nowhere", "dark", NARROW),
+    ("/today", "light", NARROW),
+    ("/insights", "light", WIDE),
+    ("/insights", "dark", NARROW),
+    ("/flow", "light", NARROW),
+    ("/settings", "dark", NARROW),
+    ("/settings/access", "light", NARROW),
 )
+"""Every page where space is short, in one of the two schemes; of each kind of layout one with space, too."""
 
 
-@pytest.fixture(scope="module", params=PATHS)
-def path(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(scope="module", params=[("light", 1280), ("dark", 390)], ids=["light-1280", "dark-390"])
+@pytest.fixture(scope="module", params=PATHS, ids=lambda one: "-".join(map(str, one)))
 async def seen(
-    request: pytest.FixtureRequest, browser: Browser, server_to_read: str, path: str
+    request: pytest.FixtureRequest, browser: Browser, server_to_read: str
 ) -> AsyncIterator[tuple[Page, int, int]]:
     """A page as it was opened, its width, and the bytes that it took."""
-    scheme, width = request.param
+    path, scheme, width = request.param
     async with window(browser) as page:
         await page.set_viewport_size({"width": width, "height": 844})
         await page.emulate_media(color_scheme=scheme)

@@ -6,7 +6,8 @@ from io import BytesIO
 
 import pytest
 
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sources.base import Places
 from sources.claude_code.client import CLAUDE_CODE
 from sources.client import Client
 from sources.gemini.client import GEMINI_CLI
-from sources.purging import days_kept, gone
+from sources.purging import count_missing_files, days_kept
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_what_is_set_counts_and_else_the_clients_own_custom(
 def test_conversations_whose_files_are_gone_are_counted_and_others_keys_are_no_files(tmp_path: Path) -> None:
     (tmp_path / "here.jsonl").touch()
     keys = [str(tmp_path / "here"), str(tmp_path / "here.jsonl"), str(tmp_path / "gone.jsonl"), "a-composers-id"]
-    assert gone(keys) == 1
+    assert count_missing_files(keys) == 1

@@ -11,7 +11,7 @@ from registry.domain import Role
 from sources.base import Places
 from sources.readers import READERS
 from sources.writers import WRITERS
-from sources.writing import Call, Carried, Said
+from sources.writing import Call, Talk, TalkPart
 from tests.sources.reading import found
 
 FOUND = Call("grep", {"pattern": "retr"}, "RETRIES = 5")
@@ -24,12 +24,12 @@ OWN = {  # what a client calls reading a file and running a command; a rollout o
     "gemini-cli": ("read_file", "file_path", "run_shell_command", "failed"),
     "qwen-code": ("read_file", "file_path", "run_shell_command", "failed"),
 }
-TALK = Carried(
+TALK = Talk(
     (
-        Said(Role.USER, "몇 번 재시도하지?"),
-        Said(Role.ASSISTANT, "I look.", calls=(READ, FAILED)),
-        Said(Role.ASSISTANT, "", calls=(FOUND,)),
-        Said(Role.ASSISTANT, "Five times."),
+        TalkPart(Role.USER, "몇 번 재시도하지?"),
+        TalkPart(Role.ASSISTANT, "I look.", calls=(READ, FAILED)),
+        TalkPart(Role.ASSISTANT, "", calls=(FOUND,)),
+        TalkPart(Role.ASSISTANT, "Five times."),
     ),
     "Retries",
     "/home/ann/shop",
@@ -51,7 +51,7 @@ def places(tmp_path: Path) -> Places:
 @pytest.mark.parametrize("client", OWN)
 def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Places, tmp_path: Path) -> None:
     writer = WRITERS[client]
-    for file, text in writer.write(TALK, writer.tested, places, tmp_path).files.items():
+    for file, text in writer.make(TALK, writer.tested, places, tmp_path).files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     reader = next(reader for reader in READERS if reader.name == client)
@@ -75,7 +75,7 @@ def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Pla
 
 
 def test_opencode_takes_the_calls_in_as_parts(places: Places, tmp_path: Path) -> None:
-    [text] = WRITERS["opencode"].write(TALK, "1.18.33", places, tmp_path).files.values()
+    [text] = WRITERS["opencode"].make(TALK, "1.18.33", places, tmp_path).files.values()
     parts = [part for message in json.loads(text)["messages"] for part in message["parts"]]
     assert [part["type"] for part in parts] == ["text", "text", "tool", "tool", "tool", "text"]
     assert (parts[2]["tool"], parts[2]["state"]["input"]) == ("read", {"filePath": "src/pay.py"})

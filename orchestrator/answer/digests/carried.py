@@ -11,9 +11,9 @@ from typing import Any
 from orchestrator.answer.delivery import tokens_in, within
 from orchestrator.answer.standing import where_it_stands
 from registry.domain import Role, parse_time, preview_of
-from registry.ingest.message_rows import NOTE
-from sources.kit.drafts import FAILED, REJECTED, readable, shortened
-from sources.writing import Call, Said
+from registry.ingest.own_calls import NOTE
+from sources.kit.drafts import FAILED, REJECTED, content_text, shortened
+from sources.writing import Call, TalkPart
 
 TOOL_WIDTH = 300
 """Characters of a tool call that goes along as a line of the answer."""
@@ -25,7 +25,7 @@ _LONGEST_NAME = 64
 class Taken:
     """Return the messages to carry over, oldest first, and the number of those left out."""
 
-    messages: list[Said]
+    messages: list[TalkPart]
     left_out: int
 
 
@@ -36,7 +36,7 @@ def take_along(stored: Sequence[Mapping[str, Any]], last: int | None, max_tokens
     order. `origin`: what is said of where the conversation comes from.
     """
     turns = list(_turns(stored))
-    kept: list[list[Said]] = []
+    kept: list[list[TalkPart]] = []
     room = max_tokens
     for turn in reversed(turns[-last:] if last else turns):
         said = list(_spoken(turn))
@@ -66,17 +66,17 @@ def _turns(stored: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
         yield turn
 
 
-def _spoken(turn: Sequence[Mapping[str, Any]]) -> Iterator[Said]:
+def _spoken(turn: Sequence[Mapping[str, Any]]) -> Iterator[TalkPart]:
     """The question, and its answer in parts: what was said, and the tools that were called then."""
     question, *answer = turn
-    yield Said(Role.USER, question["text"], parse_time(question["timestamp"]))
-    part: Said | None = None
+    yield TalkPart(Role.USER, question["text"], parse_time(question["timestamp"]))
+    part: TalkPart | None = None
     for message in answer:
         call = _call(message)
         if part is None or (part.calls and call is None):
             if part:
                 yield part
-            part = Said(Role.ASSISTANT, "", parse_time(message["timestamp"]))
+            part = TalkPart(Role.ASSISTANT, "", parse_time(message["timestamp"]))
         if call:
             part = replace(part, calls=(*part.calls, call))
         else:
@@ -85,13 +85,13 @@ def _spoken(turn: Sequence[Mapping[str, Any]]) -> Iterator[Said]:
         yield part
 
 
-def _in_words_alone(turn: Sequence[Mapping[str, Any]], max_tokens: int) -> list[Said]:
+def _in_words_alone(turn: Sequence[Mapping[str, Any]], max_tokens: int) -> list[TalkPart]:
     """The question and its answer as one text each, as much of both as fits."""
     question, *answer = turn
     told = [(Role.USER, question["text"], question)]
     if answer:
         told.append((Role.ASSISTANT, "\n\n".join(map(_text, answer)), answer[0]))
-    return [Said(role, within(text, max_tokens), parse_time(first["timestamp"])) for role, text, first in told]
+    return [TalkPart(role, within(text, max_tokens), parse_time(first["timestamp"])) for role, text, first in told]
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -105,7 +105,7 @@ def _call(message: Mapping[str, Any]) -> Call | None:
     if not isinstance(tool, Mapping) or not name:
         return None
     params = _brief(tool.get("params") or {})
-    result = shortened(readable(tool.get("result"))) or "(nothing was kept of the result)"
+    result = shortened(content_text(tool.get("result"))) or "(nothing was kept of the result)"
     failed = tool.get("status") in (FAILED, REJECTED)
     return Call(name[:_LONGEST_NAME], params if isinstance(params, dict) else {"input": params}, result, failed)
 
@@ -122,16 +122,16 @@ def _brief(value: Any) -> Any:
     return value
 
 
-def _tokens(said: Said) -> int:
+def _tokens(said: TalkPart) -> int:
     calls = (call.result + json.dumps(call.params, ensure_ascii=False, default=str) for call in said.calls)
     return tokens_in(said.text) + sum(map(tokens_in, calls))
 
 
-def _note(stored: Sequence[Mapping[str, Any]], left_out: int, origin: str, first: Said) -> Said:
+def _note(stored: Sequence[Mapping[str, Any]], left_out: int, origin: str, first: TalkPart) -> TalkPart:
     stands = where_it_stands(stored)
     said = [f"- {name.replace('_', ' ')}: {_in_words(value)}" for name, value in stands.items()]
     lines = [f"{NOTE} {origin} {left_out} earlier messages are left out here; the tool extract has them.", *said]
-    return Said(Role.USER, "\n".join(lines), first.timestamp)
+    return TalkPart(Role.USER, "\n".join(lines), first.timestamp)
 
 
 def _in_words(value: object) -> str:

@@ -28,7 +28,7 @@ READ = 2 * LATEST
 LOOKED_AT = 40
 """Messages from a conversation's end back in which it is seen where it stands."""
 REMEMBERED_TOKENS = 200
-"""Of the sentences to remember; they come on top of the note's tokens."""
+"""Tokens of the sentences to remember; they come on top of the note's tokens."""
 _REMEMBERED_HEAD = "The user asked to remember:"
 _HEAD = (
     "Context Registry has earlier conversations of this project, from all AI clients. The latest, quoted, not"

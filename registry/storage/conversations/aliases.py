@@ -1,4 +1,4 @@
-"""What else a channel is called, and which channel may be the same conversation."""
+"""Aliases of channels, and links between channels that may be the same conversation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from registry.storage.tables import channel, channel_alias, channel_link
 
 
 def add_alias(tx: WriteTransaction, name: str, channel_number: int) -> None:
-    """From now on a channel is found by this name too, unless another one is already."""
+    """Let a channel be found by this name too, unless the name is taken."""
     if tx.execute(select(channel_alias.c.name).where(channel_alias.c.name == name)).first() is None:
         tx.execute(insert(channel_alias).values(name=name, channel_number=channel_number))
 
 
 def drop_alias(tx: WriteTransaction, name: str) -> None:
-    """No channel is found by this name any more."""
+    """Remove an alias."""
     tx.execute(delete(channel_alias).where(channel_alias.c.name == name))
 
 
@@ -40,7 +40,7 @@ def aliases_by_channel(tx: ReadTransaction, numbers: Collection[int]) -> dict[in
 
 
 def canonical_name(tx: ReadTransaction, name: str | None) -> str | None:
-    """Return the name under which a channel's rows stand; one that names no channel stays as it is."""
+    """Return the name in a channel's rows for one of its names; an unknown name is returned as it is."""
     row = find_channel(tx, name) if name is not None else None
     return row.name if row else name
 
@@ -52,7 +52,7 @@ def find_settled_channel(tx: ReadTransaction, name: str) -> ChannelRow | None:
 
 
 def set_links(tx: WriteTransaction, named: int, sessions: Iterable[int]) -> None:
-    """Note which sessions a channel that only a tool has named may be; what was noted before still holds."""
+    """Link a channel that only a tool has named to the sessions that it may be; earlier links stay."""
     known = set(linked_sessions(tx, named))
     news = [session for session in sessions if session not in known]
     if news:
@@ -60,7 +60,7 @@ def set_links(tx: WriteTransaction, named: int, sessions: Iterable[int]) -> None
 
 
 def drop_link(tx: WriteTransaction, named: int, session: int) -> None:
-    """Two channels are not one conversation after all."""
+    """Unlink two channels that are not one conversation."""
     tx.execute(channel_link.delete().where(channel_link.c.named == named, channel_link.c.session == session))
 
 

@@ -1,9 +1,9 @@
-"""Channels: one conversation's identity, and what is known about it beside its messages."""
+"""Read, create, describe and list channels, the identities of conversations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from operator import eq, ge, le
 from types import MappingProxyType
@@ -29,7 +29,7 @@ from registry.text.model_names import model_name
 ChannelRow = Row[Any]
 
 _DESCRIBING = {"title": "title", "session_id": "session_id", "summary": "summary"}
-"""What `meta` may say about a channel, and the column that keeps it; all of `meta` is kept beside."""
+"""Keys of `meta` and the columns that repeat them; `meta` is stored whole, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +129,14 @@ def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
 
 
 def make_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
-    """Make a channel whose name was free a moment ago."""
+    """Create a channel whose name was free a moment ago."""
     return _insert_channel(tx, name, source, at) or open_channel(tx, name, source, at)
 
 
 def make_channels(
     tx: WriteTransaction, described: Mapping[str, Mapping[str, Any]], source: str, at: datetime
 ) -> dict[str, ChannelRow]:
-    """New channels by their names, with what `meta` says of each; one whose name was taken meanwhile is left out."""
+    """Create channels by name with their `meta`; one whose name was taken meanwhile is left out."""
     if not described:
         return {}
     nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name"))
@@ -152,7 +152,7 @@ def make_channels(
 
 
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
-    """Keep what `meta` says of a channel."""
+    """Store what `meta` says of a channel."""
     changes = _described_by(meta, row.meta, row.project_path)
     if changes:
         changes = masked(tx, storable(changes))
@@ -162,7 +162,7 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
 
 
 def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
-    """Two writers may open one channel at once: the second one's insert does nothing."""
+    """Insert a channel; None if another writer has made it meanwhile."""
     return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(name, source, at)).first()
 
 
@@ -192,11 +192,11 @@ def _described_by(
     changes: dict[str, Any] = {} if known == before else {"meta": known}
     for key, column in _DESCRIBING.items():
         news = known.get(key)
-        # What the client says again does not undo what the user has called it since.
+        # a client that repeats its title does not undo the user's
         if isinstance(news, str) and news and news != before.get(key):
             changes[column] = news
     if isinstance(known.get("project"), str) and known["project"]:
-        # Its client goes on saying where it was before the user moved it.
+        # a client may go on naming the folder from which the user moved it
         moved = known.get(MOVED) or {}
         project = Project.from_path(moved.get(known["project"], known["project"]))
         if project.path != project_path:
@@ -205,7 +205,7 @@ def _described_by(
 
 
 MOVED = "project_moved"
-"""In a channel's `meta`: the folders it was said to be in, and where the user has moved it since."""
+"""Key of a channel's `meta`: its earlier folders, and the folder to which the user has moved it."""
 
 
 def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
@@ -216,14 +216,14 @@ def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
 
 
 def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
-    """Make a channel unfindable by its title, before it is removed for good."""
+    """Remove the index entry of a channel's title, before the channel is deleted for good."""
     held = title_entry(row, {})
     if len(held.tokens) > 1:
         index_of(tx).remove(tx, [held])
 
 
 def reindex_title(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
-    """Make a channel findable by its new title, nickname or project."""
+    """Replace the index entry of a channel's title, nickname and project."""
     index, held, wanted = index_of(tx), title_entry(row, {}), title_entry(row, changes)
     if len(held.tokens) > 1:
         index.remove(tx, [held])
@@ -286,7 +286,7 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
 
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
-    """A channel as the outside sees it: the fields of a session (docs/interface.md)."""
+    """Return a channel with the fields of a session (docs/interface.md)."""
     times = {"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {}
     return times | {
         "session_id": row.session_id or row.name,
@@ -308,7 +308,7 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
 
 
 TIMES, INFERRED, KNOWN = "times", "inferred", "known"
-"""In a channel's `meta`: whether anybody told when anything was said in it; where it is not there, somebody did."""
+"""Key and values in a channel's `meta`: whether all times of its messages are inferred. Without it they are known."""
 
 
 def model_facts(row: ChannelRow) -> dict[str, str]:
@@ -352,19 +352,13 @@ class MadeSummary:
 
 
 def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
-    """Keep summaries with their channels, in place of older ones."""
-    statement = update(channel).where(channel.c.number == bindparam("of"))
-    values: dict[str, Any] = {
-        "made_summary": bindparam("text"),
-        "made_summary_by": bindparam("by"),
-        "made_summary_of": bindparam("state"),
-    }
-    rows = {
-        one.channel_number: {"of": one.channel_number, "text": one.text, "by": one.by, "state": one.state}
-        for one in made
-    }
+    """Store summaries with their channels, in place of older ones."""
+    rows = {one.channel_number: asdict(one) for one in made}
     if rows:
-        tx.execute(statement.values(values), [rows[number] for number in sorted(rows)])
+        statement = update(channel).where(channel.c.number == bindparam("channel_number"))
+        values: dict[str, Any] = {"made_summary": bindparam("text"), "made_summary_by": bindparam("by")}
+        statement = statement.values({**values, "made_summary_of": bindparam("state")})
+        tx.execute(statement, [rows[number] for number in sorted(rows)])
 
 
 def recount_channel(tx: WriteTransaction, number: int) -> None:

@@ -1,4 +1,4 @@
-"""What the registry holds: the sources, projects and tags channels are narrowed down by, and how many there are."""
+"""List and count the sources, projects and tags of channels, for filters, suggestions and totals."""
 
 from __future__ import annotations
 
@@ -48,19 +48,11 @@ def tags_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:
     )
 
 
-def latest_projects(tx: ReadTransaction, source: str, limit: int) -> list[str]:
-    """Return folders of a source's channels, those with the latest activity first."""
-    path = channel.c.project_path
-    query = select(path).where(channel.c.source == source, path.is_not(None), channel.c.deleted.is_(False))
-    query = query.group_by(path).order_by(func.max(channel.c.updated_at).desc()).limit(limit)
-    return list(tx.execute(query).scalars())
-
-
-def projects_by_activity(tx: ReadTransaction, limit: int) -> list[tuple[str, str, int]]:
+def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = None) -> list[tuple[str, str, int]]:
     """Return the projects with the latest activity: name, path and number of channels."""
     path = channel.c.project_path
-    query = select(func.max(channel.c.project_name), path, func.count())
-    query = query.where(path.is_not(None), channel.c.deleted.is_(False)).group_by(path)
+    there = [path.is_not(None), channel.c.deleted.is_(False), *([channel.c.source == source] if source else [])]
+    query = select(func.max(channel.c.project_name), path, func.count()).where(*there).group_by(path)
     return [tuple(row) for row in tx.execute(query.order_by(func.max(channel.c.updated_at).desc()).limit(limit))]
 
 
@@ -70,7 +62,7 @@ def _most_used(tx: ReadTransaction, grouped: Select[str], limit: int) -> list[st
 
 
 def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:
-    """Return counts of what is not deleted. `days`: the beginnings of the days to count, and the end of the last."""
+    """Count channels and messages that are not deleted. `days`: the beginnings of the days, and the end of the last."""
     sources = _grouped(tx, channel.c.source, "source")
     return {
         "channels": sum(row["channels"] for row in sources),
@@ -102,11 +94,11 @@ _COLUMNS: dict[str, tuple[ColumnElement[str], ...]] = {
     "project": (channel.c.project_name, channel.c.project_path),
     "source": (channel.c.source,),
 }
-"""Where the names of each kind stand, the ones people use first."""
+"""Columns with the names of each kind, those that people use most first."""
 
 
 def names_like(tx: ReadTransaction, kind: str, text: str, limit: int) -> list[str]:
-    """Return names of that kind that begin so, in capitals or not, those of the latest sessions first."""
+    """Return names of a kind with this beginning, case-insensitively, those of the latest sessions first."""
     found: dict[str, None] = {}
     for column in _COLUMNS[kind]:
         query = select(column).where(column.istartswith(text, autoescape=True), channel.c.deleted.is_(False))

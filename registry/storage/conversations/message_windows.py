@@ -1,4 +1,4 @@
-"""A channel's messages as one reads them: in order, a stretch at a time, from any place, or those with some words."""
+"""Read a channel's messages in order: a window at a time, from any place, or those with some words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from registry.storage.tables import channel, conversation
 
 
 class Window(NamedTuple):
-    """Messages in order, with the cursors for what stands before and after them; None: nothing does."""
+    """Messages in order, with the cursors for those before and after them, if there are any."""
 
     rows: Sequence[Row[Any]]
     earlier: str | None
@@ -23,7 +23,7 @@ class Window(NamedTuple):
 
 
 def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted: bool | None = False) -> Window:
-    """Return the stretch after the page's cursor, or before it if the order is "desc"; rows are in order either way.
+    """Return the messages after the page's cursor, or before it if the order is "desc"; in order either way.
 
     `deleted`: the deleted messages; None: all.
     """
@@ -36,7 +36,7 @@ def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted
 def window_around(
     tx: ReadTransaction, row: MessageRow, before: int, limit: int, *, deleted: bool | None = False
 ) -> Window:
-    """Return the stretch that holds a message: up to `before` messages ahead of it, then it and those after it."""
+    """Return the messages around one: up to `before` messages ahead of it, then it and those after it."""
     at, just_before = (cursor_of(row.timestamp, number) for number in (row.number, row.number - 1))
     ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=deleted)
     rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=deleted)

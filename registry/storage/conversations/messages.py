@@ -1,8 +1,7 @@
-"""Messages as they are read, changed, deleted and restored. Storing new ones is `registry.ingest.save`."""
+"""Read, change, delete and restore messages. Storing new ones is `registry.ingest.save`."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,15 +25,11 @@ from registry.storage.conversations.channels import (
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens
-from registry.storage.paging import Page, is_past, read_page, read_rows
+from registry.storage.paging import Page, is_past, read_page
 from registry.storage.tables import channel, conversation, message_alias
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
-MessageRow = Row[*tuple[Any, ...]]  # a row of `conversation`: with all its columns, or with those that answers show
-
-_NAMES = "id number channel channel_number source seq turn role text timestamp payload"
-_SHOWN = select(*(conversation.c[name] for name in _NAMES.split()))
-
+MessageRow = Row[*tuple[Any, ...]]  # a row of `conversation`
 
 LATEST_FIRST = (conversation.c.timestamp.desc(), conversation.c.number.desc())
 
@@ -61,28 +56,14 @@ def messages_of(
     from_: datetime | None = None,
     to: datetime | None = None,
     before: tuple[datetime, int] | None = None,
+    include_deleted: bool = False,
 ) -> list[MessageRow]:
     """Return the last `limit` messages of a channel, oldest first; `before` a place (timestamp, number)."""
-    conditions = _conditions(MessageFilter(roles=roles, from_=from_, to=to))
+    conditions = _conditions(MessageFilter(roles=roles, from_=from_, to=to, include_deleted=include_deleted))
     if before:
         conditions.append(is_past(conversation, conversation.c.timestamp, before, "desc"))
-    query = _SHOWN.where(conversation.c.channel_number == channel_number, *conditions)
+    query = select(conversation).where(conversation.c.channel_number == channel_number, *conditions)
     return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
-
-
-def last_items(
-    tx: ReadTransaction,
-    channel_number: int,
-    limit: int,
-    from_: datetime | None,
-    to: datetime | None,
-    *,
-    include_deleted: bool,
-) -> list[dict[str, Any]]:
-    """Return the last messages as items."""
-    wanted = MessageFilter(from_=from_, to=to, include_deleted=include_deleted)
-    query = select(conversation).where(conversation.c.channel_number == channel_number, *_conditions(wanted))
-    return [message_item(row) for row in tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1]]
 
 
 def both_ends(tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, end: int) -> dict[int, list[MessageRow]]:
@@ -103,15 +84,6 @@ def both_ends(tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, e
     for row in tx.execute(select(conversation).where(conversation.c.number.in_(wanted)).order_by(*order)):
         found[row.channel_number].append(row)
     return found
-
-
-def messages_onward(
-    tx: ReadTransaction, channel_number: int, *, limit: int, cursor: str | None
-) -> tuple[Sequence[MessageRow], bool]:
-    """The first messages of a channel behind a cursor's place, or from its beginning; and whether there are more."""
-    conditions = [conversation.c.channel_number == channel_number, conversation.c.deleted.is_(False)]
-    rows, more = read_rows(tx, conversation, conversation.c.timestamp, conditions, Page(limit, cursor, "asc"))
-    return rows, more is not None
 
 
 def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
@@ -136,22 +108,18 @@ def turns_of(tx: ReadTransaction, turns: Iterable[TurnKey]) -> list[MessageRow]:
     rows: list[MessageRow] = []
     for number, of_channel in by_channel.items():
         within = conversation.c.channel_number == number, conversation.c.turn.in_(of_channel)
-        rows += tx.execute(_SHOWN.where(*within, conversation.c.deleted.is_(False)))
+        rows += tx.execute(select(conversation).where(*within, conversation.c.deleted.is_(False)))
     return _in_order(rows)
 
 
 def seqs_of(tx: ReadTransaction, channel_number: int, roles: Sequence[str]) -> list[int]:
-    """Return the places of a channel's messages of some roles, in the order of the conversation."""
+    """Return the sequence numbers of a channel's messages of some roles, in the order of the conversation."""
     query = select(conversation.c.seq).where(
         conversation.c.channel_number == channel_number,
         conversation.c.role.in_(roles),
         conversation.c.deleted.is_(False),
     )
-    seq = query.order_by(conversation.c.timestamp, conversation.c.number).subquery().c.seq
-    # as one value: a row for each of 10 000 messages takes ten times as long
-    if tx.dialect.name == "postgresql":
-        return list(tx.execute(select(func.array_agg(seq))).scalar() or ())
-    return list(json.loads(tx.execute(select(func.json_group_array(seq))).scalar_one()))
+    return list(tx.execute(query.order_by(conversation.c.timestamp, conversation.c.number)).scalars())
 
 
 def _in_order(rows: Iterable[MessageRow]) -> list[MessageRow]:
@@ -166,7 +134,7 @@ def rows_where(tx: ReadTransaction, channel_number: int, *conditions: ColumnElem
 
 
 def in_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
-    """Messages of a channel turn by turn: an answer that was given anew stands behind the rest of the conversation."""
+    """Sort a channel's messages turn by turn: a regenerated answer is stored behind the rest of the conversation."""
     turns: dict[int, list[MessageRow]] = defaultdict(list)
     for row in rows:
         turns[row.turn].append(row)
@@ -178,14 +146,14 @@ def in_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
 def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     """Return the messages with these numbers that are not deleted, in conversation order."""
     there = is_one_of(tx.dialect.name, conversation.c.number), conversation.c.deleted.is_(False)
-    return _in_order(tx.execute(_SHOWN.where(*there), given(tx, numbers))) if numbers else []
+    return _in_order(tx.execute(select(conversation).where(*there), given(tx, numbers))) if numbers else []
 
 
 def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
     """Return the messages with these ids, or that took them over, that are not deleted, in conversation order."""
     aliased = select(message_alias.c.number).where(message_alias.c.id.in_(ids))
     named = or_(conversation.c.id.in_(ids), conversation.c.number.in_(aliased))
-    return _in_order(tx.execute(_SHOWN.where(named, conversation.c.deleted.is_(False))))
+    return _in_order(tx.execute(select(conversation).where(named, conversation.c.deleted.is_(False))))
 
 
 def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: int) -> list[MessageRow]:
@@ -229,7 +197,7 @@ def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool =
 
 
 def place_of_message(tx: ReadTransaction, message_id: str) -> tuple[int, int] | None:
-    """The numbers of a message's channel and of the message itself; None if there is none, or it is forgotten."""
+    """Return the numbers of a message's channel and of the message; None if there is none, or it is forgotten."""
     query = select(conversation.c.channel_number, conversation.c.number)
     row = tx.execute(query.where(conversation.c.id == message_id, conversation.c.forgotten.is_(False))).first()
     return (row.channel_number, row.number) if row else None
@@ -256,7 +224,7 @@ def remove(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def replace_messages(tx: WriteTransaction, replaced: Sequence[tuple[MessageRow, int]]) -> None:
-    """Take out messages that are stored twice; their ids stand for the others from now on, whose numbers are given."""
+    """Remove messages that are stored twice; their ids become aliases of the others, whose numbers are given."""
     if not replaced:
         return
     moved = update(message_alias).where(message_alias.c.number == bindparam("was"))
@@ -324,7 +292,7 @@ def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool, until: 
 
 
 def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, Any]]]) -> None:
-    """Change stored messages, and what they are found by: in a few statements, however many they are."""
+    """Change stored messages and their index entries, in a few statements however many they are."""
     if not news:
         return
     tokens = [searched_tokens({**row._mapping, **changes}) for row, changes in news]
@@ -333,29 +301,25 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
         for (row, changes), found in zip(news, tokens, strict=True)
     ]
     unindex(tx, [row for row, _ in news])
-    _overwrite(tx, revised, {"length", "analyzer_version"}.union(*(changes for _, changes in news)))
+    changed = {"length", "analyzer_version"}.union(*(changes for _, changes in news))
+    values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in changed}  # a column's own name is SQLAlchemy's
+    rows = [{"of": row["number"], **{f"new_{name}": row[name] for name in changed}} for row in revised]
+    tx.execute(update(conversation).where(conversation.c.number == bindparam("of")).values(values), rows)
     alive = zip(revised, tokens, strict=True)
     if entries := [message_entry(row, found) for row, found in alive if not row["deleted"]]:
         index_of(tx).add(tx, entries)
 
 
-def _overwrite(tx: WriteTransaction, rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> None:
-    new = {name: f"new_{name}" for name in columns}  # a column's own name is SQLAlchemy's
-    statement = update(conversation).where(conversation.c.number == bindparam("of"))
-    values = [{"of": row["number"], **{given: row[name] for name, given in new.items()}} for row in rows]
-    tx.execute(statement.values({name: bindparam(given) for name, given in new.items()}), values)
-
-
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Make messages unfindable; those deleted already are."""
-    present = [{**row._mapping} for row in rows if not row.deleted]
+    """Remove messages from the index; those deleted already are not in it."""
+    present = [row._asdict() for row in rows if not row.deleted]
     entries = [message_entry(row, searched_tokens(row)) for row in present]
     if entries:
         index_of(tx).remove(tx, entries)
 
 
 def message_item(row: MessageRow) -> dict[str, Any]:
-    """A message as the outside sees it (docs/interface.md, a conversation item)."""
+    """Return a message as a conversation item (docs/interface.md)."""
     return {
         "id": row.id,
         "channel": row.channel,

@@ -1,4 +1,4 @@
-"""What a session may be called, and which sessions a nickname in other letters means."""
+"""Check new nicknames, and find sessions by nickname, case-insensitively."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PLACE = re.compile(r"#?\d+")
 
 
 def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
-    """Return whether a channel may be called so from now on. Raises InvalidRequest saying what is allowed."""
+    """Raise InvalidRequest, which names what is allowed, unless a channel may have this nickname."""
     _check_letters(nickname)
     called = (
         row.number for row in ask_all(tx, _NICKNAMED) if _is_same(row.nickname, nickname) and row.number != number
     )
-    holder = _named(tx, nickname, number) or next(called, None)
+    holder = _other_with_name(tx, nickname, number) or next(called, None)
     if holder is not None:
         seen = tx.execute(select(channel.c.name).where(channel.c.number == holder)).scalar()
         whose = f"channel {seen!r}" if seen is not None else "another channel"
@@ -37,7 +37,7 @@ def all_nicknames(tx: ReadTransaction) -> set[str]:
 
 
 def numbers_called(tx: ReadTransaction, nickname: str) -> list[int]:
-    """The numbers of the channels with this nickname, in capitals or not; compared here, for databases differ."""
+    """Return the numbers of channels with this nickname, case-insensitively; compared here because databases differ."""
     return [row.number for row in tx.execute(_NICKNAMED) if _is_same(row.nickname, nickname)]
 
 
@@ -60,7 +60,7 @@ def _refusal(nickname: str, allowed: str) -> InvalidRequest:
     return InvalidRequest("That cannot be a nickname.", f"nickname: given {nickname!r}; allowed: {allowed}")
 
 
-def _named(tx: ReadTransaction, name: str, number: int) -> int | None:
+def _other_with_name(tx: ReadTransaction, name: str, number: int) -> int | None:
     other = channel.c.number != number, or_(channel.c.name == name, channel.c.session_id == name)
     alias = channel_alias.c.channel_number != number, channel_alias.c.name == name
     queries = select(channel.c.number).where(*other), select(channel_alias.c.channel_number).where(*alias)

@@ -1,4 +1,4 @@
-"""What a user keeps at hand: conversations pinned above the others, and the filters of a list under a name."""
+"""Store pinned conversations, and saved views: the filters of a list under a name."""
 
 from __future__ import annotations
 

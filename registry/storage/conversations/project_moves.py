@@ -1,8 +1,8 @@
-"""Channels whose folder is now another one."""
+"""Move channels to another project folder."""
 
 from __future__ import annotations
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import or_, select, update
 
 from registry.project import Project
 from registry.storage.conversations.channels import MOVED, ChannelRow, reindex_title
@@ -17,14 +17,8 @@ def channels_of_project(tx: ReadTransaction, path: str) -> list[ChannelRow]:
     return list(tx.execute(query.order_by(channel.c.number)))
 
 
-def project_paths(tx: ReadTransaction) -> list[str]:
-    """Return the folders that channels belong to, those used last first."""
-    query = select(channel.c.project_path).where(channel.c.project_path.is_not(None)).group_by(channel.c.project_path)
-    return list(tx.execute(query.order_by(func.max(channel.c.updated_at).desc())).scalars())
-
-
 def move_channel(tx: WriteTransaction, row: ChannelRow, path: str) -> None:
-    """Let a channel belong to another folder, also when its client names the old one again."""
+    """Assign a channel to another folder, also when its client names the old one again."""
     project = Project.from_path(path)
     before = {**row.meta.get(MOVED, {}), **({row.project_path: project.path} if row.project_path else {})}
     said = row.meta.get("project")

@@ -1,4 +1,4 @@
-"""Finding a session by what people call it: a native id or the beginning of one, a channel, a nickname, `#3` or `3`."""
+"""Find a session by a native id or its beginning, a channel, a nickname, `#3` or `3`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
     for place, condition in enumerate(_readings(tx, reference)):
         if ordinal and place:  # only a channel's own name comes before `#3`
             return _nth_recent(tx, int(ordinal[1]))
-        rows = _found(tx, condition)
+        rows = _matching_channels(tx, condition)
         if len(rows) == 1:
             return rows[0]
         if rows:
@@ -38,7 +38,7 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
 
 
 def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
-    """The channel of that name, or the session that people call so; NotFound names those that are called almost so."""
+    """Return the channel of that name, or the session with that reference; NotFound names similar ones."""
     try:
         return get_channel(tx, name)
     except NotFound as exc:
@@ -68,7 +68,7 @@ def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[boo
         yield or_(*prefixes)
 
 
-def _found(tx: ReadTransaction, condition: ColumnElement[bool]) -> Sequence[ChannelRow]:
+def _matching_channels(tx: ReadTransaction, condition: ColumnElement[bool]) -> Sequence[ChannelRow]:
     query = select(channel).where(channel.c.deleted.is_(False), condition)
     return tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(_SHOWN + 1)).all()
 

@@ -1,6 +1,6 @@
-"""What has happened since: the feed of stored messages and finished executions, read from the tables themselves.
+"""Read the feed of stored messages and finished executions, from the tables themselves.
 
-So it is the same in every process that shares the registry, and a listener that was away can catch up.
+So every process that shares the registry has the same feed, and a listener that was away can catch up.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
 
 POLL_S = 0.4
-"""Seconds between two looks for news: it works across processes, and nobody sees the difference to being told."""
+"""Seconds between two polls: polling works across processes, and is quick enough for a page."""
 MOST = 500  # events of one kind read at a time
 MISSED_S = 30.0  # seconds a missing number may still appear: longer than any write
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a listener has come: the numbers of the last message and the last execution it saw."""
+    """A listener's place in the feed: the numbers of the last message and the last execution it saw."""
 
     message: int = 0
     execution: int = 0
@@ -93,9 +93,9 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Messages stored behind a place, in the order of arrival; `place` is where to go on.
+    """Messages stored behind a place, in the order of arrival; `place` is where to continue.
 
-    `starts_over`: the place is none of this registry, so it is told from the beginning.
+    `starts_over`: the given place is not of this registry, so these are from the beginning.
     """
 
     items: list[dict[str, Any]]
@@ -107,7 +107,7 @@ class Changes:
 def changes_after(tx: ReadTransaction, place: int) -> Changes:
     """Return what was stored after a place, for polling; 0 is the beginning.
 
-    On PostgreSQL a missing number may still be written: what lies behind it waits until it cannot any more.
+    On PostgreSQL a transaction with a smaller number may still commit: rows behind a gap wait until it cannot.
     """
     number = number_of_place(tx, place)
     starts_over = number is None or number > last_number(tx, conversation)

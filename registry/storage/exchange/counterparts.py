@@ -1,5 +1,7 @@
-"""Which message here another machine means: by the id that it has here, by its words and time, or by its words but for
-their secrets, since the same secret has another mark there, whose key is another."""
+"""Find the message here that another machine means: by its id here, by words and time, or by words without secrets.
+
+The same secret has another mark there, because the key is another.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ NOT_GROWN = "No stored message is the beginning of this one."
 """By this message a laptop knows that its longer text is not wanted."""
 
 Given = tuple[Message, bytes, str | None]
-"""A message as it came, with the digest of its words and what its sender was told it is called here."""
+"""A message as it came, the digest of its words, and its id here if the sender knows it."""
 
 
 def with_named(
@@ -30,11 +32,15 @@ def with_named(
     Two machines that say something in one conversation have it in two orders, by which it may not be known again.
     `old`: for each message what it was recognised as without that; `rows`: all that the channel holds.
     """
+
+    def is_named(row: MessageRow, message: Message, digest: bytes) -> bool:
+        return row.forgotten or bytes(row.digest) == digest or grown_to(tx, row.id, message.text) is not None
+
     by_id = {row.id: row for row in rows}
     named = {
         at: row
         for at, (message, digest, there) in enumerate(sent)
-        if (row := by_id.get(there or "")) and _is_it(tx, row, message, digest)
+        if (row := by_id.get(there or "")) and is_named(row, message, digest)
     }
     taken = {row.number for row in named.values()}
     known = [named.get(at) or (row if row and row.number not in taken else None) for at, row in enumerate(old)]
@@ -46,14 +52,10 @@ def with_named(
     return known
 
 
-def _is_it(tx: ReadTransaction, row: MessageRow, message: Message, digest: bytes) -> bool:
-    return row.forgotten or bytes(row.digest) == digest or grown_to(tx, row.id, message.text) is not None
-
-
 def grown_to(tx: ReadTransaction, message_id: str, text: str) -> MessageRow | None:
     """Return the message with that id if these are its words, or more: its client was still writing when it was sent.
 
-    Only what came from another machine, never what a client of this one has told itself.
+    Only for messages from another machine, never for those of this machine's clients.
     """
     row = tx.execute(select(conversation).where(conversation.c.id == message_id)).first()
     if row is None or row.actor != Actor.TOOL or row.forgotten:
@@ -69,10 +71,10 @@ def _without_last_mark(text: str) -> str:
 
 
 def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]) -> list[bytes]:
-    """The digest of each message; of one that differs from a stored one in the marks of its secrets alone, that one's.
+    """Return each message's digest, or that of a stored message which differs only in the marks of its secrets.
 
-    It is the same message only by the client's own id; where one side knows none, what a client's own store holds is
-    it by its time, if nothing else was said then in the same words. Else it may be another secret.
+    They are the same by the client's own id. If one side has none, a message of a client's own store is the same by its
+    time, if no other one has these words then. Otherwise it may be another secret.
     """
     masked = masked_messages(tx, channel_number)
     digests = {bytes(row.digest) for row in masked}
@@ -87,11 +89,10 @@ def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]
     def here(message: Message, digest: bytes) -> bytes:
         if digest in digests or not is_masked(message.text):
             return digest
-        words, given = digest_without_marks(message.role, storable(message.text)), message.more.get("native_id")
-        native_id = given if isinstance(given, str) else None
-        if found := named.get((words, client_id_of(native_id, message.more))):
+        words = digest_without_marks(message.role, storable(message.text))
+        if found := named.get((words, client_id_of(message.native_id, message.more))):
             return found
-        then = unnamed[words, instant_of(message.timestamp)] if native_id else []
+        then = unnamed[words, instant_of(message.timestamp)] if message.native_id else []
         return then.pop() if len(then) == 1 else digest
 
     return [here(message, digest) for message, digest, _ in sent]
@@ -106,7 +107,7 @@ def digest_without_marks(role: str, text: str) -> bytes:
 
 
 def client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
-    """The client's own id for a message, or what a caller says that it is: who may say anything, also what is no id."""
+    """Return the client's own id of a message, or the one a caller claims, if it is a text."""
     claimed = more.get(CLAIMED)
     found = native_id or (claimed.get("native_id") if isinstance(claimed, Mapping) else None)
     return found if isinstance(found, str) else None

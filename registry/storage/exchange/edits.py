@@ -1,8 +1,7 @@
-"""What was named, tagged, pinned, deleted and forgotten, and when: by this registries that keep up with each other
-agree.
+"""Record edits (titles, nicknames, tags, pins, deletions, forgetting) with their times, for exchange with registries.
 
-Of each thing the last word stands, by the clock of the machine where it was said, whenever it arrives. Forgetting
-cannot be taken back.
+The latest edit of a field wins, by the clock of the machine where it was made, whenever it arrives. Forgetting cannot
+be undone.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from registry.storage.tables import channel, conversation, edit, edit_token, mes
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
 GROWN = "text"
-"""A message was stored while its client still wrote it, and has more words by now. Which ones, it says itself.
+"""Field of an edit: a message was stored while its client still wrote it, and has another text by now.
 
-Sent, its value is the id and the digest of the text: a registry that has this text already need not ask for it.
+As it is sent, its value is the id and the digest of the text: a registry that has this text need not ask for it.
 """
 MOST = 200  # edits per answer
 MOST_IDS = 1000  # message ids, spread over all, that identify a forgotten channel elsewhere
@@ -46,13 +45,13 @@ def standing(
 ) -> dict[str, Any]:
     """Return the edits that no later one contradicts, and record them.
 
-    `done_at`: when it was said elsewhere; what is said here is later than all that is known.
+    `done_at`: the time of an edit made elsewhere; one made here is later than all known ones.
     """
     take_turns(tx)
     about = _about(channel_number, message_number)
     held = {row.field: row for row in tx.execute(select(edit).where(*about, edit.c.field.in_(values)))}
     at = done_at or max([now(), *(row.done_at + _MOMENT for row in held.values())])
-    new = {name: values[name] for name in values if name not in held or _said(at, values[name]) > _of(held[name])}
+    new = {name: values[name] for name in values if name not in held or _rank(at, values[name]) > _rank_of(held[name])}
     tx.execute(delete(edit).where(*about, edit.c.field.in_(new)))
     said = {"channel_number": channel_number, "message_number": message_number, "done_at": at}
     if new:
@@ -72,11 +71,8 @@ def note_grown(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def take_turns(tx: WriteTransaction) -> None:
-    """Edits become known in the order of their numbers, so whoever reads on behind one misses none.
-
-    On PostgreSQL others wait for the end of this transaction; SQLite has one writer at a time.
-    """
-    if tx.dialect.name == "postgresql":
+    """Serialise edits until the transaction ends, so that a reader who goes on behind a number misses none."""
+    if tx.dialect.name == "postgresql":  # SQLite has one writer at a time
         tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
 
 
@@ -86,25 +82,25 @@ def _about(channel_number: int, message_number: int | None) -> tuple[ColumnEleme
     return edit.c.channel_number == channel_number, edit.c.message_number.is_(None)
 
 
-def _said(at: datetime, value: Any) -> tuple[datetime, str]:
+def _rank(at: datetime, value: Any) -> tuple[datetime, str]:
     return at, json.dumps(value)  # of what was said at one moment all machines take the same
 
 
-def _of(row: Row[Any]) -> tuple[datetime, str]:
-    return _said(row.done_at, row.value)
+def _rank_of(row: Row[Any]) -> tuple[datetime, str]:
+    return _rank(row.done_at, row.value)
 
 
 def is_known(tx: ReadTransaction, channel_number: int, message_number: int | None, said: Edit) -> bool:
-    """Return whether this, or something later, was said of it already."""
+    """Return True if this edit, or a later one of the field, is known already."""
     query = select(edit).where(*_about(channel_number, message_number), edit.c.field == said.field)
     row = tx.execute(query).first()
-    return row is not None and _of(row) >= _said(said.done_at, said.value)
+    return row is not None and _rank_of(row) >= _rank(said.done_at, said.value)
 
 
 def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
-    """Two machines gave two channels one name: the later one has it, and the other one none.
+    """Resolve a nickname that two machines gave to two channels: the later channel has it, the other none.
 
-    Given at one moment it is one word, of what is one conversation elsewhere: it stays where it is.
+    If both were given at the same moment the channels are one conversation elsewhere: the nickname stays where it is.
     """
     query = select(channel.c.number).where(func.lower(channel.c.nickname) == nickname.lower())
     for other in tx.execute(query.where(channel.c.number != row.number)).scalars().all():
@@ -118,10 +114,9 @@ def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done
 
 
 def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[Any], *, is_channel: bool) -> None:
-    """Note that messages of a channel, or the whole of it, are about to be forgotten: rows with `number` and `id`.
+    """Note that messages of a channel, or all of it, are about to be forgotten: rows with `number` and `id`.
 
-    What stays are ids: chance and a time. So it is told elsewhere, and tells nothing of what was said; to restricted
-    tokens only what they let see.
+    Only ids stay, so that other registries can be told. Restricted tokens are told of the channels that they see.
     """
     told = tokens_seeing(tx, row)
     step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
@@ -193,8 +188,8 @@ def edits_after(tx: ReadTransaction, place: int) -> Edits:
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
     messages = _messages(tx, [row.message_number for row in rows if row.message_number is not None])
-    named = _named(tx, rows)
-    items = [_told(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
+    named = _channel_names(tx, rows)
+    items = [_as_sent(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
     return Edits(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MOST)
 
 
@@ -211,14 +206,14 @@ def _messages(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, _Message
 _Named = Mapping[int, tuple[ChannelRow, list[str]]]  # channels with all their names, by number
 
 
-def _named(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
+def _channel_names(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
     numbers = {row.channel_number for row in rows if row.channel_number is not None}
     others = aliases_by_channel(tx, numbers)
     found = tx.execute(select(channel).where(channel.c.number.in_(numbers))).all()
     return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
 
 
-def _told(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = "") -> Edit:
+def _as_sent(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = "") -> Edit:
     if row.field == FORGOTTEN:
         held = row.value[ids].get(url, []) if url else row.value[ids]
         return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": held}, row.done_at)
@@ -229,7 +224,7 @@ def _told(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = 
 
 
 def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
-    """Return the next ones that are not told there, by number; None for one of messages that are not there."""
+    """Return the next edits that were not sent there, by number; None for an edit of messages that are not there."""
     noted = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
     rows = tx.execute(select(edit).where(~noted.exists()).order_by(edit.c.number).limit(MOST)).all()
     numbers = [row.message_number for row in rows if row.message_number is not None]
@@ -237,10 +232,10 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
         remote_message.c.url == url, remote_message.c.number.in_(numbers)
     )
     there = dict(tx.execute(query).all())
-    named = _named(tx, rows)
+    named = _channel_names(tx, rows)
     found: dict[int, Edit | None] = {}
     for row in rows:
-        told = _told(row, named, (there.get(row.message_number), ""), "there", url)
+        told = _as_sent(row, named, (there.get(row.message_number), ""), "there", url)
         is_of_one_there = row.message_number is None or there.get(row.message_number)
         is_there = told.value["ids"] if row.field == FORGOTTEN else is_of_one_there
         found[row.number] = told if is_there else None
@@ -248,14 +243,14 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
 
 
 def is_anything_restored(tx: ReadTransaction, url: str) -> bool:
-    """Return whether something was restored here that is not told there."""
+    """Return True if something was restored here and not sent there yet."""
     noted = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
     query = select(edit.c.value).where(edit.c.field == DELETED, ~noted.exists())
     return not all(tx.execute(query).scalars())
 
 
 def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | None]) -> None:
-    """Note that these were told, and why not all of them are done there."""
+    """Note that edits were sent, and why some were refused there."""
     known = select(edit.c.number).where(edit.c.number.in_(whys))  # one may have been replaced by a later word
     rows = [{"url": url, "number": number, "why": whys[number]} for number in tx.execute(known).scalars()]
     if rows:  # another process may have told them meanwhile
@@ -263,12 +258,12 @@ def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | Non
 
 
 def tell_again(tx: WriteTransaction, url: str) -> None:
-    """Send once more what was refused: the token may allow more by now."""
+    """Send refused edits once more: the token may allow more by now."""
     tx.execute(delete(remote_edit).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None)))
 
 
 def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
-    """The channels here that one elsewhere is, by its names or as a client's session: several that became one there."""
+    """Return the channels here that match one elsewhere, by its names or as a client's session."""
     rows = (find_channel(tx, name) for name in said.names)
     named = {row.number: row for row in rows if row}
     if named or not said.session_id:

@@ -1,4 +1,4 @@
-"""How much goes over the line at a time: so much that it passes a proxy, and comes through a bad line."""
+"""Limit the messages of one request, so that it passes a proxy and survives a bad connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZED: Select[Any] = select(
 
 
 def portion(tx: ReadTransaction, sized: Select[Any]) -> tuple[list[MessageRow], bool]:
-    """Return the first of these messages, in the order of their numbers, and whether they are all."""
+    """Return the first of these messages that fit into one request, and whether they are all."""
     rows = tx.execute(sized).all()
     numbers = list(_fitting(rows))
     query = select(conversation).where(conversation.c.number.in_(numbers)).order_by(conversation.c.number)

@@ -1,4 +1,4 @@
-"""What goes to and comes from a registry elsewhere: which message is which there, and how far it was read."""
+"""Exchange messages with a registry elsewhere: their ids there, and how far both directions have come."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ CONTEXT = 30  # messages sent before the first new one, to show where it belongs
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """The messages of one channel that are not there yet; the first `known` are; `ids`: by number, as what.
+    """Messages of one channel to send. The first `known` are there already; `ids`: the ids there, by number.
 
-    `grown`: the numbers of the edits that these messages, as they are here, need not be told any more.
-    `key`: of the marks that secrets become before they leave.
+    `grown`: numbers of edits that need not be sent, because these messages have the latest text.
+    `key`: masks secrets before they are sent.
     """
 
     channel: ChannelRow
@@ -50,7 +50,7 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How much was sent, refused, and waits; and when the registry elsewhere last answered.
+    """Counts of messages sent, refused and waiting, and when the registry elsewhere last answered.
 
     `edits` of names, tags, deletions and longer texts wait; `edit_refused` says why one is not done there.
     """
@@ -64,9 +64,7 @@ class Waiting:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for machines."""
-        answered = format_time(self.answered_at) if self.answered_at else None
-        figures = {"sent": self.sent, "refused": self.refused, "waiting": self.waiting}
-        return {**figures, "answered_at": answered, "edits": self.edits, "edit_refused": self.edit_refused}
+        return {**asdict(self), "answered_at": format_time(self.answered_at) if self.answered_at else None}
 
 
 def _is_unsent(url: str) -> ColumnElement[bool]:
@@ -131,7 +129,7 @@ def _before(
 
 
 def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
-    """Note what messages are called there, by their numbers here. Others who do wait for the end of this."""
+    """Note the ids of messages there, by their numbers here. Other processes wait until the transaction ends."""
     if tx.dialect.name == "postgresql":  # SQLite has one writer at a time
         tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
@@ -145,14 +143,14 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
 
 
 def send_again(tx: WriteTransaction, url: str) -> None:
-    """Send once more what was refused: the token, or a proxy, may let more through by now."""
+    """Send refused messages once more: the token or a proxy may allow more by now."""
     refused = delete(remote_message).where(remote_message.c.url == url, remote_message.c.id.is_(None))
     if tx.execute(refused).rowcount:
         tx.execute(update(remote).where(remote.c.url == url).values(sent=0))
 
 
 def note_only_there(tx: WriteTransaction, url: str, ids: Collection[str]) -> None:
-    """Note that of all messages only these are there, and that nothing was read and told there so far."""
+    """Note that only these messages are there, and start both directions from the beginning."""
     noted = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
     gone = [number for number, there in tx.execute(noted).all() if there not in ids]
     for some in in_parts(gone):
@@ -197,10 +195,10 @@ def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages:
 
 
 def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mapping[str, Message]) -> dict[int, str]:
-    """Messages of a channel that are among these of the registry there, by their numbers; what they are called there.
+    """Match messages of a channel with these of the other registry; return their ids there, by number here.
 
-    They were said here and have arrived there, and the line broke before the answer; or both have them from a client.
-    Where another machine has masked a secret in it, it is the same message by the client's own id alone.
+    They were sent from here and the connection broke before the answer, or both registries have them from a client.
+    If the other machine has masked a secret in one, only the client's own id tells that it is the same.
     """
     wanted: dict[tuple[bytes, str | None], str] = {
         (digest_of(one.role, one.text), format_time(one.timestamp)): there
@@ -252,7 +250,7 @@ def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far it was read, and up to which of our messages all are there."""
+    """The place up to which the other registry was read, and the number up to which our messages were sent."""
 
     place: int = 0
     sent: int = 0
@@ -282,9 +280,9 @@ def note_answer(tx: WriteTransaction, url: str, **further: int) -> None:
 
 
 def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
-    """Note that all is there but what was stored just now: a number may still become visible behind a larger one.
+    """Note that all settled messages were sent; a transaction with a smaller number may still commit.
 
-    `after`: where sending began. Another process may want what lies before that sent again by now.
+    `after`: the number where sending began. Another process may have reset sending to before it meanwhile.
     """
     settled = select(func.max(conversation.c.number)).where(conversation.c.received_at < now() - SETTLED)
     if reached(tx, url).sent >= after:

@@ -1,6 +1,6 @@
-"""A message as the index holds it: its words, and tokens of where, by whom and when it was said. Pure.
+"""Build index entries: a message's tokens, and scope tokens of its channel, source, role and month. Pure.
 
-A filter is one more token to hold, so that it narrows a look-up instead of sorting out what that found.
+A filter is one more required token, so that it narrows the look-up itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
-    """Return the entry of a row of `conversation` with its `searched_tokens`, by the analyzer version named in it."""
+    """Return the entry of a row of `conversation` with its `searched_tokens`."""
     if UNINDEXED in row["payload"]:
         return Entry(row["number"], [])
     scope = [channel_token(row["channel_number"]), *scope_tokens(row["source"], row["role"], row["timestamp"])]

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Engine, Select, select
+from sqlalchemy import ColumnElement, Engine, select
 
 from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -40,7 +39,7 @@ COLUMNS = (
 """The columns of a message that a search reads before ranking."""
 
 _counted: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
-"""By registry and frequent token: its count, and the size of the index when it was counted."""
+"""Counts of frequent tokens by registry: each count, and the size of the index when it was counted."""
 
 
 class MessageIndex(ABC):
@@ -132,8 +131,9 @@ class MessageIndex(ABC):
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
         """Return the `COLUMNS` of those messages that are not deleted and meet the conditions, in any order."""
+        there = is_one_of(tx.dialect.name, conversation.c.number), conversation.c.deleted.is_(False)
         # sorted as they are stored, SQLite takes a fifth less time
-        return list(tx.execute(_numbered(tx.dialect.name, tuple(conditions)), given(tx, sorted(numbers))).all())
+        return list(tx.execute(select(*COLUMNS).where(*there, *conditions), given(tx, sorted(numbers))).all())
 
 
 def seen(tx: ReadTransaction, numbers: list[int]) -> list[int]:
@@ -145,9 +145,3 @@ def seen(tx: ReadTransaction, numbers: list[int]) -> list[int]:
         query = select(column).where(is_one_of(tx.dialect.name, column))
         visible.update(sign * one for one in tx.execute(query, given(tx, [sign * one for one in numbers])).scalars())
     return [one for one in numbers if one in visible]
-
-
-@lru_cache(maxsize=64)
-def _numbered(dialect: str, conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
-    there = is_one_of(dialect, conversation.c.number), conversation.c.deleted.is_(False)
-    return select(*COLUMNS).where(*there, *conditions)

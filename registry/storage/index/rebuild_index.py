@@ -1,7 +1,7 @@
-"""Making the message index anew, beside the one in use, which goes on working until the new one takes its place.
+"""Rebuild the message index beside the one in use, which works until the new one replaces it.
 
-Batch by batch, each in a transaction of its own: killed at any moment, it goes on where it was. What is stored,
-deleted or restored meanwhile is made up for in the transaction that exchanges the two.
+Each batch is a transaction, so an interrupted rebuild continues. Messages that are stored, deleted or restored
+meanwhile are corrected in the transaction that exchanges the two.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, inspect, select, text, update
+from sqlalchemy import bindparam, func, inspect, select, text, update
 
 from registry.storage.conversations.channels import title_entry
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts
 from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import Entry, message_entry, searched_tokens
+from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
@@ -88,7 +88,7 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
 
 
 def reindex_at_once(tx: WriteTransaction) -> None:
-    """Return the whole index anew in one transaction, for who has replaced all messages in it."""
+    """Rebuild the whole index in one transaction, after all messages were replaced in it."""
     _run(tx, [f"DROP TABLE {name}" for name in _builds(tx)])
     _begin(tx, everything=True)
     while _next_batch(tx):
@@ -140,8 +140,8 @@ def _rows(tx: ReadTransaction, numbers: Any) -> Sequence[Any]:
 def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
     if not rows:
         return
-    found = [searched_tokens({**row._mapping}) for row in rows]
-    index_of(tx).add(tx, [_entry(row, tokens) for row, tokens in zip(rows, found, strict=True)], BUILD)
+    found = [searched_tokens(row._asdict()) for row in rows]
+    index_of(tx).add(tx, [message_entry(row._asdict(), tokens) for row, tokens in zip(rows, found, strict=True)], BUILD)
     changed = [
         {"of": row.number, "to": len(tokens)}
         for row, tokens in zip(rows, found, strict=True)
@@ -167,7 +167,7 @@ def _exchange(tx: WriteTransaction) -> None:
     # Of a message deleted for good the text is gone; what is left of it in the index is found by nobody.
     for part in in_parts(sorted(built - alive), BATCH):
         rows = tx.execute(select(conversation).where(conversation.c.number.in_(part))).all()
-        entries = [_entry(row, searched_tokens({**row._mapping})) for row in rows]
+        entries = [message_entry(row._asdict(), searched_tokens(row._asdict())) for row in rows]
         if entries:
             index_of(tx).remove(tx, entries, BUILD)
     # Softly deleted channels keep their titles: they may come back.
@@ -176,10 +176,6 @@ def _exchange(tx: WriteTransaction) -> None:
     if entries:
         index_of(tx).add(tx, entries, BUILD)
     _run(tx, statements.exchange)
-
-
-def _entry(row: Row[Any], tokens: Sequence[str]) -> Entry:
-    return message_entry({**row._mapping, "analyzer_version": ANALYZER_VERSION}, tokens)
 
 
 def _run(tx: WriteTransaction, statements: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
-"""Runs in brief: what is kept of an ordinary run once it is not among the newest any more.
+"""Shorten the records of ordinary executions that are no longer among the newest.
 
-A run that failed, found nothing, guessed or was slow, and one that somebody rated, keeps its details.
+Executions that failed, found nothing, guessed, were slow or were rated keep their details.
 """
 
 from __future__ import annotations

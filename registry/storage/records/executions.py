@@ -1,4 +1,4 @@
-"""The flight recorder: every run of an operation, with its steps, as one row. In figures: `monitor.statistics`."""
+"""Record every execution of an operation, with its steps, as one row. `monitor.statistics` counts them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from registry.storage.tables import execution
 
 GUESSED = "guessed"  # the status of an answer of low confidence, and its `error_code`, by which statistics count
 Door = Literal["mcp", "http", "cli", "inside"]
-"""Which way a request came in; `inside`: the program itself asked, as a sync or the schedule does."""
+"""The entry of a request; `inside`: the program itself, such as a sync or the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +72,12 @@ class ExecutionFilter:
 
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
     """Record a run, in one statement. A run recorded already takes the new outcome."""
-    values: dict[str, Any] = {
-        "id": run.id,
-        "operation": run.operation,
-        "source": run.source,
+    values = {column.name: getattr(run, column.name) for column in execution.c if hasattr(run, column.name)}
+    values |= {
         "client": run.client and run.client[:KEPT],
-        "channel": run.channel,
-        "status": run.status,
         "error_code": run.error["code"] if run.error else GUESSED if run.status == GUESSED else None,
-        "error": run.error,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "duration_ms": run.duration_ms,
-        "duration_rounded": _rounded(run.duration_ms),
-        "request": run.request,
-        "result": run.result,
-        "steps": list(run.steps),
-        "token": run.token,
+        # two significant digits, so that a million runs have few distinct values
+        "duration_rounded": float(f"{run.duration_ms:.1e}"),
     }
     values = masked(tx, storable(values))  # one that cannot be stored would hold up all that come after it
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
@@ -114,11 +103,6 @@ ANSWERED = ("succeeded", GUESSED)
 RECALLING = frozenset({"extract", "fetch", "resume"})  # the operations that give one conversation to who asks for it
 
 
-def _rounded(duration_ms: float) -> float:
-    """Round to two significant digits, so that a million runs have few distinct values."""
-    return float(f"{duration_ms:.1e}")
-
-
 def list_executions(tx: ReadTransaction, wanted: ExecutionFilter, page: Page) -> dict[str, Any]:
     """Return a page of runs by start."""
     wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
@@ -137,7 +121,7 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
 
 
 def execution_item(row: Row[Any]) -> dict[str, Any]:
-    """A run as a list shows it (docs/interface.md)."""
+    """Return an execution item (docs/interface.md)."""
     return {
         "id": row.id,
         "operation": row.operation,
@@ -157,28 +141,28 @@ def execution_item(row: Row[Any]) -> dict[str, Any]:
 
 def asked_of(request: Mapping[str, Any]) -> str | None:
     """Return what was asked for, in words or by name."""
-    said = _said_in(request)
+    said = _question_in(request)
     return preview_of(said) if said else None
 
 
-def _said_in(request: Mapping[str, Any]) -> str | None:
+def _question_in(request: Mapping[str, Any]) -> str | None:
     query = request.get("query") or {}
-    return next((str(query[name]) for name in _SAYING if query.get(name)), None)
+    return next((str(query[name]) for name in _QUESTION_FIELDS if query.get(name)), None)
 
 
 def beginning_of(request: Mapping[str, Any]) -> str:
     """Return the part of a request that the list's filter searches."""
-    return (_said_in(request) or "")[:KEPT]
+    return (_question_in(request) or "")[:KEPT]
 
 
 KEPT = 200  # characters of a question that a filter searches, and of a client's name
 
 
-_SAYING = ("text", "session_id", "nickname", "title", "id", "date")
+_QUESTION_FIELDS = ("text", "session_id", "nickname", "title", "id", "date")
 
 
 def _delivered(result: Mapping[str, Any]) -> int | None:
-    """Return how many messages or sessions were given, or messages stored; None where that is not what it does."""
+    """Return how many messages or sessions were delivered, or messages stored; None for other operations."""
     counts = (result.get("metadata") or {}).get("filtered_count"), result.get("new_count"), result.get("sessions")
     messages = result.get("messages")  # ids, or how many where the run is kept in brief
     known = (*counts, len(messages) if isinstance(messages, list) else messages)

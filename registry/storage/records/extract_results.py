@@ -1,4 +1,4 @@
-"""Results kept: what was extracted for whom, and briefings. Ids of messages, never copies of their texts."""
+"""Store results of extractions, and briefings: ids of messages, never copies of their texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def save_result(
     timestamp: datetime,
     token: str | None = None,
 ) -> None:
-    """Keep a result: `items` are message ids in the order they were delivered, `token` the name of who asked's."""
+    """Store a result: `items` are message ids in the order of delivery, `token` the name of the caller's token."""
     values = {
         "id": result_id,
         "record_type": record_type,
@@ -45,13 +45,12 @@ def save_result(
     tx.execute(insert(extract_result).values(values))
 
 
+_ALIVE = select(extract_result).where(extract_result.c.deleted.is_(False))
+
+
 def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> dict[str, Any] | None:
     """Return the briefing of a channel that was made of just these messages, as {id, metadata}."""
-    query = select(extract_result).where(
-        extract_result.c.channel == channel,
-        extract_result.c.record_type == "briefing",
-        extract_result.c.deleted.is_(False),
-    )
+    query = _ALIVE.where(extract_result.c.channel == channel, extract_result.c.record_type == "briefing")
     for row in tx.execute(query.order_by(extract_result.c.number.desc())):
         if row.items == list(items) and "actions" in (row.metadata or {}):
             return {"id": row.id, "metadata": row.metadata}
@@ -59,10 +58,8 @@ def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> di
 
 
 def latest_briefings(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
-    """Return the last briefings, the latest days first: of each its id, when it was made, and what is kept of it."""
-    query = select(extract_result).where(
-        extract_result.c.record_type == "briefing", extract_result.c.deleted.is_(False)
-    )
+    """Return the last briefings, the latest days first, each with its id, time and metadata."""
+    query = _ALIVE.where(extract_result.c.record_type == "briefing")
     rows = tx.execute(query.order_by(extract_result.c.number.desc()).limit(limit))
     told = [{**row.metadata, "id": row.id, "timestamp": format_time(row.timestamp)} for row in rows]
     return sorted((one for one in told if "actions" in one), key=lambda one: str(one["date"]), reverse=True)
@@ -75,8 +72,8 @@ def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any])
 
 def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
     """Return the result with that id; NotFound if there is none."""
-    row = tx.execute(select(extract_result).where(extract_result.c.id == result_id)).first()
-    if row is None or row.deleted:
+    row = tx.execute(_ALIVE.where(extract_result.c.id == result_id)).first()
+    if row is None:
         raise NotFound("No such result", f"No result {result_id!r} in the registry")
     return row
 
@@ -92,10 +89,9 @@ def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[s
 
 def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: str) -> dict[str, Any] | None:
     """Return the last result of a kind that was made of a channel for a client: its metadata and its id."""
-    query = select(extract_result).where(
+    query = _ALIVE.where(
         extract_result.c.channel == channel,
         extract_result.c.record_type == record_type,
-        extract_result.c.deleted.is_(False),
         extract_result.c.metadata["client"].as_string() == client,
     )
     row = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
@@ -120,24 +116,19 @@ RESUMED = "resume"  # the kind of result that says which session of another clie
 
 def resumed_session(tx: ReadTransaction, session_id: str) -> Row[Any] | None:
     """Return the result of `ctxr resume` that wrote this session; None if we did not write it."""
-    query = select(extract_result).where(
-        extract_result.c.record_type == RESUMED,
-        extract_result.c.deleted.is_(False),
-        extract_result.c.metadata["session_id"].as_string() == session_id,
-    )
+    is_it = extract_result.c.metadata["session_id"].as_string() == session_id
+    query = _ALIVE.where(extract_result.c.record_type == RESUMED, is_it)
     return tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
 
 
 def drop_result(tx: WriteTransaction, result_id: str) -> None:
-    """Forget a result."""
+    """Delete a result."""
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(deleted=True))
 
 
 def deliveries_of(tx: ReadTransaction, channel: str, message_id: str, limit: int) -> list[dict[str, Any]]:
     """Return the results of a channel that delivered this message, newest first."""
-    query = select(extract_result).where(
-        extract_result.c.channel == channel, extract_result.c.deleted.is_(False), _holds(tx, message_id)
-    )
+    query = _ALIVE.where(extract_result.c.channel == channel, _holds(tx, message_id))
     rows = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(limit))
     return [result_item(row) for row in rows]
 
@@ -150,7 +141,7 @@ def _holds(tx: ReadTransaction, message_id: str) -> ColumnElement[bool]:
 
 
 def result_item(row: Row[Any]) -> dict[str, Any]:
-    """A kept result as the outside sees it."""
+    """Return a stored result as JSON values."""
     return {
         "id": row.id,
         "record_type": row.record_type,

@@ -1,4 +1,4 @@
-"""What people said of runs: whether what was delivered was of use, and which message should have been found."""
+"""Store ratings of executions, and expectations: which message a question should find."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rated(NamedTuple):
 
 
 def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> None:
-    """Say of a run whether it was of use; the last word holds. NotFound if there is no such run."""
+    """Rate an execution; the latest rating counts. NotFound if there is no such execution."""
     run = get_execution(tx, execution_id)
     said: dict[str, Any] = {"useful": useful, "rated_at": now()}
     if not tx.execute(update(rating).where(rating.c.execution_id == run["id"]).values(**said)).rowcount:
@@ -38,12 +38,12 @@ def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> 
 
 
 def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
-    """Return whether a run was said to be of use; None where nobody has said."""
+    """Return an execution's rating; None if it has none."""
     return tx.execute(select(rating.c.useful).where(rating.c.execution_id == execution_id)).scalar()
 
 
 def unsure_executions(tx: ReadTransaction, since: datetime, without_source: str, limit: int) -> list[dict[str, Any]]:
-    """Return the newest runs that guessed or found nothing and that nobody has rated."""
+    """Return the newest executions that guessed or found nothing and have no rating."""
     query = select(execution).outerjoin(rating, rating.c.execution_id == execution.c.id)
     query = query.where(
         execution.c.status.in_((GUESSED, "not_found")),
@@ -78,7 +78,7 @@ class Expectation:
 
 
 def keep_expectation(tx: WriteTransaction, request: Mapping[str, Any], message_id: str) -> str:
-    """Keep a case; its id. The same case twice is one. NotFound if there is no such message."""
+    """Store a case once and return its id. NotFound if there is no such message."""
     message = get_message(tx, message_id)
     asked = storable(dict(request))
     for known in list_expectations(tx):
@@ -91,7 +91,7 @@ def keep_expectation(tx: WriteTransaction, request: Mapping[str, Any], message_i
 
 
 def list_expectations(tx: ReadTransaction) -> list[Expectation]:
-    """Return all cases in the order in which they were kept; those of deleted messages rest."""
+    """Return all cases in the order in which they were stored, without those of deleted messages."""
     columns = expectation.c.id, expectation.c.request, conversation.c.id, conversation.c.channel, conversation.c.text
     query = select(*columns, expectation.c.created_at).join_from(
         expectation, conversation, conversation.c.number == expectation.c.message_number
@@ -101,6 +101,6 @@ def list_expectations(tx: ReadTransaction) -> list[Expectation]:
 
 
 def drop_expectation(tx: WriteTransaction, case_id: str) -> None:
-    """Keep a case no longer; NotFound if there is none."""
+    """Delete a case; NotFound if there is none."""
     if not tx.execute(delete(expectation).where(expectation.c.id == case_id)).rowcount:
         raise NotFound("No such case", f"No case {case_id!r} in the registry")

@@ -1,24 +1,23 @@
-"""When each scheduled job was last begun, or how long somebody has it: what programs agree by on who does it."""
+"""Claim scheduled jobs, so that of several processes one does the work."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 
-from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import schedule
 
 
 def last_claimed(tx: ReadTransaction, job: str) -> datetime | None:
-    """Return the last time that was taken."""
+    """Return the latest time of a job that was claimed."""
     due: datetime | None = tx.execute(select(schedule.c.due).where(schedule.c.job == job)).scalar()
     return due
 
 
 def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
-    """Take the job of that time; False where somebody has it already."""
+    """Claim a job's run at that time; False if another process has it."""
     taking = insert_into(tx.dialect.name, schedule).values(job=job, due=due)
     later = schedule.c.due < taking.excluded.due
     taken = taking.on_conflict_do_update(index_elements=["job"], set_={"due": due}, where=later)
@@ -26,23 +25,5 @@ def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
 
 
 def put_back(tx: WriteTransaction, job: str, due: datetime) -> None:
-    """Have a job be taken for that time, and not for a later one: a clock was ahead, and has been put right."""
+    """Set a job's claimed time back, after a clock that was ahead has been corrected."""
     tx.execute(update(schedule).where(schedule.c.job == job).values(due=due))
-
-
-def hold(tx: WriteTransaction, job: str, until: datetime, held: datetime | None) -> bool:
-    """Have a job to oneself until then, or longer than so far (`held`); False where somebody else has it.
-
-    All who hold it do so for as long: what lies much farther ahead was noted by a clock that was.
-    """
-    due, moment = last_claimed(tx, job), now()
-    if due and due > until + (until - moment):
-        put_back(tx, job, moment)
-    elif due and due > moment and due != held:
-        return False
-    return claim(tx, job, until)
-
-
-def let_go(tx: WriteTransaction, job: str, held: datetime) -> None:
-    """Leave a job to others."""
-    tx.execute(delete(schedule).where(schedule.c.job == job, schedule.c.due == held))

@@ -1,6 +1,6 @@
-"""Forget what was made of forgotten messages: records of runs, results, briefings, kept questions, views and titles.
+"""Find and forget what was made of forgotten messages: records of runs, results, briefings, cases, views, titles.
 
-What goes is noted as keyed digests of its id, so that it does not come back when an older state is put back.
+Its ids are noted as keyed digests, so that it does not come back when a backup is restored.
 """
 
 from __future__ import annotations
@@ -27,17 +27,15 @@ _DESCRIBED = ("title", "summary", "made_summary", "nickname")
 class Sources:
     """The forgotten messages of which something may have been made."""
 
-    names: Sequence[str]
-    """Of channels that go whole, with their aliases."""
-    beside: Collection[str]
-    """Names of channels that stay, and lose some messages."""
-    ids: Collection[str]
-    numbers: Sequence[int]
+    names: Sequence[str] = ()  # of channels that are forgotten whole, with their aliases
+    beside: Collection[str] = ()  # names of channels that lose some messages
+    ids: Collection[str] = ()
+    numbers: Sequence[int] = ()
     matching: str | None = None
 
     @property
     def words(self) -> list[str]:
-        """Return the words by which a text speaks of them."""
+        """Return the words by which a record mentions them."""
         return [*self.names, *(self.ids if len(self.ids) <= _MANY else ()), *([self.matching] if self.matching else [])]
 
 
@@ -49,23 +47,29 @@ class Derived:
     results: Sequence[str] = ()
     cases: Sequence[str] = ()
     views: Sequence[str] = ()
-    texts: Sequence[str] = ()
-    """Titles, summaries and nicknames of channels that stay."""
+    texts: Sequence[str] = ()  # titles, summaries and nicknames of channels that stay
 
     @property
     def keys(self) -> list[str]:
-        """Return what is noted of them, so that they do not come back."""
+        """Return the ids that are noted as forgotten."""
         return [*self.executions, *self.results, *self.cases, *self.views, *self.texts]
 
 
 def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
     """Return what was made of the messages."""
-    texts = _descriptions(tx, sources.matching) if sources.matching else []
-    return Derived(_executions(tx, sources), _results(tx, sources), _cases(tx, sources), _views(tx, sources), texts)
+    words, matching = sources.words, (sources.matching or "").lower()
+    of_messages = [expectation.c.message_number.in_(some) for some in in_parts(sources.numbers)]
+    return Derived(
+        executions=_executions(tx, sources),
+        results=_results(tx, sources),
+        cases=_ids_where(tx, expectation, [*of_messages, *_mentioning((expectation.c.request,), words)]),
+        views=_ids_where(tx, saved_view, _mentioning((saved_view.c.name, saved_view.c.address), words)),
+        texts=[text for text in _texts(tx) if matching in text.lower()] if matching else [],
+    )
 
 
 def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
-    """Delete it. Runs stay as runs that took so long and ended so; what was asked, found and answered goes."""
+    """Delete what was derived. Executions keep times and outcomes; requests, results and steps lose their words."""
     for table, ids in ((extract_result, derived.results), (expectation, derived.cases), (saved_view, derived.views)):
         for some in in_parts(ids):
             tx.execute(delete(table).where(table.c.id.in_(some)))
@@ -77,7 +81,7 @@ def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
 
 
 def forget_words(tx: WriteTransaction, matching: str) -> None:
-    """Forget tags, and what else is said of channels and was said of them before, where the words are in it."""
+    """Forget tags, metadata of channels and earlier tags that contain the words."""
     tx.execute(delete(tag).where(tag.c.name.icontains(matching, autoescape=True)))
     for row in tx.execute(select(channel).where(cast(channel.c.meta, Text).icontains(matching, autoescape=True))).all():
         kept = {name: value for name, value in row.meta.items() if matching.lower() not in str(value).lower()}
@@ -86,7 +90,7 @@ def forget_words(tx: WriteTransaction, matching: str) -> None:
 
 
 def describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) -> None:
-    """Change what is said of a channel."""
+    """Change a channel's columns, and its title's index entry."""
     tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
     reindex_title(tx, row, changes)
 
@@ -123,18 +127,8 @@ def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:
     return _ids_where(tx, execution, meant)
 
 
-def _cases(tx: ReadTransaction, sources: Sources) -> list[str]:
-    """Kept questions that should find one of the messages, or that speak of what is forgotten themselves."""
-    meant = [expectation.c.message_number.in_(some) for some in in_parts(sources.numbers)]
-    return _ids_where(tx, expectation, [*meant, *_mentioning((expectation.c.request,), sources.words)])
-
-
-def _views(tx: ReadTransaction, sources: Sources) -> list[str]:
-    return _ids_where(tx, saved_view, _mentioning((saved_view.c.name, saved_view.c.address), sources.words))
-
-
 def _results(tx: ReadTransaction, sources: Sources) -> list[str]:
-    """Return the results that hold one of the messages or the words, briefings too; a channel's that goes whole."""
+    """Return the results of forgotten channels, and those that hold one of the messages or the words."""
     columns = extract_result.c.id, extract_result.c.channel, extract_result.c["items"], extract_result.c.metadata
     names, ids, words = set(sources.names), set(sources.ids), (sources.matching or "").lower()
     return [
@@ -146,13 +140,8 @@ def _results(tx: ReadTransaction, sources: Sources) -> list[str]:
     ]
 
 
-def _descriptions(tx: ReadTransaction, matching: str) -> list[str]:
-    """Return titles, summaries and nicknames with the words in them."""
-    return [text for text in _texts(tx) if matching.lower() in text.lower()]
-
-
 def _texts(tx: ReadTransaction) -> list[str]:
-    """Return what channels are called and summed up as, and what they were called before."""
+    """Return titles, summaries and nicknames of channels, with earlier ones."""
     described = tx.execute(select(*(channel.c[name] for name in _DESCRIBED))).all()
     said = tx.execute(select(edit.c.value).where(edit.c.field.in_(_DESCRIBED))).scalars()
     texts = [*(text for row in described for text in row), *said]

@@ -1,7 +1,7 @@
-"""Forgetting for good: what goes, what stays of it so that it does not come back, and wiping the pages it stood on.
+"""Forget messages and channels for good, note them so that they do not come back, and wipe the freed pages.
 
-Of a message its row stays, without a word: its digest and its client's id are what a resend is recognised by. Of a
-channel nothing stays but digests, made with the registry's own key, of its names, its session and what was said in it.
+A message keeps its row without text: its digest and its client's id recognise a resend. Of a channel only digests
+stay, made with the registry's own key, of its names, its session and its messages.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from registry.storage.tables import (
 )
 
 CHANNEL, SESSION, SAID, DERIVED = "channel", "session", "said", "derived"
-"""Kinds of digests: of a name, of a client's id of a session, of a role and its words, and of what was made of them."""
+"""Kinds of digests: of a channel's name, a session's id, a message's role and words, and a derived record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,38 +86,25 @@ class Receipt:
     is_dry_run: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """As the outside sees it."""
+        """Return the receipt as JSON values."""
         return asdict(self)
 
 
 def affected_by(tx: ReadTransaction, wanted: Wanted) -> Affected:
     """Return what would be forgotten; NotFound if there is nothing."""
     if wanted.id:
-        found = Affected([], [_message(tx, wanted.id)])
+        found = Affected([], [get_message(tx, wanted.id, include_deleted=True)])
     else:
         channels = tx.execute(select(channel).where(*_channels_meant(tx, wanted))).all()
-        whole = (
-            [] if wanted.matching else [row for row in channels if not wanted.before or _is_over(row, wanted.before)]
-        )
+        over = [row for row in channels if not wanted.before or row.updated_at < wanted.before]
+        whole = [] if wanted.matching else over
         numbers = {row.number for row in whole}
         rest = [row.number for row in channels if row.number not in numbers]
         found = Affected(whole, _messages_meant(tx, wanted, rest) if wanted.before or wanted.matching else [])
-    is_anywhere = wanted == Wanted(matching=wanted.matching) and _is_in_derived(tx, wanted.matching)
-    if not found.channels and not found.messages and not is_anywhere:
-        raise NotFound("Nothing to forget.", "Nothing in the registry is what was named")
-    return found
-
-
-def _is_in_derived(tx: ReadTransaction, matching: str | None) -> bool:
-    return matching is not None and bool(find_derived(tx, Sources((), (), (), (), matching)).keys)
-
-
-def _message(tx: ReadTransaction, message_id: str) -> MessageRow:
-    return get_message(tx, message_id, include_deleted=True)
-
-
-def _is_over(row: ChannelRow, before: datetime) -> bool:
-    return bool(row.updated_at < before)
+    is_of_words = wanted.matching and wanted == Wanted(matching=wanted.matching)
+    if found.channels or found.messages or (is_of_words and find_derived(tx, Sources(matching=wanted.matching)).keys):
+        return found
+    raise NotFound("Nothing to forget.", "Nothing in the registry is what was named")
 
 
 def _channels_meant(tx: ReadTransaction, wanted: Wanted) -> list[ColumnElement[bool]]:
@@ -157,10 +144,12 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
     at = now()
     vectors = _vectors(tx, found)
     derived = find_derived(tx, sources_of(tx, found, matching))
-    note_forgotten(tx, _derived_digests(key_of(tx), derived), receipt, at)
+    key = key_of(tx)
+    note_forgotten(tx, [(keyed(key, DERIVED, one.encode()), DERIVED) for one in derived.keys], receipt, at)
     forget_derived(tx, derived)
-    for number, some in _by_channel(found.messages):
-        note_forgetting(tx, lock_channel(tx, number), some, is_channel=False)
+    ordered = sorted(found.messages, key=lambda row: (row.channel_number, row.number))
+    for number, some in groupby(ordered, key=lambda row: row.channel_number):
+        note_forgetting(tx, lock_channel(tx, number), list(some), is_channel=False)
     messages = len(found.messages) + sum(_forget_channel(tx, row, receipt, at) for row in found.channels)
     forget_messages(tx, found.messages)
     if matching:
@@ -180,7 +169,7 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
 
 
 def sources_of(tx: ReadTransaction, found: Affected, matching: str | None = None) -> Sources:
-    """Return the names and ids by which something may have been made of what is forgotten."""
+    """Return the names and ids by which records may mention what is forgotten."""
     names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
     numbers, ids = [row.number for row in found.messages], [row.id for row in found.messages]
     for some in in_parts([row.number for row in found.channels]):
@@ -189,10 +178,6 @@ def sources_of(tx: ReadTransaction, found: Affected, matching: str | None = None
             numbers.append(number)
             ids.append(id_)
     return Sources(names, {row.channel for row in found.messages}, ids, numbers, matching)
-
-
-def _derived_digests(key: bytes, derived: Derived) -> list[tuple[bytes, str]]:
-    return [(keyed(key, DERIVED, one.encode()), DERIVED) for one in derived.keys]
 
 
 def forget_derived_again(tx: WriteTransaction, key: bytes, known: Collection[bytes]) -> None:
@@ -205,13 +190,8 @@ def forget_derived_again(tx: WriteTransaction, key: bytes, known: Collection[byt
     forget_derived(tx, Derived(**back))
 
 
-def _by_channel(rows: Sequence[MessageRow]) -> Iterable[tuple[int, Sequence[MessageRow]]]:
-    ordered = sorted(rows, key=lambda row: (row.channel_number, row.number))
-    return ((number, list(some)) for number, some in groupby(ordered, key=lambda row: row.channel_number))
-
-
 def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Take the words out of messages; what stays recognises them when they come again."""
+    """Remove the text of messages; digests and ids stay to recognise a resend."""
     if not rows:
         return
     unindex(tx, rows)
@@ -223,7 +203,7 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     for number, texts in said.items():
         recount_channel(tx, number)
         tx.execute(update(channel).where(channel.c.number == number).values(made_summary=None))
-        # of which nothing is left, that is no conversation any more; what is said in it later brings it back
+        # a channel without messages is hidden until something new is said in it
         tx.execute(update(channel).where(channel.c.number == number, channel.c.message_count == 0).values(deleted=True))
         _drop_title_out_of(tx, number, texts)
 
@@ -251,7 +231,7 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
 
 
 def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], receipt: str, at: datetime) -> None:
-    """Keep digests of what shall not come back."""
+    """Keep digests of what must not come back."""
     rows = [
         {"digest": digest, "what": what, "receipt": receipt, "forgotten_at": at}
         for digest, what in dict(digests).items()
@@ -261,12 +241,12 @@ def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], r
 
 
 def keyed(key: bytes, what: str, of: bytes) -> bytes:
-    """Return a keyed digest: nobody without the registry can tell what was forgotten."""
+    """Return a keyed digest, from which nothing can be guessed without the registry's key."""
     return blake2b(what.encode() + b"\0" + of, key=key, digest_size=16).digest()
 
 
 def is_anything_forgotten(tx: ReadTransaction) -> bool:
-    """Return whether any digest is noted; mostly there is none, and nothing need be compared."""
+    """Return True if any digest is noted; usually there is none, and nothing has to be compared."""
     return tx.execute(select(forgotten.c.receipt).limit(1)).first() is not None
 
 
@@ -288,11 +268,11 @@ def _vectors(tx: ReadTransaction, found: Affected) -> int:
 
 
 async def wipe(database: Database) -> None:
-    """Overwrite what is left of deleted rows in the files: the index's old pieces, and the log of writes."""
+    """Overwrite the rest of deleted rows in the files: old segments of the index, and the write-ahead log."""
     if database.dialect == "postgresql":
         await database.maintain(_VACUUM)
         return
-    await database.write(_begin_merge)
+    await database.write(lambda tx: tx.exec_driver_sql(_MERGE, (-_PAGES,)))
     while await database.write(_merge_on):
         pass
     for _ in range(5):
@@ -308,10 +288,6 @@ _TABLES = (
 _VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
 _PAGES = 500  # index pages per transaction, so that others can write in between
-
-
-def _begin_merge(tx: WriteTransaction) -> None:
-    tx.exec_driver_sql(_MERGE, (-_PAGES,))
 
 
 def _merge_on(tx: WriteTransaction) -> bool:

@@ -1,4 +1,4 @@
-"""Secrets masked with the registry's own key: what is stored has marks in their place, wherever it is stored."""
+"""Mask secrets with the registry's own key, wherever something is stored."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ _KEYS: WeakKeyDictionary[Engine, bytes] = WeakKeyDictionary()
 
 
 def key_of(tx: WriteTransaction) -> bytes:
-    """The registry's random key, made when it is first needed: no mark and no digest can be guessed without it."""
-    return find_key(tx) or _make_key(tx)
+    """Return the registry's random key, made at first use: no mark and no digest can be guessed without it."""
+    if key := find_key(tx):
+        return key
+    new = insert_into(tx.dialect.name, registry_key).values(number=1, key=token_bytes(32))
+    tx.execute(new.on_conflict_do_nothing())
+    return bytes(tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar_one())
 
 
 def find_key(tx: ReadTransaction) -> bytes | None:
@@ -31,14 +35,8 @@ def find_key(tx: ReadTransaction) -> bytes | None:
 
 
 def forget_key(tx: WriteTransaction) -> None:
-    """Read it anew when it is asked for next: another registry was put in the place of this one."""
+    """Drop the cached key, after another registry was restored in the place of this one."""
     _KEYS.pop(tx.engine, None)
-
-
-def _make_key(tx: WriteTransaction) -> bytes:
-    made = insert_into(tx.dialect.name, registry_key).values(number=1, key=token_bytes(32)).on_conflict_do_nothing()
-    tx.execute(made)
-    return bytes(tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar_one())
 
 
 def masked(tx: WriteTransaction, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What was forgotten stays forgotten when an older state of the registry is put back."""
+"""Keep what was forgotten forgotten when a backup is restored."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from sqlalchemy import select
 
 from registry.storage.conversations.aliases import aliases_of
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import WriteTransaction, in_parts
 from registry.storage.safety.forgetting import (
     CHANNEL,
     DERIVED,
@@ -25,8 +24,6 @@ from registry.storage.safety.forgetting import (
 from registry.storage.safety.masking import forget_key, key_of
 from registry.storage.tables import channel, conversation, forgotten
 
-_MANY = 500  # ids per statement
-
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
@@ -38,7 +35,7 @@ class Tombstones:
 
 
 def tombstones_of(tx: WriteTransaction) -> Tombstones:
-    """Everything that was forgotten so far."""
+    """Return the marks of everything that was forgotten so far."""
     columns = forgotten.c.digest, forgotten.c.what, forgotten.c.receipt, forgotten.c.forgotten_at
     digests = [(bytes(digest), what, receipt, at) for digest, what, receipt, at in tx.execute(select(*columns))]
     ids = tx.execute(select(conversation.c.id).where(conversation.c.forgotten)).scalars().all()
@@ -46,9 +43,16 @@ def tombstones_of(tx: WriteTransaction) -> Tombstones:
 
 
 def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
-    """Forget what came back of it; how many messages. Another registry's key makes other digests: those are dropped."""
+    """Forget what came back, and return how many messages. Digests made with another registry's key are dropped."""
     forget_key(tx)  # the registry that was put back has its own
-    back = Affected(list(_channels_back(tx, tombstones)), list(_messages_back(tx, tombstones.messages)))
+    messages = [
+        row
+        for ids in in_parts(tombstones.messages)
+        for row in tx.execute(
+            select(conversation).where(conversation.c.id.in_(ids), conversation.c.forgotten.is_(False))
+        )
+    ]
+    back = Affected(list(_channels_back(tx, tombstones)), messages)
     count = forget(tx, back).messages if back.channels or back.messages else 0
     forget_derived_again(tx, tombstones.key, {digest for digest, what, _, _ in tombstones.digests if what == DERIVED})
     if key_of(tx) == tombstones.key:
@@ -66,9 +70,3 @@ def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[Cha
         named += [(SESSION, row.session_id)] if row.session_id else []
         if any((keyed(tombstones.key, what, name.encode()), what) in known for what, name in named):
             yield row
-
-
-def _messages_back(tx: ReadTransaction, ids: Sequence[str]) -> Iterator[MessageRow]:
-    for at in range(0, len(ids), _MANY):
-        some = conversation.c.id.in_(ids[at : at + _MANY]), conversation.c.forgotten.is_(False)
-        yield from tx.execute(select(conversation).where(*some)).all()

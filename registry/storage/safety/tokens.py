@@ -1,4 +1,4 @@
-"""Tokens: made, listed, revoked, and recognised. Of a token's secret only a digest is kept."""
+"""Create, list, revoke and recognise tokens. Only a digest of a token's secret is stored."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def revoke_token(tx: WriteTransaction, reference: str) -> dict[str, Any]:
 
 
 def has_tokens(tx: ReadTransaction) -> bool:
-    """Return whether there is a token that was not revoked: then nobody gets in without one. An expired one counts."""
+    """Return True if any token is not revoked, also an expired one: then every request needs a token."""
     return bool(tx.execute(select(exists().where(token.c.revoked_at.is_(None)))).scalar())
 
 
@@ -108,18 +108,14 @@ def get_token(tx: ReadTransaction, number: int) -> Shown | None:
 
 def tokens_seeing(tx: ReadTransaction, channel: ChannelRow) -> list[str]:
     """Return the names of the restricted tokens that let see a channel."""
+
+    def sees(access: Access) -> bool:
+        paths = [Project.from_path(project).path for project in access.projects]
+        is_of_one = channel.project_name in access.projects or channel.project_path in paths
+        return access.may_name(channel.name) and (is_of_one or not paths)
+
     good = (shown.access for row in ask_all(tx, select(token)) if (shown := _shown(row)))
-    return [access.name for access in good if access.is_restricted and _lets_see(access, channel)]
-
-
-def _lets_see(access: Access, channel: ChannelRow) -> bool:
-    projects = access.projects
-    is_of_one = channel.project_name in projects or channel.project_path in map(_path, projects)
-    return access.may_name(channel.name) and (is_of_one or not projects)
-
-
-def _path(project: str) -> str:
-    return Project.from_path(project).path
+    return [access.name for access in good if access.is_restricted and sees(access)]
 
 
 def note_use(tx: WriteTransaction, number: int) -> None:

@@ -153,7 +153,7 @@ def ask_all(tx: Connection, statement: Executable, values: Mapping[str, Any] | N
 
 
 def admit(tx: Connection, name: str) -> None:
-    """Unauthorized if what is called so is, or would be, none of the channels that this transaction sees."""
+    """Raise Unauthorized unless the transaction may see the channel of that name, or create it."""
     access = access_of(tx)
     if access is None:
         return
@@ -166,7 +166,7 @@ def admit(tx: Connection, name: str) -> None:
 
 
 def check_seen(tx: Connection, name: str) -> None:
-    """Unauthorized if the channel that was written is none of those that this transaction sees."""
+    """Raise Unauthorized unless the transaction sees the channel that it has written."""
     access = access_of(tx)
     if access and tx.execute(select(channel.c.number).where(channel.c.name == name)).first() is None:
         raise access.not_yours()

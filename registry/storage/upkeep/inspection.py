@@ -1,9 +1,10 @@
-"""A look at a registry's database that changes nothing: for `ctxr doctor`."""
+"""Inspect a registry's database for `ctxr doctor`, without changing it."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,12 +87,6 @@ def _embedded(connection: Connection) -> dict[str, tuple[int, int]]:
 
 
 def has_fts5() -> bool:
-    """Return whether this Python's SQLite has the full-text index that search on SQLite is built on."""
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute("CREATE VIRTUAL TABLE t USING fts5(words)")
-    except sqlite3.OperationalError:
-        return False
-    finally:
-        connection.close()
-    return True
+    """Return True if this Python's SQLite has the full-text index that search on SQLite needs."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        return ("ENABLE_FTS5",) in connection.execute("PRAGMA compile_options").fetchall()

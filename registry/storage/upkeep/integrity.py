@@ -1,4 +1,4 @@
-"""Whether a registry is whole: the database's own check, each message against its digest, counts, and the index."""
+"""Check a registry: the database's own check, each message's digest, counts, and the index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def damage_of(url: str) -> list[str]:
 
 
 async def is_sound(database: Database) -> bool:
-    """A cheap look at the pages alone, for a start after a program was killed; a server looks after itself."""
+    """Run SQLite's quick check, at a start after a crash; a server checks itself."""
     if not database.is_embedded:
         return True
     try:
@@ -46,7 +46,7 @@ async def is_sound(database: Database) -> bool:
 
 
 def was_left_open(file: Path) -> bool:
-    """Return whether somebody has a SQLite registry open, or was killed while he had: else its log is gone."""
+    """Return True if a process has the SQLite registry open, or was killed: otherwise its log is gone."""
     log = Path(f"{file}-wal")
     return log.exists() and log.stat().st_size > 0
 
@@ -108,8 +108,7 @@ def _index(connection: Connection) -> Iterator[str]:
         numbers.add(row.number)
         is_current &= row.analyzer_version == ANALYZER_VERSION
         if is_current:
-            given = {**row._mapping}
-            _add(words, message_entry(given, searched_tokens(given)))
+            _add(words, message_entry(row._asdict(), searched_tokens(row._asdict())))
     missing, stray = numbers - held, {number for number in held if number > 0} - numbers
     if missing or stray:
         yield f"index: {len(missing)} messages are not in it, {len(stray)} entries are of none; {_REBUILD}"

@@ -1,6 +1,6 @@
-"""The registry's tables as lines of JSON and back: the same for both databases, and readable in twenty years.
+"""Export the registry's tables as lines of JSON, the same for both databases, and import them.
 
-The message index is not among them: it is made anew from the messages.
+The message index is not exported: it is rebuilt from the messages.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from registry.storage.migrate import migrate
 from registry.storage.tables import channel, conversation, metadata
 
 TABLES = tuple(table.name for table in metadata.sorted_tables)  # every table of ours, the ones others point to first
-BATCH = 1000
-"""Where a channel is made anew its next message's seq is not known: more than any of its messages has."""
+BATCH = 1000  # rows per statement
 
 Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
 
@@ -45,7 +44,7 @@ def rows_of(tx: ReadTransaction, table: Table) -> Iterator[bytes]:
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:
-    """Format a row as a line."""
+    """Format a row as a line of JSON."""
     plain = {name: _plain(value) for name, value in row.items()}
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
 
@@ -135,7 +134,7 @@ def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
         "source": row["source"],
         "meta": {"restored": "from its messages alone"},
         "message_count": 1,
-        "seq_count": 1_000_000,
+        "seq_count": 1_000_000,  # unknown: more than any of its messages has
         "token_count": 0,
         "created_at": row["timestamp"],
         "updated_at": row["timestamp"],

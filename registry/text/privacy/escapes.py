@@ -17,9 +17,9 @@ _SIGNS = ("\\u", "%", "&", '\\"', "\\'")  # a text without any of them has no es
 
 
 def unescaped(text: str) -> tuple[str, Sequence[int]]:
-    """Its lines that hold escapes, each with the one before, as they are read; and where each of their letters begins.
+    """Return the lines with escapes, each with the line before, unescaped; and the position of each of their letters.
 
-    The places are one more than the letters: the last is the end. Where nothing is escaped, both are empty.
+    There is one position more than letters: the end. Both are empty if nothing is escaped.
     """
     parts, places, end, line_end = list[str](), list[int](), 0, 0
     for escape in _ESCAPE.finditer(text) if any(map(text.__contains__, _SIGNS)) else ():

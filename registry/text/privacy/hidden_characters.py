@@ -1,4 +1,4 @@
-"""What a reader would not see, named: text that was stored may hide what it says to a model or a terminal. Pure."""
+"""Make invisible characters visible: stored text may hide instructions to a model or a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 def visible(text: str) -> str:
-    """The text with the codes of invisible characters in their place, such as ⟦U+202E⟧."""
-    return text if _PERHAPS.search(text) is None else _HIDDEN.sub(_named, text)
+    """Replace invisible characters by their codes, such as ⟦U+202E⟧."""
+    return _HIDDEN.sub(_code_of, text)
 
 
 _HIDDEN = re.compile(
@@ -21,14 +21,9 @@ _HIDDEN = re.compile(
       | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+""",
     re.VERBOSE,
 )
-_PERHAPS = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
-    "\U0001f3f4\U000e0000-\U000e01ef]"
-)
-"""A text without one of these has nothing to be named, which is found in an eighth of the time."""
 
 
-def _named(found: re.Match[str]) -> str:
+def _code_of(found: re.Match[str]) -> str:
     if found["flag"]:
         return found[0]
     letters = [f"U+{ord(letter):04X}" for letter in found[0][:4]]

@@ -49,7 +49,7 @@ def entropy(text: str) -> float:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value stands for one: `${TOKEN}`, `your-key`, `***`."""
+    """Return whether a value is a placeholder: `${TOKEN}`, `your-key`, `***`."""
     return _PLACEHOLDER.search(value[:LONGEST_CHOSEN]) is not None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import blake2b
@@ -15,11 +14,9 @@ from typing import Any, NamedTuple
 
 from registry.text.privacy.likeness import TESTS
 
-OWN_RULES = "secret-rules.toml"
-"""A user's own rules, in the registry's folder."""
-MOST_PLAIN_WORDS = 50_000
-SHORTEST_KEY = 20
-"""Characters: no secret that is known by its beginning alone is shorter."""
+OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
+MOST_PLAIN_WORDS = 50_000  # cached words without a keyword
+SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
 _LONG_NUMBER = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [0-9]{6})")
 
@@ -62,29 +59,18 @@ class Name(NamedTuple):
 
 
 class Keywords:
-    """Keywords in groups that have a word or a part of one in common, so that a text is searched for few of them."""
+    """Keywords, each of one or more words, with the longest word of each."""
 
     def __init__(self, keywords: Iterable[str]) -> None:
-        distinct = dict.fromkeys(keywords)
-        counts = Counter(word for keyword in distinct for word in keyword.split())
-        self.words = {keyword: max(keyword.split(), key=lambda word: (counts[word], len(word))) for keyword in distinct}
-        parts = Counter(part for word in self.words.values() for part in _parts(word))
-        self._groups: dict[str, list[str]] = {}
-        for keyword, word in self.words.items():
-            self._groups.setdefault(max(_parts(word), key=parts.__getitem__), []).append(keyword)
+        self.words = {keyword: max(keyword.split(), key=len) for keyword in keywords}
 
     def found_in(self, text: str, words: str) -> list[str]:
-        """Return the keywords in a text, of which `words` are those that may hold one."""
-        groups = [group for part, group in self._groups.items() if part in words]
-        return [keyword for group in groups for keyword in group if keyword in text]
-
-
-def _parts(word: str) -> list[str]:
-    return [word[at : at + 4] for at in range(max(1, len(word) - 3))]
+        """Return the keywords in a text; `words` are its words that may belong to one."""
+        return [keyword for keyword, word in self.words.items() if word in words and keyword in text]
 
 
 def _any_of(words: set[str]) -> re.Pattern[str]:
-    """Return an expression for any of the words, by their first letters: that takes a fifth of the time."""
+    """Return an expression for any of the words, grouped by first letters, which takes a fifth of the time."""
     shortest = sorted(word for word in words if not any(other in word for other in words - {word}))
     by_letter = {letter: [re.escape(word[1:]) for word in same] for letter, same in groupby(shortest, itemgetter(0))}
     return re.compile("|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_letter.items()))
@@ -134,7 +120,7 @@ class Rules:
         return rules, [self.names[each] for each in names]
 
     def _telling_of(self, words: set[str]) -> str:
-        """Return the words that may hold a keyword, in lower case. Those that hold none are remembered."""
+        """Return the words that may hold a keyword, in lower case. Words without one are cached."""
         telling = words.difference(self._plain_words)
         plain = {word for word in telling if not self._telling.search(word.lower())}
         if len(self._plain_words) > MOST_PLAIN_WORDS:

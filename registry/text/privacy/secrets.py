@@ -23,15 +23,15 @@ from registry.text.privacy.likeness import (
 from registry.text.privacy.rules import SHORTEST_KEY, Name, Rule, Rules, load_rules, spaced_words
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
-"""Stands in a secret's place."""
+"""The mark that replaces a secret."""
 MARK_BEGIN = "[secret:"
 PRIVATE = "[private]"
-"""Stands in the place of what is between `<private>` and `</private>`."""
+"""Replaces the text between `<private>` and `</private>`."""
 _BETWEEN = re.compile(r"<private>.*?</private>", re.IGNORECASE | re.DOTALL)
 
 
 class Secret(NamedTuple):
-    """A secret in a text: its kind, and where it stands."""
+    """A secret in a text: its kind and position."""
 
     kind: str
     start: int
@@ -61,7 +61,7 @@ def mask(text: str, kind: str, key: bytes) -> str:
 
 
 def mask_secrets(text: str, key: bytes) -> str:
-    """Put a mark in the place of each secret, also where one of them stands again without its name."""
+    """Replace each secret by a mark, also where the same secret is repeated without its name."""
     marks: dict[str, str] = {}
     for found in find_secrets(text):
         value = text[found.start : found.end]
@@ -72,7 +72,7 @@ def mask_secrets(text: str, key: bytes) -> str:
 
 
 def without_private(text: str) -> str:
-    """Put a mark in the place of what stands between `<private>` and `</private>`."""
+    """Replace the text between `<private>` and `</private>` by a mark."""
     return _BETWEEN.sub(PRIVATE, text) if "</" in text else text
 
 
@@ -148,7 +148,7 @@ def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Return whether a word goes on before or behind a name. A Korean particle may follow."""
+    """Return whether a name is part of a longer word. A Korean particle may follow it."""
     behind = text[end : end + 1]
     return text[start - 1 : start].isalnum() or (behind.isascii() and behind.isalnum())
 
@@ -166,7 +166,7 @@ def _value_behind(text: str, end: int, name: Name) -> tuple[Secret | None, int]:
 
 
 def _is_public(before: str) -> bool:
-    """Return whether a name goes on from the words before it to something that is no secret."""
+    """Return whether the words before a name make it the name of something public."""
     return before.lower().endswith(("public", "public_", "publickey", "public key ")) or _ARN.search(before) is not None
 
 

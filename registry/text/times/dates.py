@@ -173,7 +173,7 @@ _SAID_BEHIND = r"(?=\s*(?:[,.?!]|$|(?:we|i|you|about|with|in|when)\b))"
 _SEASON_NAMES = "spring|summer|fall|autumn|winter"
 _ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
 _SPOKE = "(?:에|에는|날)? ?(?:우리|한 |했|하던|나눈|얘기|이야기|대화|논의|물어|작업|세션|채팅)"
-"""Text after 11.12 that makes it a day rather than a version or section."""
+"""Words after 11.12 that make it a day, not a version or section."""
 _ALONE = "january|february|april|june|july|august|september|october|november|december"
 """Months by whose name alone nothing else is meant."""
 DATE_RULES: tuple[tuple[str, Reading, str], ...] = (

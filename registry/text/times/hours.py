@@ -16,7 +16,7 @@ _BEFORE = re.compile(
     rf"(?<!\S)(?:(?:at|around|about) (?:{_CLOCK})|in the (?P<part>morning|afternoon|evening)) (?:on )?$", re.IGNORECASE
 )
 _FIRST_OF_THE_DAY = 7
-"""Read three o'clock, without the half of the day, as the afternoon."""
+"""Hours before this one mean the afternoon if the half of the day is not named."""
 
 
 def narrowed_by_clock(text: str, span: Span, begin: int, end: int) -> tuple[Span, int, int]:

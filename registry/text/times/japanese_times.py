@@ -1,4 +1,4 @@
-"""Parse times in Japanese requests: 昨日, 先週の金曜日, 3日前, 11月12日の午後. Pure."""
+"""Time expressions of requests in Japanese: 昨日, 先週の金曜日, 3日前, 11月12日の午後. Pure."""
 
 from __future__ import annotations
 

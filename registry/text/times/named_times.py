@@ -1,4 +1,7 @@
-"""Parse named times into spans: "last Tuesday", "3 days ago", "지난주", "작년 봄", 昨日. Pure."""
+"""Time expressions and the spans they mean: "last Tuesday", "3 days ago", "지난주", "작년 봄", 昨日. Pure.
+
+Days are those of the offset that `now` carries; weeks begin on Monday; both ends of a span belong to it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ SPANS: dict[str, Callable[[datetime, int], Span]] = {
 }  # fmt: skip
 _MOST = 1000
 AROUND = 7
-"""Days to each side of a day a year ago: nobody remembers it exactly."""
+"""Days added on each side of a distant time, which nobody remembers to the day."""
 
 
 def _ago(now: datetime, match: re.Match[str]) -> Span:
@@ -80,7 +83,7 @@ def _quarter(now: datetime, match: re.Match[str]) -> Span:
 
 
 _OTHER = {"week": 28}
-"""Days back that "the other …" may reach, where it is not a week."""
+"""Days that "the other …" may reach back, if not a week."""
 
 
 def _the_other(now: datetime, match: re.Match[str]) -> Span:
@@ -258,7 +261,7 @@ _MAYBE_RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] 
     ),
     (rf"아까 (?P<hours>아침|오전|오후|저녁|새벽)(?:에|에는){_AFTER}", _named("day", 0)),
 )
-"""Words that name a time only if the request speaks of a talk: "Monday morning standup" is a subject."""
+"""Expressions that name a time only if the request speaks of our talk then: "Monday morning standup" is a subject."""
 _ENDS = {"en": _ENGLISH_END, "ko": _KOREAN_END}
 BARE_DATE = r"(?P<month>1[0-2]|[1-9])/(?P<day>\d{1,2})"
 

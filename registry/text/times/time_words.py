@@ -1,4 +1,7 @@
-"""Find times in a request as spans: "last Tuesday", "3 days ago", "yesterday at 3pm", "지난주", 昨日. Pure."""
+"""Parse the time in a request ("last Tuesday", "3 days ago", "yesterday at 3pm", "지난주", 昨日) as a span. Pure.
+
+Days are those of the offset that `now` carries; weeks begin on Monday; both ends of a span belong to it.
+"""
 
 from __future__ import annotations
 

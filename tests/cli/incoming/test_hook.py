@@ -91,7 +91,7 @@ def test_a_client_that_reads_no_answer_and_closes_nothing_is_no_trouble(empty_ho
         process.stdout.close()
         process.stdin.write(json.dumps(ANSWERED).encode())
         process.stdin.flush()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
     assert [event["payload"] for event in noted(empty_home)] == [ANSWERED]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.incoming.sync import Bars, Damage, report_lines
+from cli.incoming.sync import Bars, SkipReporter, report_lines
 from orchestrator.sync.store_report import StoreReport
 from sources.base import Skipped
 from tests.cli.conftest import Ctxr, program
@@ -105,7 +105,7 @@ def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
 
 
 def test_a_running_server_says_damage_once_for_each_store_and_reason() -> None:
-    damage = Damage()
+    damage = SkipReporter()
     report = StoreReport("codex", "/s", skipped=[Skipped("a", "torn"), Skipped("b", "torn"), Skipped("c", "too long")])
     report.skip([Skipped("just begun", "no conversation in it")])
     assert list(damage.lines([report])) == [

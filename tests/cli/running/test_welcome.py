@@ -9,7 +9,7 @@ import pytest
 
 from cli.connect.launcher import write_launcher
 from cli.connect.snippets import StdioServer, this_program, this_server
-from cli.running.welcome import welcome
+from cli.running.serving import welcome
 from registry.settings import read_settings
 from sources.cursor.client import CURSOR
 from tests.cli.conftest import CTXR

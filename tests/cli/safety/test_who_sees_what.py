@@ -208,8 +208,6 @@ def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterato
         yield "search_sessions", {"query": words, "project": b["project"]}
     for session in (*values["channel"], "#1", "#5", "#9", b["channel"][:8], "a_session", b["nickname"][:-1]):
         yield "fetch_session_by_id", {"session_id": session}
-        yield "fetch_session_by_nickname", {"nickname": session}
-        yield "get_session_detail", {"session_id": session}
         yield "export_session", {"session_id": session}
         yield "extract", {"channel": session}
         yield "search_sessions", {"query": "login", "project": "all", "current_session_id": session}
@@ -217,8 +215,6 @@ def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterato
         yield "list_sessions", {"project": "all", **narrowed}
     for id_ in values["id"]:
         yield "fetch_session_by_id", {"session_id": "a_session_0", "message_id": id_}
-    yield "list_recent_sessions", {}
-    yield "find_sessions_by_tag", {"tag": b["tag"]}
 
 
 def _runs(values: dict[str, list[str]], people: People) -> Iterator[dict[str, Any]]:
@@ -257,8 +253,8 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
     """What A is told, by what was asked; B's things are called as they are in the registry that has them."""
     values = _values(here, theirs, people)
     for path in [*_addresses(here, values), *_searches(people)]:
-        for accept in ("application/json", "text/html"):
-            yield f"GET {path} {accept}", await here.ask("GET", path, headers={"accept": accept})
+        accept = "application/json" if path.startswith("/bo/") else "text/html"
+        yield f"GET {path}", await here.ask("GET", path, headers={"accept": accept})
     for tool, arguments in _calls(here, values, people):
         yield f"{tool} {arguments}", await here.rpc("tools/call", name=tool, arguments=arguments)
     for part in ("", *(f"/{channel}{what}" for channel in values["channel"] for what in ("", "/summary"))):

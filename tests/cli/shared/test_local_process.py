@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from mcp.client.subscriptions import ResourceUpdated
 from mcp.types import Tool
 
 from cli.shared import process as local_process
-from cli.shared.place import Place
+from cli.shared.place import ProcessPlace
 from cli.shared.process import LocalProcess
 from cli.shared.recorded_lists import read_lists
 from cli.shared.window import NOT_REPEATED
@@ -51,7 +52,7 @@ class Home:
         self.env = {**os.environ, **own, **env}
         for kind in ("CONFIG", "DATA"):
             self.env[f"XDG_{kind}_HOME"] = str(folder / kind)
-        self.place = Place(str(folder / "ctxr"), self.env)
+        self.place = ProcessPlace(str(folder / "ctxr"), self.env)
 
     @property
     def process(self) -> int:
@@ -198,7 +199,7 @@ def must_not_be_repeated(tool: Tool) -> bool:
 def test_who_is_told_of_other_stores_gets_a_process_of_its_own() -> None:
     read = {name for file in (ROOT / "sources").rglob("*.py") for name in VARIABLE.findall(file.read_text("utf-8"))}
     assert read
-    assert {Place("/home", {}).name}.isdisjoint(Place("/home", {name: "x"}).name for name in read)
+    assert {ProcessPlace("/home", {}).name}.isdisjoint(ProcessPlace("/home", {name: "x"}).name for name in read)
 
 
 @pytest.mark.anyio
@@ -276,8 +277,11 @@ def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home
         window.call("list_sessions", project="all")
         window.hear()
         old = home.process
+        wait_for_lists(home)
+        assert read_lists(home.place, [])
         window.call("conversation_log", channel="moved", messages=said("on the way"))
         (home.folder / "ctxr" / "config.toml").write_text("search_budget = 30000\n")
+        assert not read_lists(home.place, [])
         with Window(home):
             assert home.process != old
             window.call("conversation_log", channel="moved", messages=[*said("on the way"), *said("hello")])
@@ -307,33 +311,29 @@ def test_a_window_and_a_command_import_next_to_nothing() -> None:
     assert loaded.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
-def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home, revision: str) -> None:
+def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home) -> None:
     with Window(home) as window:
-        while not list(Path(home.place.folder).glob("*.lists")):
-            time.sleep(0.01)
+        wait_for_lists(home)
         by_the_process = window.lists()
     home.place.end_hung()
     lock = home.place.lock()  # no process can start meanwhile
     assert lock
-    with Window(home, revision=revision) as cold:
-        lists = cold.lists()
-        cold.call("list_sessions", project="all")
+    with ExitStack() as stack:
+        cold = [stack.enter_context(Window(home, revision=each)) for each in ("2024-11-05", "2025-11-25", "2026-07-28")]
+        listed = [window.lists() for window in cold]
+        cold[0].call("list_sessions", project="all")
         os.close(lock)
-        assert cold.hear()["result"]["structuredContent"]["ok"]
-    assert [tool["name"] for tool in lists["tools"]] == [tool["name"] for tool in by_the_process["tools"]]
-    assert len(lists["prompts"]) == 7
-    assert len(lists["resources"]) == 1
+        assert cold[0].hear()["result"]["structuredContent"]["ok"]
+    for lists in listed:
+        assert [tool["name"] for tool in lists["tools"]] == [tool["name"] for tool in by_the_process["tools"]]
+        assert len(lists["prompts"]) == 7
+        assert len(lists["resources"]) == 1
 
 
-def test_lists_of_other_settings_are_not_answered(own_home: Callable[..., Home]) -> None:
-    home = own_home()
-    with Window(home):
-        while not list(Path(home.place.folder).glob("*.lists")):
-            time.sleep(0.01)
-    assert read_lists(home.place, [])
-    (home.folder / "ctxr" / "config.toml").write_text("search_budget = 30000\n")
-    assert not read_lists(home.place, [])
+def wait_for_lists(home: Home) -> None:
+    """Return when a process has noted its lists for the windows that come while the next one starts."""
+    while not list(Path(home.place.folder).glob("*.lists")):
+        time.sleep(0.01)
 
 
 def test_a_window_that_can_share_nothing_works_by_itself(own_home: Callable[..., Home]) -> None:
@@ -386,7 +386,7 @@ def test_the_socket_and_its_folder_are_the_users_alone(home: Home) -> None:
 async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_process, "TICK_S", 0.01)
     monkeypatch.setattr(local_process, "IDLE_S", 0.02)
-    place = Place(str(tmp_path), {})
+    place = ProcessPlace(str(tmp_path), {})
     place.open_folder()
     lock = place.lock()
     assert lock is not None
@@ -403,7 +403,7 @@ async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
     assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
     monkeypatch.setattr(local_process, "TICK_S", 0.01)
     monkeypatch.setattr(local_process, "IDLE_S", 0.02)
-    place = Place(str(tmp_path), {})
+    place = ProcessPlace(str(tmp_path), {})
     place.open_folder()
     lock = place.lock()
     assert lock is not None

@@ -138,7 +138,7 @@ async def test_a_refused_edit_is_sent_again_after_an_outage_or_a_restart(
     assert "not now" in str((await one.push()).why)
     assert "not now" in str((await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))).edit_refused)
     is_asked = anyio.Event()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         if not is_watched:
             monkeypatch.setattr(line, "handle_async_request", taking)
         async with exchanging(one.orchestrator, Settings(remote_url=URL)):

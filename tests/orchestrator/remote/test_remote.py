@@ -86,7 +86,7 @@ async def test_two_laptops_with_the_same_history_end_with_one_channel(
     assert await said(two.orchestrator) == {"cursor_session_0001": list(texts)}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_a_line_that_breaks_loses_nothing_and_doubles_nothing(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,7 +284,7 @@ async def test_an_exchange_that_fails_in_an_unforeseen_way_is_tried_again(
     )
     monkeypatch.setattr("orchestrator.remote.background_exchange.EVERY_S", 0.01)
     async with exchanging(one.orchestrator, Settings(remote_url=URL)):
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await arrived.wait()
     assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
 
@@ -305,15 +305,14 @@ async def test_what_is_sent_is_packed_and_only_what_is_new(
     assert (await said(elsewhere))["basket"][-3:] == [*texts[-2:], "continue"]
 
 
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [(b"no gzip at all", 400), (gzip.compress(b"{}")[:10], 400), (gzip.compress(bytes(MAX_BODY + 1)), 413)],
-    ids=["not packed", "cut off", "bursting"],
-)
-async def test_a_packed_body_that_is_damaged_or_bursts_is_refused(line: Line, content: bytes, status: int) -> None:
+async def test_a_packed_body_that_is_damaged_or_bursts_is_refused(line: Line) -> None:
     async with httpx.AsyncClient(transport=line, base_url=URL) as client:
         headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
-        assert (await client.post("/bo/conversations", content=content, headers=headers)).status_code == status
+        answers = [
+            (await client.post("/bo/conversations", content=content, headers=headers)).status_code
+            for content in (b"no gzip at all", gzip.compress(b"{}")[:10], gzip.compress(bytes(MAX_BODY + 1), 1))
+        ]
+    assert answers == [400, 400, 413]
 
 
 async def test_two_laptops_that_read_the_same_client_account_end_with_one_channel_each(

@@ -484,24 +484,3 @@ async def test_a_model_that_refuses_everything_marks_nothing_as_done(
         await Embedding(orchestrator.registry, orchestrator.meaning.embedder, is_asked_for=True).step(model)
     embedding_server.longest = 1000
     assert await embed(orchestrator) == 2
-
-
-async def test_what_was_just_logged_is_found_by_its_meaning_at_once(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert orchestrator.meaning
-    monkeypatch.setattr("orchestrator.semantic.meaning.CATCHING_UP_S", 60.0)
-    monkeypatch.setattr("orchestrator.semantic.embedding.EVERY_S", 600.0)
-    await embed(orchestrator)
-    async with orchestrator.meaning.embedding():
-        await eventually_all_embedded(orchestrator)
-        await log(orchestrator, "new", ["kitten", "meals"])
-        assert sorted(await found(orchestrator, "cat food")) == ["haustier", "new", "pet"]
-
-
-async def eventually_all_embedded(orchestrator: Orchestrator) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            if orchestrator.meaning and orchestrator.meaning.beat and orchestrator.meaning.beat.embedded_to:
-                return
-            await asyncio.sleep(0.01)

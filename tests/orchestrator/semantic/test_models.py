@@ -13,11 +13,10 @@ from sqlalchemy import select
 
 from orchestrator.semantic import embedding, models
 from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
-from orchestrator.semantic.embedding import embed_all
+from orchestrator.semantic.embedding import LONGEST, MOST, embed_all, passages
 from orchestrator.semantic.local import Loaded, LocalModel
 from orchestrator.semantic.meaning import Meaning
 from orchestrator.semantic.models import embedder_for, missing_extra
-from orchestrator.semantic.passages import LONGEST, MOST, passages
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import Settings

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
-from registry.ingest.message_rows import Row, add_words
+from registry.domain import Message
+from registry.ingest.own_calls import as_kept
 from sources.base import FoundSession, Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -33,20 +34,20 @@ NUTS = "The basket eats nuts."
 
 @pytest.fixture
 def poison(monkeypatch: pytest.MonkeyPatch, store: Path) -> Iterator[pytest.MonkeyPatch]:
-    """One session of a store cannot be made into rows where they are stored, until this is undone."""
+    """One session of a store cannot be stored, until this is undone."""
     talk = Dialogue(session_id(1))
     talk.user(NUTS)
     write(store / ".claude", talk)
     gemini_files.write(store / ".gemini", gemini_files.working_chat())
 
-    def fails(row: Row, words: Sequence[str] | None = None) -> None:
-        if row["text"] == NUTS:
+    def fails(message: Message) -> Message:
+        if message.text == NUTS:
             raise ArithmeticError("too many nuts")
-        add_words(row, words)
+        return as_kept(message)
 
     with monkeypatch.context() as patch:
-        for where in ("registry.ingest.message_rows", "registry.ingest.save"):
-            patch.setattr(f"{where}.add_words", fails)
+        for module in ("from_client", "save"):
+            patch.setattr(f"registry.ingest.{module}.as_kept", fails)
         yield patch
 
 

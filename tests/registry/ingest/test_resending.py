@@ -37,7 +37,7 @@ def send(engine: Engine, channel: str, letters: str) -> int:
         return save_messages(tx, into, messages, source="cursor", metadata={}, actor=Actor.TOOL, received_at=now()).new
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(st.text("AaBbCco.", min_size=1, max_size=10), min_size=1, max_size=5), name=st.uuids())
 def test_the_same_call_twice_adds_nothing(engine: Engine, calls: list[str], name: object) -> None:
     for letters in calls:
@@ -79,7 +79,7 @@ def test_what_is_put_in_first_belongs_to_no_turn_that_was_there_and_what_comes_l
     assert last["x"] == last["B"]
 
 
-@pytest.mark.parametrize("letters", ["G" + "o" * 250, "Co" * 400, "." + "o" * 250])
+@pytest.mark.parametrize("letters", ["Co" * 400, "." + "o" * 250])
 def test_hundreds_of_equal_messages_are_recognised_at_once(engine: Engine, letters: str) -> None:
     send(engine, letters, letters)
     started = time.process_time()

@@ -94,7 +94,7 @@ def engine(sqlite_url: str) -> Iterator[Engine]:
     opened.dispose()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), talks=st.lists(TURNS, min_size=2, max_size=4))
 def test_what_is_said_in_each_client_is_stored_once(
     engine: Engine, data: st.DataObject, talks: list[list[Turn]]

@@ -10,11 +10,13 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from registry.domain import now
-from registry.monitor.activity import largest_channels, messages_by_hour
+from registry.monitor.activity import messages_by_hour
+from registry.monitor.recalls import top_sessions
 from registry.registry import Registry
 from registry.storage.conversations.facets import projects_by_activity
 from registry.storage.conversations.message_windows import counts_with_deleted, deleted_containing
 from registry.storage.records.judgements import rate_execution, unsure_executions
+from registry.storage.tables import channel
 
 pytestmark = pytest.mark.anyio
 
@@ -44,8 +46,8 @@ async def test_messages_are_counted_by_the_readers_weekday_and_hour(registry: Re
     since = MONDAY - timedelta(days=1)
     assert await registry.read(lambda tx: messages_by_hour(tx, since, 0)) == {(0, 23): 2, (6, 23): 1}
     assert await registry.read(lambda tx: messages_by_hour(tx, since, 60)) == {(1, 0): 2, (0, 0): 1}
-    largest = await registry.read(lambda tx: largest_channels(tx, since, 1))
-    assert [(one["channel"], one["message_count"]) for one in largest] == [("late", 2)]
+    largest = await registry.read(lambda tx: top_sessions(tx, channel.c.message_count, MONDAY + timedelta(days=1), 1))
+    assert [(one["channel"], one["messages"]) for one in largest] == [("early", 1)]
     assert await registry.read(lambda tx: projects_by_activity(tx, 5)) == [("shop", "/home/me/shop", 1)]
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 async def test_figures_tell_the_longest_the_most_recalled_the_hours_and_the_tokens(database_url: str) -> None:
     registry = Registry(database_url)
     orchestrator = Orchestrator(registry)
-    for channel, count in (("long", 3), ("short", 1)):
+    for channel, count in (("long", 3), ("never recalled", 2), ("short", 1)):
         messages = [
             {"role": "user", "text": f"about baskets {n}", "timestamp": f"2026-01-05T22:{40 + n}:00Z"}
             for n in range(count)
@@ -28,9 +28,9 @@ async def test_figures_tell_the_longest_the_most_recalled_the_hours_and_the_toke
         assert (await orchestrator.run(request))["success"]
     await orchestrator.settle()
     figures = await registry.read(lambda tx: recall_figures(tx, 9 * 60 + 30))
-    assert [one["channel"] for one in figures["longest"]] == ["long", "short"]
+    assert [one["channel"] for one in figures["longest"]] == ["long", "never recalled", "short"]
     assert [(one["channel"], one["recalled"]) for one in figures["most_recalled"]] == [("short", 2), ("long", 1)]
-    assert {one["hour"]: one["messages"] for one in figures["hours"] if one["messages"]} == {8: 4}
+    assert {one["hour"]: one["messages"] for one in figures["hours"] if one["messages"]} == {8: 6}
     assert figures["tokens"]["delivered"] > 0
     assert figures["tokens"]["kept"] > 0
     registry.close()

@@ -13,7 +13,13 @@ from sqlalchemy import func, select
 from registry.domain import now
 from registry.registry import Registry
 from registry.storage.conversations.channels import edit_channel, get_channel
-from registry.storage.conversations.facets import latest_projects, projects_like, registry_totals, sources, tags_like
+from registry.storage.conversations.facets import (
+    projects_by_activity,
+    projects_like,
+    registry_totals,
+    sources,
+    tags_like,
+)
 from registry.storage.conversations.message_windows import numbers_containing, read_window, window_around
 from registry.storage.conversations.messages import MessageFilter, delete_channel, get_message, list_messages
 from registry.storage.database import WriteTransaction
@@ -95,7 +101,7 @@ async def test_sources_projects_and_tags_are_those_of_channels_that_are_there(re
         return [
             sources(tx),
             sorted(projects_like(tx, "o", 5)),
-            latest_projects(tx, "claude", 5),
+            [path for _, path, _ in projects_by_activity(tx, 5, "claude")],
             tags_like(tx, "inf", 5),
         ]
 

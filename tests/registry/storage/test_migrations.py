@@ -19,12 +19,10 @@ from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage import connections
 from registry.storage.connections import create_database_engine
-from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import Entry
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
+from registry.storage.upkeep.table_export import rehearse
 
 INDEX_TABLES = {
     "message_index",
@@ -99,47 +97,6 @@ def test_migrations_make_the_tables_that_the_code_queries(empty_database_url: st
         assert made == described(connection)
 
 
-def test_the_index_and_triggers_of_an_older_registry_go(database_url: str) -> None:
-    engine = create_database_engine(database_url)
-    with engine.execution_options(write=True).begin() as connection:
-        for statement in (*_OLDER, *_OLDER_BY_DATABASE[engine.dialect.name]):
-            connection.exec_driver_sql(statement)
-    engine.dispose()
-    migrate(database_url)
-    with connected(database_url) as connection:
-        tx = WriteTransaction(ReadTransaction(connection))
-        index = index_of(tx)
-        assert index.count(tx, ["zzscoped"]) == {}
-        assert "message_index_noted" not in inspect(connection).get_table_names()
-        for name in _WITH_CHANNEL:
-            assert "channel_number" not in {column["name"] for column in inspect(connection).get_columns(name)}
-        index.add(tx, [Entry(7, ["word"])])
-        assert index.count(tx, ["word"]) == {"word": 1}
-
-
-_WITH_CHANNEL = ("message_alias", "message_vector", "remote_message")
-_OLDER = (
-    "UPDATE alembic_version SET version_num = '0021'",
-    *(f"ALTER TABLE {name} ADD COLUMN channel_number BIGINT" for name in _WITH_CHANNEL),
-)
-_OLDER_BY_DATABASE = {
-    "sqlite": (
-        "INSERT INTO message_index (rowid, t) VALUES (0, 'zzscoped')",
-        "CREATE TRIGGER follow_message AFTER UPDATE OF channel_number ON conversation BEGIN"
-        " UPDATE message_alias SET channel_number = NEW.channel_number WHERE number = NEW.number; END",
-    ),
-    "postgresql": (
-        "ALTER TABLE message_index ADD COLUMN channel_number BIGINT",
-        "INSERT INTO message_index VALUES (0, '''zzscoped''', NULL)",
-        "CREATE TABLE message_index_noted (number BIGINT NOT NULL)",
-        "CREATE FUNCTION note_message_index() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " INSERT INTO message_index_noted SELECT number FROM changed; RETURN NULL; END $$",
-        "CREATE TRIGGER note_insert AFTER INSERT ON message_index REFERENCING NEW TABLE AS changed"
-        " FOR EACH STATEMENT EXECUTE FUNCTION note_message_index()",
-    ),
-}
-
-
 def test_processes_that_start_at_once_make_the_tables_once(empty_database_url: str) -> None:
     with ThreadPoolExecutor(6) as starts:
         list(starts.map(migrate, [empty_database_url] * 6))
@@ -160,7 +117,7 @@ def test_all_that_open_an_empty_registry_at_once_get_in(tmp_path: Path) -> None:
         list(starts.map(opened, [place // 6 for place in range(150)]))
 
 
-@pytest.mark.parametrize(("revision", "refusal"), [("9999", "newer version"), ("0020", "development version before")])
+@pytest.mark.parametrize(("revision", "refusal"), [("9999", "newer version"), ("0022", "development version before")])
 def test_a_database_of_another_version_is_refused_and_left_alone(
     database_url: str, revision: str, refusal: str
 ) -> None:
@@ -172,6 +129,12 @@ def test_a_database_of_another_version_is_refused_and_left_alone(
     with engine.connect() as connection:
         assert current_revision(connection) == revision
     engine.dispose()
+
+
+@pytest.mark.parametrize(("revision", "refusal"), [("9999", "newer version"), ("0022", "development version before")])
+def test_a_backup_of_another_version_is_refused(tmp_path: Path, revision: str, refusal: str) -> None:
+    with pytest.raises(StorageError, match=refusal):
+        rehearse(tmp_path / "restored.db", revision, lambda _table: [])
 
 
 @pytest.mark.anyio

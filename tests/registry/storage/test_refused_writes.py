@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +14,6 @@ from sqlalchemy.exc import OperationalError
 from registry.access import Level
 from registry.errors import RegistryError, StorageError
 from registry.registry import Registry
-from registry.storage.connections import ClosingConnection
 from registry.storage.conversations.channels import edit_channel, get_channel
 from registry.storage.conversations.messages import delete_message, message_place, restore_channel, restore_message
 from registry.storage.conversations.pins_and_views import drop_view
@@ -97,17 +95,6 @@ async def test_after_refusals_four_windows_write_at_once(windows: list[Registry]
     assert len(refusals) == 3 * len(REFUSED)
     for window in range(4):
         assert len(await windows[0].get_conversations(f"window {window}")) == 8
-
-
-async def test_a_connection_that_still_holds_something_is_replaced(
-    windows: list[Registry], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ClosingConnection, "rollback", sqlite3.Connection.rollback)
-    refusals = await refuse_all(windows[0])
-    for window in (1, 0):
-        await windows[window].save_conversation("c", [{"role": "user", "text": f"from {window}"}], "cursor")
-    assert refusals
-    assert len(await windows[0].get_conversations("c")) == 2
 
 
 class Unconfirmed:

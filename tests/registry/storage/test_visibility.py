@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ from registry.access import Access, Level
 from registry.domain import now
 from registry.errors import InternalError
 from registry.registry import Registry
-from registry.storage.conversations.channels import ChannelFilter, list_channels
+from registry.storage.conversations.channels import ChannelFilter, get_channel, list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
 from registry.storage.safety import visibility
+from registry.storage.safety.tokens import create_token, tokens_seeing
 from registry.storage.safety.visibility import FREE
 from registry.storage.tables import channel, conversation, metadata
 from tests.seeded import Seeded
@@ -189,3 +191,16 @@ async def test_a_pattern_means_its_letters(seeded: Seeded, pattern: str, seen: l
         assert (await shown.read(lambda tx: list_executions(tx, ExecutionFilter(), Page())))["total"] == 0
     finally:
         registry.close()
+
+
+@pytest.mark.anyio
+async def test_the_tokens_that_see_a_channel_are_those_of_its_name_and_project(tmp_path: Path) -> None:
+    registry = Registry(f"sqlite:///{tmp_path / 'registry.db'}")
+    said = [{"role": "user", "text": "hello"}]
+    await registry.save_conversation("a_1", said, "cursor", {"project": "/home/ann/shop"})
+    given = {"name": (["a_*"], []), "folder": ([], ["shop"]), "other": ([], ["blog"]), "all": ([], [])}
+    for name, (channels, projects) in given.items():
+        await registry.write(lambda tx, of=(name, Level.READ, channels, projects): create_token(tx, *of))  # type: ignore[misc]
+    seeing = await registry.read(lambda tx: tokens_seeing(tx, get_channel(tx, "a_1")))
+    assert sorted(seeing) == ["folder", "name"]
+    registry.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.secrets.pieces import is_missed, read_pieces
+from registry.text.privacy.masking import mask_value
 from registry.text.privacy.rules import OWN_RULES, load_rules, use_own_rules
 from registry.text.privacy.secrets import mask_secrets
 
@@ -91,6 +92,14 @@ def test_a_private_key_is_masked_in_whatever_it_is_quoted(quoted: str, last: int
     assert [line for line in BODY[: last - 1] if line[:12] in text] == []
     assert text.startswith("look:\n")
     assert text.endswith("and then?")
+
+
+def test_a_secret_is_masked_in_lists_and_in_names_of_fields_too() -> None:
+    token = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5"
+    masked = mask_value({token: [1, (token, None)], "ok": True}, b"key")
+    mark = next(iter(masked))
+    assert masked == {mark: [1, [mark, None]], "ok": True}
+    assert mark.startswith("[secret:github-token:")
 
 
 def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> None:

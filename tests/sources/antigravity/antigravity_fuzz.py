@@ -7,8 +7,9 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.antigravity.reader import Transcript
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.antigravity.reader import AntigravityTranscript
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.antigravity.antigravity_files import working_steps
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
@@ -34,7 +35,7 @@ STEPS = st.fixed_dictionaries(
 
 def read(records: list[Record]) -> Session:
     """The session that steps make."""
-    transcript = Transcript("s")
+    transcript = AntigravityTranscript("s")
     for record in records:
         transcript.read(record)
     return transcript.session()

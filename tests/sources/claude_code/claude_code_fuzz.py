@@ -10,7 +10,8 @@ from registry.domain import Session
 from sources.claude_code.reader import parse
 from sources.claude_code.session import TITLE_FIELDS
 from sources.claude_code.transcript import IGNORED_SYSTEM, KEPT_SYSTEM
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.claude_code.claude_code_files import session_id, working_session
 from tests.sources.fuzzing import Format

@@ -11,7 +11,7 @@ import pytest
 from registry.domain import Message, Role, Session
 from sources.base import FoundSession
 from sources.claude_code.reader import ClaudeCode, parse
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from tests.sources.claude_code.claude_code_files import (
     BEGIN,
     CWD,
@@ -116,6 +116,16 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
         "status": "completed",
     }
     assert (testing["result"], testing["status"]) == ("1 failed", "failed")
+
+
+def test_the_first_result_of_a_call_holds() -> None:
+    talk = Dialogue(session_id(1))
+    talk.user("Read it")
+    talk.calls("Read", {"file_path": "/a.py"}, "toolu_1", "msg_1")
+    talk.result("toolu_1", "x = 1")
+    talk.result("toolu_1", "x = 2", is_error=True)
+    [tool] = (message.more["tool"] for message in read(talk).messages if "tool" in message.more)
+    assert (tool["result"], tool["status"]) == ("x = 1", "completed")
 
 
 def test_every_message_has_an_identity_a_time_and_its_model() -> None:

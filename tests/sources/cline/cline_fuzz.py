@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.cline.dialogue import Dialogue
+from sources.cline.dialogue import ClineDialogue
 from sources.cline.task import Task
-from sources.kit.jsonl import Record, mapping
+from sources.kit.loose_json import Record, mapping
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.cline.cline_files import working_session, working_view
 from tests.sources.fuzzing import Format
@@ -50,11 +50,11 @@ SENT = st.fixed_dictionaries(
 )
 
 
-def _read(reading: Task | Dialogue, records: list[Record]) -> list[Session]:
+def _read(reading: Task | ClineDialogue, records: list[Record]) -> list[Session]:
     for record in records:
         reading.read(mapping(record))
     return [reading.build()]
 
 
 CLINE_TASK = Format("cline-task", SAID, (working_view(),), lambda records: _read(Task("s"), records))
-CLINE_SESSION = Format("cline-session", SENT, (working_session(),), lambda records: _read(Dialogue("s"), records))
+CLINE_SESSION = Format("cline-session", SENT, (working_session(),), lambda records: _read(ClineDialogue("s"), records))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.codex import rollout as codex_rollout
 from sources.codex.tools import CALLS, EVENTS, ITEMS, OUTPUTS
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.codex.codex_files import flat, legacy, paginated, thread_id
 from tests.sources.fuzzing import Format

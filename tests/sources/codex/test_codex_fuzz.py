@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sources.codex import rollout as codex_rollout
 from sources.codex.records import pieces_of
 from sources.codex.tools import outcome
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.codex.codex_files import thread_id
 from tests.sources.codex.codex_fuzz import PAYLOAD, RECORD, TEXTS, read_records

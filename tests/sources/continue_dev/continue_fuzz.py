@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.continue_dev.reader import Talk
-from sources.kit.jsonl import Record, mapping
+from sources.continue_dev.reader import ContinueTalk
+from sources.kit.loose_json import Record, mapping
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.continue_dev.continue_files import working_history
 from tests.sources.fuzzing import Format
@@ -30,7 +30,7 @@ ITEM = st.fixed_dictionaries(
 
 
 def _read(records: list[Record]) -> list[Session]:
-    talk = Talk("s", described={"workspaceDirectory": "/home/ann/shop"})
+    talk = ContinueTalk("s", described={"workspaceDirectory": "/home/ann/shop"})
     for record in records:
         talk.read(mapping(record))
     return [talk.session()]

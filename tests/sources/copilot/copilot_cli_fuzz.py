@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.copilot.events import _EVENTS, Events
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.copilot.copilot_files import working_log
 from tests.sources.fuzzing import Format

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from registry.domain import storable
 from sources.copilot.cli import events_of, noted
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from tests.sources.anything import DEEP, change, check_all
 from tests.sources.copilot.copilot_cli_fuzz import read
 from tests.sources.copilot.copilot_files import Log, old_history, request

@@ -12,7 +12,7 @@ import pytest
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.copilot.chat import Chat
+from sources.copilot.chat import VsCodeChat
 from sources.copilot.operation_log import replayed
 from sources.copilot.vscode import CopilotVscode
 from sources.kit.jsonl import Damage
@@ -54,7 +54,7 @@ def user(tmp_path: Path) -> Path:
 
 
 def read(session: Record) -> Session:
-    return Chat("file name", given=session, project=SHOP).session()
+    return VsCodeChat("file name", given=session, project=SHOP).session()
 
 
 def results(user: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.copilot.chat import _IGNORED, _PARTS, Chat
+from sources.copilot.chat import _IGNORED, _PARTS, VsCodeChat
 from sources.copilot.operation_log import replayed
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, DEEP, change, check, or_anything
 from tests.sources.copilot.copilot_files import as_log, asked, chat, lines_of, tool, working_chat
 
@@ -65,7 +66,7 @@ LINE = st.fixed_dictionaries(
 
 
 def read(given_: Record) -> Session:
-    session = Chat("s", given=given_, listed_title=" ").session()
+    session = VsCodeChat("s", given=given_, listed_title=" ").session()
     check(session)
     return session
 

@@ -15,7 +15,7 @@ from registry.errors import InvalidRequest, StorageError
 from sources.cursor import journal
 from sources.cursor.copying import plan_copy
 from sources.cursor.journal import apply, undo
-from sources.cursor.moving import plan, target_of
+from sources.cursor.moving import plan_move, target_of
 from tests.sources.cursor.cursor_files import SECRET, CursorFiles, answered, asked, record, writing
 
 OLD, NEW = "/home/ann/shop", "/home/ann/store"
@@ -74,20 +74,20 @@ def test_a_conversation_moves_and_comes_back(cursor: CursorFiles, tmp_path: Path
     of_generation(cursor, generation)
     before, said = projects(cursor), cursor.sessions()["c1"].messages
     assert before["c1"] == OLD
-    changes = plan(cursor.user, ["c1"], target_of(cursor.user, NEW))
+    changes = plan_move(cursor.user, ["c1"], target_of(cursor.user, NEW))
     assert projects(cursor) == before  # a plan writes nothing
     apply(changes, tmp_path / "journal.json", {})
     assert projects(cursor) == {**before, "c1": NEW}
     assert cursor.sessions()["c1"].messages == said
-    assert plan(cursor.user, ["c1"], target_of(cursor.user, NEW)) == []
+    assert plan_move(cursor.user, ["c1"], target_of(cursor.user, NEW)) == []
     undo(tmp_path / "journal.json")
     assert projects(cursor) == before
-    assert plan(cursor.user, ["c1"], target_of(cursor.user, NEW)) == changes
+    assert plan_move(cursor.user, ["c1"], target_of(cursor.user, NEW)) == changes
 
 
 def test_nothing_is_written_while_cursor_runs(cursor: CursorFiles, tmp_path: Path, no_cursor: list[str]) -> None:
     of_generation(cursor, 4)
-    changes = plan(cursor.user, ["c1"], target_of(cursor.user, NEW))
+    changes = plan_move(cursor.user, ["c1"], target_of(cursor.user, NEW))
     no_cursor.append("cursor")
     with pytest.raises(InvalidRequest, match="Cursor is running"):
         apply(changes, tmp_path / "journal.json", {})
@@ -104,7 +104,7 @@ def test_a_folder_that_cursor_never_opened_is_refused(cursor: CursorFiles) -> No
 @GENERATIONS
 def test_what_was_written_meanwhile_is_not_written_over(cursor: CursorFiles, tmp_path: Path, generation: int) -> None:
     of_generation(cursor, generation)
-    changes = plan(cursor.user, ["c1"], target_of(cursor.user, NEW))
+    changes = plan_move(cursor.user, ["c1"], target_of(cursor.user, NEW))
     last = max(changes, key=lambda change: change.database)
     with writing(Path(last.database)) as connection:
         if last.before is None:

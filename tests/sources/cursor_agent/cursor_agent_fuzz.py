@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
-from sources.cursor_agent.reader import Fingerprint, timed, title_of
+from sources.cursor_agent.reader import Fingerprint, timed
 from sources.cursor_agent.transcript import read_line
-from sources.kit.drafts import Draft, undated_messages_of
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.drafts import Draft, title_of, undated_messages_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.cursor_agent.cursor_agent_files import NOW, START, mirror, working_session
 from tests.sources.fuzzing import Format
@@ -101,7 +102,7 @@ def session_of(drafts: list[Draft]) -> Session:
         undated_messages_of(drafts), TimeFrame(START, None, NOW), Fingerprint(message_count=2, until=START)
     )
     assert all(message.timestamp and message.timestamp <= NOW for message in messages)
-    return Session("s", messages, title_of("", messages))
+    return Session("s", messages, title_of(drafts, {})[1])
 
 
 def read_messages(messages: list[Record]) -> list[Session]:

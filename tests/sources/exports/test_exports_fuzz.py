@@ -10,7 +10,6 @@ from collections import Counter
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,14 +18,13 @@ from hypothesis import strategies as st
 
 from registry.domain import Role, Session, storable
 from registry.errors import RegistryError
-from sources.exports import chatgpt as chatgpt_export
-from sources.exports import claude as claude_export
-from sources.exports.chatgpt import without_marks
+from sources.exports.chatgpt import CHATGPT_EXPORT, without_marks
+from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.files import parts_of
 from sources.exports.json_stream import Utf8Source, records_in
 from sources.exports.reader import exports_in
-from sources.exports.reading import TreeNode, Version, in_order, is_known, newest_leaf, path_to
-from sources.kit.jsonl import Record
+from sources.exports.reading import Provider, TreeNode, Version, is_known, walk
+from sources.kit.loose_json import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 
 ANYTHING = st.recursive(
@@ -148,10 +146,10 @@ def check(session: Session) -> None:
     json.dumps(storable(session.meta), allow_nan=False)
 
 
-def read(provider: ModuleType, record: Record) -> None:
+def read(provider: Provider, record: Record) -> None:
     unknown = Counter[str]()
     check(provider.read(record, {}, unknown))
-    fingerprint = provider.version(record).fingerprint("1")
+    fingerprint = provider.version(record).fingerprint
     assert is_known(fingerprint, fingerprint)
     assert not is_known(None, fingerprint)
     provider.identity(record)
@@ -160,28 +158,33 @@ def read(provider: ModuleType, record: Record) -> None:
 
 @pytest.mark.parametrize(("messages", "is_old_news"), [(1, True), (2, True), (3, False)])
 def test_an_older_export_has_nothing_new_unless_it_holds_more_messages(messages: int, is_old_news: bool) -> None:
-    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint("1")
-    older = Version(datetime(2026, 2, 1, tzinfo=UTC), messages, ("another",)).fingerprint("1")
+    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint
+    older = Version(datetime(2026, 2, 1, tzinfo=UTC), messages, ("another",)).fingerprint
     assert is_known(seen, older) is is_old_news
+
+
+def test_a_newer_export_of_as_many_messages_is_news() -> None:
+    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint
+    assert not is_known(seen, Version(datetime(2026, 2, 3, tzinfo=UTC), 2, ("another",)).fingerprint)
 
 
 @given(CLAUDE)
 def test_any_claude_conversation_makes_a_session(record: Record) -> None:
-    read(claude_export, record)
+    read(CLAUDE_EXPORT, record)
 
 
 @given(CHATGPT)
 def test_any_chatgpt_conversation_makes_a_session(record: Record) -> None:
-    read(chatgpt_export, record)
+    read(CHATGPT_EXPORT, record)
 
 
-REAL = [(claude_export, claude_chat()), (claude_export, old_claude_chat()), (chatgpt_export, chatgpt_chat())]
+REAL = [(CLAUDE_EXPORT, claude_chat()), (CLAUDE_EXPORT, old_claude_chat()), (CHATGPT_EXPORT, chatgpt_chat())]
 
 
 @pytest.mark.parametrize(("provider", "chat"), REAL, ids=["claude", "old claude", "chatgpt"])
 @given(st.data())
 def test_a_real_conversation_with_any_value_changed_is_still_read(
-    provider: ModuleType, chat: Any, data: st.DataObject
+    provider: Provider, chat: Any, data: st.DataObject
 ) -> None:
     record = copy.deepcopy(chat.record())
     for _ in range(data.draw(st.integers(1, 4))):
@@ -252,8 +255,7 @@ def test_a_zip_with_any_bytes_changed_or_cut_is_read_or_refused(
 @given(st.dictionaries(IDS, st.tuples(IDS, st.booleans()), max_size=5), IDS)
 def test_any_tree_is_told_whole_and_once(given: dict[str, tuple[str, bool]], leaf: str) -> None:
     nodes = {name: TreeNode(parent, is_question) for name, (parent, is_question) in given.items() if name}
-    path = path_to(nodes, leaf) or path_to(nodes, newest_leaf(nodes))
-    told = list(in_order(nodes, path))
+    told = [name for name, _ in walk(nodes, leaf)]
     assert sorted(told) == sorted(nodes)
 
 
@@ -267,12 +269,12 @@ def test_large_conversations_of_any_form_take_no_time() -> None:
     chain = {str(n): {"parent": str(n - 1), "message": None} for n in range(many)}
     fan = {str(n): {"parent": "0", "message": {"author": {"role": "user"}}} for n in range(many)}
     for tree in (chain, fan):
-        chatgpt_export.read({"mapping": tree, "current_node": str(many - 1)}, {}, Counter[str]())
+        CHATGPT_EXPORT.read({"mapping": tree, "current_node": str(many - 1)}, {}, Counter[str]())
     calls = [{"type": "tool_use", "name": "a"}, {"type": "text", "text": "x"}] * many
     results = [{"type": "tool_result", "name": "b", "content": "y"}] * (2 * many)
     same = [{"type": "tool_result", "tool_use_id": "1", "content": "y"}] * many
     message = {"sender": "assistant", "content": [*calls, *results, {"type": "tool_use", "id": "1"}, *same]}
-    session = claude_export.read({"chat_messages": [message]}, {}, Counter[str]())
+    session = CLAUDE_EXPORT.read({"chat_messages": [message]}, {}, Counter[str]())
     assert len(session.messages) > many
     without_marks("【1†" * many + "\ue200" * many)
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.gemini import chat as gemini_chat
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
 from tests.sources.gemini.gemini_files import working_chat
@@ -58,7 +59,7 @@ RECORDS = (
 
 def read(records: list[Record], agent_of: str | None = None) -> Session:
     """The session that records make."""
-    chat = gemini_chat.Chat("s", agent_of=agent_of)
+    chat = gemini_chat.GeminiChat("s", agent_of=agent_of)
     for record in records:
         chat.read(record)
     return chat.session()

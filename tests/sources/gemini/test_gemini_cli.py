@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(chat: Chat, project: str | None = SHOP) -> Session:
     """The session that a journal holds, without any file."""
-    reading = gemini_chat.Chat(chat.session, project=project)
+    reading = gemini_chat.GeminiChat(chat.session, project=project)
     for record in [chat.header, *chat.lines]:
         reading.read(record)
     return reading.session()
@@ -81,7 +81,9 @@ def test_messages_keep_their_ids_models_times_and_tokens() -> None:
     assert thought.more["native_id"] == "m3:thinking"
     assert thought.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
     assert answer.more == {"native_id": "m3", "model": "gemini-3-flash-preview"}
-    assert all(message.timestamp for message in (asked, thought, answer))
+    times = [message.timestamp for message in (asked, thought, answer) if message.timestamp]
+    assert len(times) == 3
+    assert times == sorted(set(times)), "a thought has a time of its own"
 
 
 def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sources.gemini import chat as gemini_chat
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from tests.sources.anything import DEEP, check
 from tests.sources.gemini.gemini_files import Chat, call
 from tests.sources.gemini.gemini_fuzz import RECORDS, read
@@ -28,7 +28,7 @@ def test_a_bottomless_parameter_and_result_do_no_harm() -> None:
 
 
 def test_fifty_thousand_rewound_messages_take_no_time() -> None:
-    chat = gemini_chat.Chat("s")
+    chat = gemini_chat.GeminiChat("s")
     for number in range(50_000):
         chat.read({"id": f"m{number}", "type": "user", "content": f"{number}"})
         chat.read({"$rewindTo": f"m{number}"})

@@ -1,4 +1,4 @@
-"""Builds what Goose keeps: a database, and the files of its older versions."""
+"""Builds what Goose keeps: a database."""
 
 from __future__ import annotations
 
@@ -91,12 +91,4 @@ def write(folder: Path, messages: list[Record], *, session: str = SESSION, **des
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 row,
             )
-    return file
-
-
-def write_file(folder: Path, messages: list[Record], session: str = "20250301_120000") -> Path:
-    """A session as older versions kept it."""
-    head = {"working_dir": SHOP, "description": "The empty basket", "message_count": len(messages)}
-    file = folder / f"{session}.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in [head, *messages]), encoding="utf-8")
     return file

@@ -7,8 +7,9 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.goose.reader import Dialogue
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
+from sources.goose.reader import GooseDialogue
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
 from tests.sources.goose.goose_files import working_messages
@@ -37,7 +38,7 @@ MESSAGE = st.fixed_dictionaries(
 
 def read(records: list[Record]) -> Session:
     """The session that records make."""
-    talk = Dialogue("s", described={})
+    talk = GooseDialogue("s", described={})
     for record in records:
         talk.read(record)
     return talk.session()

@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from sources.base import Places, Skipped
+from sources.base import Skipped
 from sources.goose.reader import Goose
-from tests.sources.goose.goose_files import SESSION, SHOP, call, message, text, working_messages, write, write_file
+from tests.sources.goose.goose_files import SESSION, SHOP, call, message, text, working_messages, write
 from tests.sources.reading import found, results, said, seen_of
 
 TALK = [
@@ -44,20 +44,6 @@ def test_what_did_not_run_and_what_failed_say_why(tmp_path: Path) -> None:
     store = write(tmp_path, [message("assistant", unknown, call("c2", "shell"), seconds=1), message("user", late)])
     tools = [each.more["tool"] for each in found(Goose(), store)[0].session.messages]
     assert [(tool["status"], tool["result"]) for tool in tools] == [("failed", "no such tool"), ("failed", "timed out")]
-
-
-def test_the_files_of_older_versions_are_read_until_there_is_a_database(tmp_path: Path) -> None:
-    folder = tmp_path / ".local" / "share" / "goose" / "sessions"
-    folder.mkdir(parents=True)
-    write_file(folder, working_messages())
-    places = Places(tmp_path, {})
-    assert list(Goose().find(places)) == [folder]
-    [each] = found(Goose(), folder)
-    assert (said(each.session), each.session.title, each.session.project) == (TALK, "The empty basket", SHOP)
-    assert found(Goose(), folder, seen_of(Goose(), folder)) == []
-
-    store = write(folder, working_messages())
-    assert list(Goose().find(places)) == [store]
 
 
 def test_only_changed_sessions_are_read_again(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.base import FoundSession
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from sources.opencode import messages as opencode_messages
 from sources.opencode.messages import _IGNORED, _ROLES
 from sources.opencode.reader import OpenCode
@@ -63,7 +63,7 @@ DESCRIBED = st.fixed_dictionaries(
 
 
 def read(described: Record, messages: list[tuple[Record, list[Record]]]) -> Session:
-    reading = opencode_messages.Dialogue(described=described)
+    reading = opencode_messages.OpenCodeDialogue(described=described)
     for message, parts in messages:
         reading.read(message, parts)
     session = reading.session()

@@ -7,8 +7,9 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.kit.jsonl import Damage, Record, read_lines, records_of
-from sources.qwen.reader import Chat
+from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.loose_json import Record
+from sources.qwen.reader import QwenChat
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
 from tests.sources.qwen.qwen_files import working_chat
@@ -44,7 +45,7 @@ RECORDS = st.fixed_dictionaries(
 
 def read(records: list[Record]) -> Session:
     """The session that records make."""
-    chat = Chat("s")
+    chat = QwenChat("s")
     for record in records:
         chat.read(record)
     return chat.session()

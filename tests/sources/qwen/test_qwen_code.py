@@ -8,7 +8,7 @@ import pytest
 
 from registry.domain import Role, Session
 from sources.base import Skipped
-from sources.qwen.reader import Chat as Reading
+from sources.qwen.reader import QwenChat as Reading
 from sources.qwen.reader import QwenCode
 from tests.sources.qwen.qwen_files import SESSION, SHOP, Chat, call, working_chat, write
 from tests.sources.reading import found, said, seen_of

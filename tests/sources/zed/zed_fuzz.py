@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.kit.jsonl import Record
+from sources.kit.loose_json import Record
 from sources.zed.reader import Thread
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format

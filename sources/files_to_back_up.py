@@ -41,23 +41,23 @@ _ENDS = (".jsonl", ".json", ".txt", ".md", ".yaml", ".db", ".vscdb", ".zst")
 _SECRETS = "DELETE FROM ItemTable WHERE key LIKE 'cursorAuth/%' OR key LIKE 'secret://%' OR key LIKE '%token%'"
 
 
-class KeptFile(NamedTuple):
+class StoreFile(NamedTuple):
     """A file of a store, and its path below the folder that the store's files are copied to."""
 
     path: Path
     name: str
 
 
-def kept_files(source: str, store: Path) -> Iterator[KeptFile]:
+def files_to_back_up(source: str, store: Path) -> Iterator[StoreFile]:
     """Yield the files of a store in a fixed order; none for a client whose files are not known."""
     if source == "cursor":
         store = store.parents[1]
     if store.is_file():
-        yield KeptFile(store, store.name)
+        yield StoreFile(store, store.name)
         return
     found = {path for pattern in _PATTERNS.get(source, ()) for path in store.glob(pattern)}
     for path in sorted(path for path in found if path.suffix in _ENDS and path.is_file()):
-        yield KeptFile(path, path.relative_to(store).as_posix())
+        yield StoreFile(path, path.relative_to(store).as_posix())
 
 
 def is_database(path: Path) -> bool:

@@ -1,112 +1,32 @@
-"""Messages as they are kept, made into rows of `conversation` as far as that needs no registry. Pure.
+"""Replace calls of our own tools, as clients keep them in their chats, by marks that say what was asked. Pure.
 
-Of calls of our own tools, as clients keep them in their chats, only a mark stays, of what was asked. What they answer
-is stored already, where it was said. Stored once more as part of the chat that asked, it would be found in place of the
-conversation it came from.
+Their answers are stored already, where they were said. Stored once more as part of the chat that asked, they would be
+found in place of the conversation they came from.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from registry.domain import Message, Role, digest_of, new_id, preview_of, storable
-from registry.storage.index.index_entries import RECALL, UNINDEXED, scope_tokens
-from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze, tokens_of
-
-SNAPSHOT = "notion_snapshot"  # record type of a page's snapshot
-PAGES = frozenset({"notion"})  # the sources of pages
-
-Row = dict[str, Any]
-"""Fields of `conversation`; and `words`, by which it is found: all tokens but its channel's, parted by spaces."""
-
-
-class Said(NamedTuple):
-    """A message and its text as it can be stored, taken apart once: all words, and each of them."""
-
-    message: Message
-    text: str
-    words: list[str]
-    each: Mapping[str, None]
-
-    @classmethod
-    def of(cls, message: Message) -> Said:
-        """Return the message with its words, as white space parts them."""
-        text = storable(message.text)
-        words = text.split()
-        return cls(message, text, words, dict.fromkeys(words))
-
-
-_PER_MESSAGE = ("file", "language", "model", "additional_context")
-
-
-def of_the_moment(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata of the moment, not of the channel: it is stored with the new messages."""
-    return {name: metadata[name] for name in _PER_MESSAGE if name in metadata}
-
-
-def rows_of(messages: Sequence[Said], source: str, about: Mapping[str, Any], received_at: datetime) -> list[Row]:
-    """Messages of a new channel, as they are kept. A user message opens a turn, the rest belong to it."""
-    common = common_fields(source, source)
-    meta = storable(about)
-    rows: list[Row] = []
-    turn = None
-    for seq, (message, text, words, each) in enumerate(messages):
-        if message.role is Role.USER or turn is None:
-            turn = seq
-        row = row_of(message, text, digest_of(message.role, text, words), meta)
-        row.update(common, seq=seq, turn=turn, place=seq + 1.0, timestamp=message.timestamp or received_at)
-        add_words(row, each)
-        rows.append(row)
-    return rows
-
-
-def common_fields(source: str, of_channel: str) -> Row:
-    """Return the fields that all messages of a source in a channel share."""
-    record_type = SNAPSHOT if of_channel in PAGES else "conversation"
-    return {"record_type": record_type, "source": source, "deleted": False, "analyzer_version": ANALYZER_VERSION}
-
-
-def row_of(message: Message, text: str, digest: bytes, meta: Mapping[str, Any]) -> Row:
-    """Return a message's row (`text` as it can be stored), with `meta` of the moment."""
-    carried = {**message.more, "context": message.context} if message.context else message.more
-    payload = storable(carried) | ({"meta": meta} if meta else {})
-    native_id = message.more.get("native_id")
-    return {
-        "role": message.role.value,
-        "text": text,
-        "digest": digest,
-        "native_id": native_id if isinstance(native_id, str) else None,
-        "payload": payload,
-    }
-
-
-def add_words(row: Row, words: Iterable[str] | None = None) -> None:
-    """Make a row complete but for its channel: with its id, and what it is found by. `words`: each of its text."""
-    is_found = UNINDEXED not in row["payload"]
-    tokens = (analyze(row["text"]) if words is None else tokens_of(words)) if is_found else []
-    scope = scope_tokens(row["source"], row["role"], row["timestamp"]) if is_found else []
-    row["id"] = new_id("snap" if row["record_type"] == SNAPSHOT else "conv")
-    row["length"] = len(tokens)
-    row["words"] = " ".join([*scope, *tokens])
-
+from registry.domain import Message, Role, preview_of
+from registry.storage.index.index_entries import RECALL, UNINDEXED
 
 RECALLS = (
     *("extract", "search_sessions", "list_sessions", "list_recent_sessions", "find_sessions_by_tag"),
     *("fetch_session_by_id", "fetch_session_by_nickname", "get_session_detail"),
 )
-"""The tools that bring in another conversation."""
+"""The tools that bring another conversation into a chat."""
 OTHERS = ("conversation_log", "tag_current_session", "export_session")
 
 CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the question of a recall"
-"""Why a message is kept but not searched, as RECALL is; in its payload. Stored."""
+"""Reasons, like RECALL, why a message is kept but not searched; stored in its payload."""
 NOTE = "[Context Registry]"
-"""What a note of ours begins with, in a session that we wrote for another client: nobody said it."""
+"""Begins the note of ours in a session that we wrote for another client: no message of the conversation."""
 LONGEST_QUESTION = 300  # characters; a longer question is more than a request for another conversation
 
 _TOOL = f"({'|'.join([*RECALLS, *OTHERS])})"
@@ -122,7 +42,7 @@ _PROMPT = re.compile(r"Call the tool \w+ of the MCP server context-registry ")
 _BEGINNING = 4000  # characters of an answer that are searched
 
 _KEPT = ("native_id", "time", "model", "request_id")
-"""What a mark keeps of its message, beside the time: by these it is recognised when it comes again."""
+"""Fields of a message that its mark keeps beside the time, to be recognised when it comes again."""
 
 # Where a call's parameters say what it is about, the outermost first: some clients wrap them.
 _SIGNIFICANT = (
