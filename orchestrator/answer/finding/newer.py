@@ -33,7 +33,7 @@ from registry.text.request.understanding import Understood
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
 RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
 LATER = 40  # messages that hold most of them are read
-LEAST = 0.2  # share of their weight, and of the score, that a later statement holds
+LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
 SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
 LINE = 100  # characters of it that an answer leads with
 SHOWN = 400  # characters of a message that are compared
