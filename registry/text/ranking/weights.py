@@ -18,4 +18,4 @@ SOUND = 0.4
 HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15
 # Below this score nothing is answered, by how many wordings were given; unrelated messages reach the third by the model
-FLOOR_ONE, FLOOR_SEVERAL, FLOOR_MODEL = 0.05, 0.45, 0.4
+FLOOR_ONE, FLOOR_SEVERAL, FLOOR_MODEL = 0.04, 0.45, 0.4
