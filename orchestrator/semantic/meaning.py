@@ -9,14 +9,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from orchestrator.background import running
 from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
 from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
-from registry.extras import install_command
 from registry.search.vectors import EmbeddingModel, find_model
 from registry.text.request.query import parse_query
 
@@ -76,8 +74,6 @@ class Meaning:
         """
         if not parse_query(text).words:
             return None
-        if not find_spec("numpy"):
-            return Meant(note=f"numpy is not installed: {install_command('meaning')}")
         model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
         if model is None:
             return Meant(note=f"nothing is embedded by {self.embedder.name} yet: ctxr db embed, or a running server")
@@ -110,9 +106,6 @@ class Meaning:
     @asynccontextmanager
     async def embedding(self) -> AsyncIterator[None]:
         """Embed messages that lack a vector, and load the model ahead of the first search, meanwhile."""
-        if not find_spec("numpy"):
-            yield
-            return
         self._warming = asyncio.create_task(self._warm_up())
         try:
             async with running(self._embed()):

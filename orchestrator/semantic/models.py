@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import partial
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,41 +27,29 @@ SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 """Digest of the weights: another file would be another model."""
 
 
-def built_in_file() -> Path | None:
-    """Return the built-in model's weights; None if the package is not installed."""
-    found = find_spec(PACKAGE)
-    return Path(found.origin).parent / WEIGHTS if found and found.origin else None
-
-
 ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
 OFF = ("", "off")
 """Settings for no model."""
 
 
 def embedder_for(settings: Settings) -> Embedder | None:
-    """Return the model that the settings mean; None if it is `off`, or its extra is not installed."""
+    """Return the model that the settings mean; None if it is `off`."""
     setting = settings.embed_model
     if setting in OFF:
         return None
     if settings.embed_base_url:
         return _endpoint(settings)
     if setting == BUILT_IN:
-        return LocalModel(BUILT_IN_NAME, _built_in, BUILT_IN_COST) if built_in_file() else None
+        return LocalModel(BUILT_IN_NAME, _built_in, BUILT_IN_COST)
     folder, prefixes = Path(setting).expanduser(), _prefixes(settings, setting)
     cost = "what such a model takes, in this process"
     return LocalModel(named(setting, prefixes), lambda: _prefixed(_onnx(folder), prefixes), cost)
 
 
-def missing_extra(settings: Settings) -> str | None:
-    """Return the extra to install for what the settings mean; None if nothing is missing."""
-    if settings.embed_model in OFF:
-        return None
-    extra, packages = "meaning", ["numpy"]
-    if settings.embed_model == BUILT_IN:
-        packages.append(PACKAGE)
-    elif not settings.embed_base_url:
-        extra, packages = "embed", ["numpy", "onnxruntime", "tokenizers"]
-    return None if all(map(find_spec, packages)) else extra
+def is_onnx_missing(settings: Settings) -> bool:
+    """Return True if the settings mean a folder with a model in ONNX, and the extra `embed` is not installed."""
+    is_folder = settings.embed_model not in (*OFF, BUILT_IN) and not settings.embed_base_url
+    return is_folder and not all(map(find_spec, ("onnxruntime", "tokenizers")))
 
 
 def _prefixes(settings: Settings, model: str) -> Prefixes:
@@ -102,11 +91,8 @@ def _built_in() -> Loaded:
 
 
 def _check_built_in() -> None:
-    path = built_in_file()
-    if path is None:
-        raise ValueError(f"{PACKAGE} is not installed")
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    path = files(PACKAGE).joinpath(WEIGHTS)
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != SHA256:
         raise ValueError(f"{path} is not the file that is known: its SHA-256 is {found}")
 

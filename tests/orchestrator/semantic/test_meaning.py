@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -276,14 +275,6 @@ async def test_a_search_before_anything_is_embedded_asks_nobody(
     note = (await explained(orchestrator, "feline"))["cr_query"]["meaning"]["not_asked"]
     assert note.startswith("nothing is embedded by toy yet")
     assert embedding_server.asked == []
-
-
-async def test_without_numpy_search_goes_by_words(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
-    await embed(orchestrator)
-    monkeypatch.setattr("orchestrator.semantic.meaning.find_spec", lambda _: None)
-    assert await found(orchestrator, "feline") == ["pet"]
-    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
-    assert note.startswith(f"numpy is not installed: {sys.executable} -m pip install ")
 
 
 async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_anew(
