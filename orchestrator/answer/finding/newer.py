@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row
-
 from orchestrator.answer.delivery import Turn, cut_text
 from orchestrator.answer.finding.choosing import Choice, past_ends
 from orchestrator.answer.finding.looking_up import Lookup
@@ -81,13 +79,13 @@ def _rows(tx: ReadTransaction, judged: Sequence[Judged]) -> list[MessageRow]:
     return [rows[number] for one in judged if (number := one.ranked.candidate.number) in rows]
 
 
-def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[Row[Any]]:
+def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[Any]:
     """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
     around = surroundings(tx, {channel_number: list(range(seq, seq + STRETCH))}, 0)[channel_number]
     return [row for row in around if row.role in _SPOKEN]
 
 
-def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Row[Any]]) -> tuple[MessageRow | None, float]:
+def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Any]) -> tuple[MessageRow | None, float]:
     """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones; the
     search's own score speaks for it, too. Return also the share that it holds."""
     tx, last, scores = asked.tx, statement[-1], _scores(choice)
@@ -127,7 +125,7 @@ def _scores(choice: Choice) -> dict[int, float]:
     return scores | {one.ranked.candidate.number: one.score / (inside[0].score or 1.0) for one in inside}
 
 
-def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[Row[Any]]) -> dict[str, float]:
+def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[Any]) -> dict[str, float]:
     """Return the question's terms and the rarest tokens of a statement that occur elsewhere, with their rarity."""
     said = {token for row in statement for token in analyze(row.text[:SHOWN]) if not token.startswith(KEY_PREFIX)}
     question = {token for word in found.query.words for token in word.exact}
@@ -139,7 +137,7 @@ def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[Row[A
     return {token: idf(frequencies[token], size) for token in known}
 
 
-def _latest_turn(replaced: Sequence[Row[Any]]) -> list[Row[Any]]:
+def _latest_turn(replaced: Sequence[Any]) -> list[Any]:
     """Return the messages of the last turn only: it settled what the ones before it were about."""
     last = max((row.turn for row in replaced), default=0)
     return [row for row in replaced if row.turn == last]
@@ -150,7 +148,7 @@ def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
     return any(chosen.created_at <= end for end in past_ends(said))
 
 
-def _newer(hit: MessageRow, around: Sequence[Row[Any]], found: SearchResult) -> dict[str, Any]:
+def _newer(hit: MessageRow, around: Sequence[Any], found: SearchResult) -> dict[str, Any]:
     """Return the hit and the last answer behind it, in which a suggestion that was taken up is carried out."""
     answers = [row for row in around if row.seq > hit.seq and row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
     shown = [hit, *answers[-1:]]
@@ -164,9 +162,7 @@ def _newer(hit: MessageRow, around: Sequence[Row[Any]], found: SearchResult) -> 
     }
 
 
-def _replaced_by(
-    tx: ReadTransaction, earlier: Sequence[Row[Any]], stretch: Sequence[Row[Any]], found: SearchResult
-) -> list[Row[Any]]:
+def _replaced_by(tx: ReadTransaction, earlier: Sequence[Any], stretch: Sequence[Any], found: SearchResult) -> list[Any]:
     """Return the earlier messages of which the stretch says that something else holds now: a sentence names a change,
     and a rare word of the earlier message that was not asked for (the old value).
 
