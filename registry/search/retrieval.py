@@ -156,10 +156,14 @@ class SearchResult:
         return stretches
 
     def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
-        """Return True if a channel's score is above the floor; less is enough in the time or place that a request names
-        (`is_narrowed`)."""
+        """Return True if a channel's score is above the floor, or a message is clearly more similar than by chance.
+
+        Less is enough in the time or place that a request names (`is_narrowed`).
+        """
         floor = weights.FLOOR_ONE if is_narrowed or len(self.wordings) == 1 else weights.FLOOR_SEVERAL
         if self.similar and self.similar.vectors:
+            if self.similar.beyond_chance(channel_number) >= 1.0:
+                return True
             floor += weights.FLOOR_MODEL
         return any(one.score >= floor for one in self.channels if one.number == channel_number)
 

@@ -52,6 +52,11 @@ class SimilarMessages:
         """Return the messages that are similar beyond chance."""
         return frozenset(number for number, value in self.similarities.items() if value >= self.least)
 
+    def beyond_chance(self, channel_number: int) -> float:
+        """Return by how many standard deviations a channel's most similar message exceeds what chance explains."""
+        numbers = (n for n in self.similarities if self.candidates[n].channel_id == channel_number)
+        return max(map(self.deviations, numbers), default=0.0) - self.by_chance
+
     def of_channels(self, sizes: Mapping[int, int]) -> dict[int, float]:
         """Return, by channel, the mean share of its three most similar messages; of a smaller channel (`sizes`:
         messages) of all. One message alone is similar by chance."""
