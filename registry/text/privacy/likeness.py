@@ -20,7 +20,7 @@ _CODE = re.compile(
     r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:)?/|^@|^!\w+$|^(?:arn|urn):"  # expressions, addresses
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css"
     r"|sh|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?:[:-]\d+){0,2}[:-]?$"  # files, with a line
-    r"|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d"
+    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{40}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d"
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
@@ -41,7 +41,7 @@ _SPOKEN = re.compile(
 _NUMBERED = re.compile(  # a word of the field with a number or a version
     r"(?:[a-z]+[-_ ]?)?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win"
     r"|windows|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude)"
-    r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|[A-Z]+[-#]\d+|[A-Za-z]+\d",
+    r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|(?:1|last)password|[A-Z]+[-#]\d+|[A-Za-z]+\d",
     re.IGNORECASE,
 )
 _TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")
@@ -63,6 +63,7 @@ _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|password|passphrase|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
+_REMARK = re.compile(r"\b(?:not|is|was|are|no|must|should|will|required|set|the|wrong|failed|denied|sorry)\b", re.IGNORECASE)
 _UNIT = re.compile(r"\d{2}(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|px|ms|Ti|th|nd|rd|st)$")
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
@@ -152,6 +153,11 @@ def is_word(value: str) -> bool:
     return _WORD.fullmatch(value) is not None and _NO_WORD.fullmatch(value) is None
 
 
+def is_remark(value: str) -> bool:
+    """Return whether a word tells something about a password: "expired", "bcrypt", "8-characters"."""
+    return any(each.fullmatch(value.lower()) for each in (_NO_WORD, _SPOKEN, _TECHNICAL, _SMALL))
+
+
 def is_no_default(value: str) -> bool:
     """Return whether it is neither a placeholder nor a word that stands for a password."""
     defaults = (
@@ -233,6 +239,16 @@ def is_pin(value: str) -> bool:
     return not re.match(r"(?:19|20)\d\d$|0000+$|9999+$|1234567?8?$", value)
 
 
+def is_typed(value: str) -> bool:
+    """Return whether the words behind a prompt for a password are one, and no remark."""
+    return is_argument(value) and not value.startswith(("(", "<", "{", "$", '"')) and not _REMARK.search(value)
+
+
+def is_printed(value: str) -> bool:
+    """Return whether a line below a command that prints a secret is one, and no message or path."""
+    return is_argument(value) and not _CODE.search(value) and not value.istitle()
+
+
 def has_digit(value: str) -> bool:
     return any(map(str.isdigit, value))
 
@@ -240,6 +256,8 @@ def has_digit(value: str) -> bool:
 TESTS = {
     "argument": is_argument,
     "value": is_value,
+    "typed": is_typed,
+    "printed": is_printed,
     "phrase": is_phrase,
     "with-digit": has_digit,
     "random": is_random,

@@ -63,11 +63,11 @@ _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
 )
 _PIN = re.compile(
     r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+#-])(?P<secret>\d{4,8}[#*]?|#\d{4,8}[#*]|\d{1,2}(?:-\d{1,2}){2,3})"
-    r"(?![\w%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
+    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
-_PIN_BEFORE = re.compile(r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8})\s(?:is|as|for)\s(?:[\w']+\s){0,4}\Z")
-_GLUED = re.compile(r"[_=-]|\.\w|화|학")
+_PIN_BEFORE = re.compile(r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8})\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}\Z")
+_GLUED = re.compile(r"[_=-]|\.\w|화|학|\s(?:manager|polic)")
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _LINE = re.compile(r"[^\n]+")

@@ -23,6 +23,7 @@ from registry.text.privacy.likeness import (
 )
 from registry.text.privacy.prose import find_in_column, find_mentioned, find_pin
 from registry.text.privacy.rules import SHORTEST_KEY, Name, Rule, Rules, load_rules, spaced_words
+from registry.text.privacy.stated import find_stated
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 """The mark that replaces a secret."""
@@ -166,6 +167,9 @@ def _around(text: str, at: int, end: int, name: Name) -> Iterator[Secret]:
         if pin := find_pin(text, at, end, is_told=is_password and name.words.isascii()):
             yield Secret("pin", *pin)
         for place in find_in_column(text, at, end):
+            yield Secret(name.kind, *place)
+    if is_password and not name.is_cue:
+        for place in find_stated(text, at, end, is_pass=name.words == "pass"):
             yield Secret(name.kind, *place)
     if name.kind != "pin":
         for place in find_mentioned(text, at, end, is_password, name.is_cue or name.words == "pass"):
