@@ -35,13 +35,13 @@ _TECHNICAL = re.compile(
 _SPOKEN = re.compile(
     r"(?:string|str|text|varchar|char|int|number|bool|null|none|true|false|empty|min(?:length)?|max(?:length)?|required"
     r"|confirm\w*|hashed\w*|encrypted\w*|changed|reset|updated|set|wrong|invalid|incorrect|expired|rejected|accepted"
-    r"|missing|removed|deleted|rotated|stored|saved|step|phase|version|option|table|column|field|value|page)[_-]?v?\d{0,3}\??",
+    r"|missing|removed|deleted|rotated|stored|saved|step|phase|version|option|table|column|field|value|page|1password)[_-]?v?\d{0,3}\??",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(  # a word of the field with a number or a version
     r"(?:[a-z]+[-_ ]?)?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win"
     r"|windows|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude)"
-    r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|(?:1|last)password|[A-Z]+[-#]\d+|[A-Za-z]+\d",
+    r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|[A-Z]+[-#]\d+|[A-Za-z]+\d",
     re.IGNORECASE,
 )
 _TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")
@@ -256,6 +256,8 @@ def has_digit(value: str) -> bool:
 TESTS = {
     "argument": is_argument,
     "value": is_value,
+    "password": is_password,
+    "pin": is_pin,
     "typed": is_typed,
     "printed": is_printed,
     "phrase": is_phrase,

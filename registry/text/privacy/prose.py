@@ -108,7 +108,7 @@ def find_in_column(text: str, at: int, end: int) -> Iterator[tuple[int, int]]:
         start = row.start() + sum(len(cell) + 1 for cell in row[0].split(sign)[:column])
         cell = row[0].split(sign)[column]
         value = cell.strip(" \t\r\"'`*")
-        if value and not re.search(r"\s", value) and is_chosen(value):
+        if value and not re.search(r"\s", value) and (is_chosen(value) or is_word(value)):
             start += cell.index(value)
             yield start, start + len(value)
 

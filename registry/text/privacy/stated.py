@@ -18,7 +18,12 @@ _BE = (
 )
 _PLACE = r"(?: (?:for|to|on|of|in|at|from|there|here|we|you|i|he|she|they|that)\b[^\n.:;=(){}<>]{0,60}?)?"
 _BEHIND = re.compile(rf"s?{_PLACE} {_BE}{_OPEN}{_VALUE}", re.IGNORECASE)
-_CHANGED = re.compile(rf"s?{_PLACE}(?: (?:has been|was|got|is|were|back))?(?: (?:chang|switch|updat|rotat|set|reset)\w*)? to{_OPEN}{_VALUE}", re.IGNORECASE)
+_TO = re.compile(rf"s?{_PLACE}(?: back)? to{_OPEN}{_VALUE}", re.IGNORECASE)
+_CHANGED = re.compile(
+    rf"s?{_PLACE}(?: (?:has been|was|got|is|were))? (?:chang|switch|updat|rotat|set|reset)\w*(?: to|[,;]? (?:now )?it['’]?s(?: now)?)"
+    rf"{_OPEN}{_VALUE}",
+    re.IGNORECASE,
+)
 _CHANGE = re.compile(r"\b(?:set|chang\w{1,3}|switch\w{0,3}|reset|updat\w{1,3}|rotat\w{1,3}|made)\s(?:[\w'’-]{1,20}\s){0,4}\Z", re.IGNORECASE)
 _PAIRED = re.compile(rf"(?:\s(?:is|was))?\s?:?{_OPEN}{_VALUE}")
 _USER = re.compile(
@@ -32,7 +37,7 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 _USED_AS = re.compile(
-    r"\b(?:us(?:e|ed|ing)|tr(?:y|ied)|enter(?:ed)?|typed?|with|put|gave|give|picked|chose|pick|choose|accepts)[ ][\"'`“‘*]{0,3}"
+    r"(?:(?P<verb>\b(?:us(?:e|ed|ing)|tr(?:y|ied|ying)|enter(?:ed|ing)?|typ(?:ed?|ing)|put|gave|give|picked|chose|pick|choose))|\S)[ ][\"'`“‘*]{0,3}"
     r"(?P<value>(?![~*(])[!-~]{4,64}?)[\"'`”’*]{0,3} (?:as|for) (?:(?:the|my|our|your|its|his|her|their|an?) )?(?:[\w-]{1,20} ){0,2}\Z",
     re.IGNORECASE,
 )
@@ -44,7 +49,7 @@ _ABOUT = re.compile(  # "password manager": the sentence is about something else
 )
 _ENDS = re.compile(  # a plain word is a value only at the end of its clause
     r"[\"'”’`*]{0,3}[ \t]*(?:[.,;!?)](?!\w)|[-–—][ \t]|\r?\n|\Z|(?:and|but|so|then|if|when|in case|until|from|since|because|though"
-    r"|for now|please|pls|thx|lol|haha|btw|on|yesterday|today|again|everywhere|after|before|while|right\b)\b)",
+    r"|for now|please|pls|thx|lol|haha|btw|on|yesterday|today|again|everywhere|after|before|while|right|just|fyi|which|works?|it|i|we|you|now|still|for|not|instead|old)\b)",
     re.IGNORECASE,
 )
 _CODE_LINE = re.compile(r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*)", re.MULTILINE)
@@ -55,10 +60,10 @@ _OTHER = re.compile(  # an address, a path, a file, a field
     re.IGNORECASE,
 )
 _KOREAN_BEHIND = re.compile(
-    r"(?:번호)?(?:은|는|이|가|을|를|만)?(?:\s(?:그냥|걍|아직|아직도|지금|지금은|이제|새로|현재|임시로|다시|원래|여전히|아마|전부|다)){0,2}\s?[:=]?\s?"
+    r"(?:번호)?(?:은|는|이|가|을|를|만)?(?=[\s:=])(?:\s(?:그냥|걍|아직|아직도|지금|지금은|이제|새로|현재|임시로|다시|원래|여전히|아마|전부|다)){0,2}\s?[:=]?\s?"
     r"[\"'`“‘]?(?P<value>[가-힣]{2,12}?(?:\d{1,8})?[!@#$%^&*?]{0,3}|[!-~]{4,40}?)[\"'`”’]?"
-    r"(?:\s?(?:이?야|입니다|이에요|예요|에요|이?거든|이?라고|이래|인데|이고|임|였)(?![가-힣]{0,2}\s?아니)"
-    r"|\s(?:이거|이걸|요거|이렇게)\s?(?:넣|입력|치|쓰|누르)|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경했|변경하|변경됐|변경해|설정했|설정해|설정하|해놨|해뒀|해놓|해 |했|정했|통일|쓰|써|들어가|접속|로그인))"
+    r"(?:\s?(?:이?야|입니다|이에요|예요|에요|이?거든|이?라고|이래|인데|이고|임|였|맞)(?![가-힣]{0,2}\s?아니)"
+    r"|\s(?:이거|이걸|요거|이렇게)\s?(?:넣|입력|치|쓰|누르)|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경했|변경하|변경됐|변경해|설정했|설정해|설정하|해놨|해뒀|해놓|해 |했|정했|통일|(?<=[!-~]로 )(?:쓰|써|들어가|접속|로그인)))"
 )
 _KOREAN_BEFORE = re.compile(
     r"(?P<value>[!-~]{4,40}|[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3})[\"'`”’]?\s?(?:이게|이거|요게|이|가)\s(?:[가-힣]{1,6}\s){0,2}\Z"
@@ -73,7 +78,7 @@ _KOREAN_REMARK = re.compile(  # a word that tells something about a password
     r"|모르|모름|틀|맞|이거|그거|저거|기본|초기|설정|입력|확인|다름|다르|같|내일|나중|보안|필드|컬럼|값|이름|정책|규칙|랜덤|무작위|임의|임시|만료"
     r"|재설정|공유|관리|안전|위험|노출|유출|로그|화면|방식|형식|방법|자동|수동|강제|직접|이메일|메일|토큰|변수|타입|버전|영어|한글|한국어|별도|실제|스스로"
     r"|마음대|제대|앞으|하나|비밀|일치|찾기|방금|최근|아까|어제|오늘|제가|내가|우리|사용|관련|복잡|간단|어려|쉬|다른|새|환경|파일|테이블|단계|페이지|코드"
-    r"|되|됐|했|하는|하게|할|한다|하고|라는|만들|바꾸|바꿔|바뀌|물어|알려|보내|말해|적혀|걸$|것|거$|적$|게$|서$|는$|은$|을$|를$|지$|면$|도$|요$|다$"
+    r"|되|됐|했|하는|하게|할|한다|하고|라는|만들|바꾸|바꿔|바뀌|물어|알려|보내|말해|적혀|걸$|키$|아무|것|거$|적$|게$|서$|는$|은$|을$|를$|지$|면$|도$|요$|다$"
 )
 
 
@@ -110,14 +115,15 @@ def find_stated(text: str, at: int, end: int, *, is_pass: bool) -> Iterator[tupl
     found = _PAIRED.match(text, end) if _USER.search(before) else None
     if not found and (not is_pass or _NOUN.search(before)):
         found = _BEHIND.match(text, end) or (
-            _CHANGED.match(text, end) if _CHANGE.search(before) or text[end : end + 60].count(" to ") else None
+            _TO.match(text, end) if _CHANGE.search(before) else None
+        ) or _CHANGED.match(text, end
         )
     if not found and not is_pass:
         found = _USED_AS.search(before)
         if found:
             start = at - len(before) + found.start("value")
             stop = at - len(before) + found.end("value")
-            if _is_said(found["value"], text, end, end):
+            if (found["verb"] or not found["value"].isalpha()) and _is_said(found["value"], text, end, end):
                 yield start, stop
             return
     if found:
