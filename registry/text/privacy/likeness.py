@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(
-    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:)?/|^@|^!\w+$|^(?:arn|urn):"  # expressions, addresses
+    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^!\w+$|^(?:arn|urn):"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css"
     r"|sh|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?:[:-]\d+){0,2}[:-]?$"  # files, with a line
     r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{40}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d"
@@ -63,7 +63,9 @@ _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|password|passphrase|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
-_REMARK = re.compile(r"\b(?:not|is|was|are|no|must|should|will|required|set|the|wrong|failed|denied|sorry)\b", re.IGNORECASE)
+_REMARK = re.compile(
+    r"\b(?:not|is|was|are|no|must|should|will|required|set|the|wrong|failed|denied|sorry)\b", re.IGNORECASE
+)
 _UNIT = re.compile(r"\d{2}(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|px|ms|Ti|th|nd|rd|st)$")
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2

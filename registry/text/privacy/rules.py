@@ -16,7 +16,6 @@ from registry.text.privacy.likeness import TESTS
 
 OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
 MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
-BEGINNING = 4  # characters of a word by which keywords are looked up
 SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
 _LONG_NUMBER = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [0-9]{6})")
@@ -34,6 +33,8 @@ class Rule(NamedTuple):
     """If there are any, one of them is in the text, too."""
     is_long: bool = False
     """True if the keyword is in a run of 20 characters or more in each match."""
+    beginnings: tuple[str, ...] = ()
+    """One of them begins each match, if there are any."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -61,29 +62,11 @@ class Name(NamedTuple):
         return self.is_whole_word and self.kind == "secret"
 
 
-class Keywords:
-    """Keywords, each of one or more words, looked up by the beginning of the longest word of each."""
-
-    def __init__(self, keywords: Iterable[str]) -> None:
-        self.words = {keyword: max(keyword.split(), key=len) for keyword in keywords}
-        self._by_beginning: dict[str, list[str]] = {}
-        for keyword, word in self.words.items():
-            self._by_beginning.setdefault(word[:BEGINNING], []).append(keyword)
-        self._short = [beginning for beginning in self._by_beginning if len(beginning) < BEGINNING]
-
-    def announced_by(self, text: str) -> tuple[str, ...]:
-        """Return the keywords whose longest word is in a word or text."""
-        beginnings = self._by_beginning.keys() & {text[at : at + BEGINNING] for at in range(len(text))}
-        beginnings.update(beginning for beginning in self._short if beginning in text)
-        found = [keyword for beginning in beginnings for keyword in self._by_beginning[beginning]]
-        return tuple(keyword for keyword in found if self.words[keyword] in text)
-
-
-def _any_of(words: set[str]) -> re.Pattern[str]:
+def _any_of(words: Iterable[str]) -> str:
     """Return an expression for any of the words, grouped by first letters, which takes a fifth of the time."""
-    shortest = sorted(word for word in words if not any(other in word for other in words - {word}))
-    by_letter = {letter: [re.escape(word[1:]) for word in same] for letter, same in groupby(shortest, itemgetter(0))}
-    return re.compile("|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_letter.items()))
+    by_letter = {letter: sorted(same, reverse=True) for letter, same in groupby(sorted(words), itemgetter(0))}
+    rests = {letter: "|".join(re.escape(word[1:]) for word in same) for letter, same in by_letter.items()}
+    return "|".join(f"{re.escape(letter)}(?:{rest})" for letter, rest in rests.items())
 
 
 class Rules:
@@ -102,26 +85,34 @@ class Rules:
         for at, rule in enumerate(self.all):
             for keyword in rule.keywords:
                 self._places.setdefault(keyword, []).append(at)
-        self._in_runs = Keywords(each for rule in self.all if rule.is_long for each in rule.keywords)
+        self._beginnings = {each: each.lower() for rule in self.all for each in rule.beginnings}
+        self._begin = re.compile(rf"\b(?=({_any_of(self._beginnings)}))", re.ASCII)
+        self._in_runs = {each for rule in self.all if rule.is_long and not rule.beginnings for each in rule.keywords}
         self._of_texts = {each for rule in self.all if not rule.is_long for each in rule.keywords}
-        self._in_text = Keywords([*self._of_texts, *self.names])
         self._numbers = [at for at, rule in enumerate(self.all) if not rule.keywords]
-        self._telling = _any_of({*self._in_text.words.values()})
+        longest = {keyword: max(keyword.split(), key=len) for keyword in (*self._of_texts, *self.names)}
+        words = {*longest.values()}
+        shortest = [word for word in words if not any(other in word for other in words - {word})]
+        self._telling = re.compile(_any_of(shortest))
+        self._told_by = {word: [each for each in longest.items() if word in each[1]] for word in shortest}
         self._plain_words: set[str] = set()
         self._telling_words: dict[str, tuple[str, ...]] = {}
 
     def matching(self, text: str) -> tuple[list[Rule], list[Name]]:
         """Return the rules and the names that may match in a text, the rules in their order."""
         words = set(text.split())
-        long = " ".join([word for word in words if len(word) >= SHORTEST_KEY and _MADE.search(word)]).lower()
+        long = " ".join([word for word in words if len(word) >= SHORTEST_KEY and _MADE.search(word)])
         announced = self._announced_by(words)
-        if not announced and not long and not _LONG_NUMBER.search(text):
+        has_number = _LONG_NUMBER.search(text) is not None
+        if not announced and not long and not has_number:
             return [], []
-        lowered = text.lower()
+        lowered, lowered_long = text.lower(), long.lower()
         keywords = [each for each in announced if each in self._of_texts and each in lowered]
-        keywords += [each for each in self._in_runs.announced_by(long) if each in long]
+        keywords += [each for each in self._in_runs if each in lowered_long]
+        for beginning in {found[1] for found in self._begin.finditer(long)}:
+            keywords += [low for each, low in self._beginnings.items() if beginning.startswith(each)]
         places = {at for keyword in keywords for at in self._places[keyword]}
-        if _LONG_NUMBER.search(text):
+        if has_number:
             places.update(self._numbers)
         rules = [self.all[at] for at in sorted(places)]
         rules = [rule for rule in rules if not rule.needs or any(each in lowered for each in rule.needs)]
@@ -132,21 +123,28 @@ class Rules:
 
     def _announced_by(self, words: set[str]) -> set[str]:
         """Return the keywords that the words may be part of. Words of up to 64 characters are remembered."""
-        telling = words.difference(self._plain_words)
-        new = telling.difference(self._telling_words)
-        plain = {word for word in new if not self._telling.search(word.lower())}
         if len(self._plain_words) + len(self._telling_words) > MOST_PLAIN_WORDS:
             self._plain_words.clear()
             self._telling_words.clear()
-        self._plain_words.update([word for word in plain if len(word) <= 64])
+        telling = words.difference(self._plain_words)
+        new = list(telling.difference(self._telling_words))
+        plain = set(new)
+        lines, at, line = "\n".join(new).lower(), 0, 0  # one search of all is faster than one for each word
+        told: dict[str, set[str]] = {}
+        while found := self._telling.search(lines, at):
+            line += lines.count("\n", max(0, at - 1), found.start())
+            at = found.start() + 1
+            told.setdefault(new[line], set()).add(found[0])
         announced: set[str] = set()
-        for word in telling - plain:
-            keywords = self._telling_words.get(word)
-            if keywords is None:
-                keywords = self._in_text.announced_by(word.lower())
-                if len(word) <= 64:
-                    self._telling_words[word] = keywords
+        for word, parts in told.items():
+            lowered = word.lower()
+            keywords = {keyword for part in parts for keyword, longest in self._told_by[part] if longest in lowered}
             announced.update(keywords)
+            if len(word) <= 64:
+                self._telling_words[word] = tuple(keywords)
+        self._plain_words.update([word for word in plain - told.keys() if len(word) <= 64])
+        for word in telling & self._telling_words.keys():
+            announced.update(self._telling_words[word])
         return announced
 
 
@@ -159,7 +157,7 @@ def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
     for kind, beginnings, rest in table.get("keys", ()):
         begins = beginnings.split()
         regex = rf"\b(?:{'|'.join(map(re.escape, begins))}){rest}"
-        yield Rule(kind, regex, tuple(map(str.lower, begins)), None, is_long=True)
+        yield Rule(kind, regex, tuple(map(str.lower, begins)), None, is_long=True, beginnings=tuple(begins))
     for rule in table.get("rules", ()):
         looks = TESTS[rule["looks"]] if "looks" in rule else None
         keywords, needs = (tuple(rule.get(name, ())) for name in ("keywords", "needs"))

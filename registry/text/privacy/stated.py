@@ -10,7 +10,7 @@ from registry.text.privacy.likeness import is_placeholder, is_remark, is_typed_k
 BEFORE = 80
 """Characters before a cue in which the user's name or the value is searched."""
 _OPEN = r"[ \t]{1,2}[\"'`“‘*]{0,3}"
-_VALUE = r"(?P<value>(?![~*(])[!-~]{4,64})"
+_VALUE = r"(?P<value>(?![~*(:])[!-~]{4,64})"
 _BE = (
     r"(?:is|was|are|(?:will|would|should|must|has to|used to|to) be|became|equals|reads)"
     r"(?: (?:now|still|just|literally|always|currently|simply|actually|probably|apparently|again|only|set to|changed to"
@@ -20,15 +20,18 @@ _PLACE = r"(?: (?:for|to|on|of|in|at|from|there|here|we|you|i|he|she|they|that)\
 _BEHIND = re.compile(rf"s?{_PLACE} {_BE}{_OPEN}{_VALUE}", re.IGNORECASE)
 _TO = re.compile(rf"s?{_PLACE}(?: back)? to{_OPEN}{_VALUE}", re.IGNORECASE)
 _CHANGED = re.compile(
-    rf"s?{_PLACE}(?: (?:has been|was|got|is|were))? (?:chang|switch|updat|rotat|set|reset)\w*(?: to|[,;]? (?:now )?it['’]?s(?: now)?)"
-    rf"{_OPEN}{_VALUE}",
+    rf"s?{_PLACE}(?: (?:has been|was|got|is|were))? (?:chang|switch|updat|rotat|set|reset)\w*"
+    rf"(?: to|[,;]? (?:now )?it['’]?s(?: now)?){_OPEN}{_VALUE}",
     re.IGNORECASE,
 )
-_CHANGE = re.compile(r"\b(?:set|chang\w{1,3}|switch\w{0,3}|reset|updat\w{1,3}|rotat\w{1,3}|made)\s(?:[\w'’-]{1,20}\s){0,4}\Z", re.IGNORECASE)
+_CHANGE = re.compile(
+    r"\b(?:set|chang\w{1,3}|switch\w{0,3}|reset|updat\w{1,3}|rotat\w{1,3}|made)\s(?:[\w'’-]{1,20}\s){0,4}\Z",
+    re.IGNORECASE,
+)
 _PAIRED = re.compile(rf"(?:\s(?:is|was))?\s?:?{_OPEN}{_VALUE}")
 _USER = re.compile(
-    r"\b(?:user(?:[ _]?name)?|log ?in|account|acct|id|email|as(?= (?!the|an?|my|our|your)))\s?[:=]?\s?(?:is\s)?[\"'`]?[\w.@+-]{2,40}[\"'`]?[,;]?\s"
-    r"(?:(?:/|and|with|the|then)\s){0,2}\Z",
+    r"\b(?:user(?:[ _]?name)?|log ?in|account|acct|id|email|as(?= (?!the|an?|my|our|your)))\s?[:=]?\s?(?:is\s)?"
+    r"[\"'`]?[\w.@+-]{2,40}[\"'`]?[,;]?\s(?:(?:/|and|with|the|then)\s){0,2}\Z",
     re.IGNORECASE,
 )
 _NOUN = re.compile(
@@ -37,8 +40,9 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 _USED_AS = re.compile(
-    r"(?:(?P<verb>\b(?:us(?:e|ed|ing)|tr(?:y|ied|ying)|enter(?:ed|ing)?|typ(?:ed?|ing)|put|gave|give|picked|chose|pick|choose))|\S)[ ][\"'`“‘*]{0,3}"
-    r"(?P<value>(?![~*(])[!-~]{4,64}?)[\"'`”’*]{0,3} (?:as|for) (?:(?:the|my|our|your|its|his|her|their|an?) )?(?:[\w-]{1,20} ){0,2}\Z",
+    r"(?:(?P<verb>\b(?:us(?:e|ed|ing)|tr(?:y|ied|ying)|enter(?:ed|ing)?|typ(?:ed?|ing)|put|gave|give|pick(?:ed)?"
+    r"|chose|choose))|\S)[ ][\"'`“‘*]{0,3}(?P<value>(?![~*(])[!-~]{4,64}?)[\"'`”’*]{0,3} (?:as|for)"
+    r" (?:(?:the|my|our|your|its|his|her|their|an?) )?(?:[\w-]{1,20} ){0,2}\Z",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(  # "password manager": the sentence is about something else
@@ -48,8 +52,9 @@ _ABOUT = re.compile(  # "password manager": the sentence is about something else
     re.IGNORECASE,
 )
 _ENDS = re.compile(  # a plain word is a value only at the end of its clause
-    r"[\"'”’`*]{0,3}[ \t]*(?:[.,;!?)](?!\w)|[-–—][ \t]|\r?\n|\Z|(?:and|but|so|then|if|when|in case|until|from|since|because|though"
-    r"|for now|please|pls|thx|lol|haha|btw|on|yesterday|today|again|everywhere|after|before|while|right|just|fyi|which|works?|it|i|we|you|now|still|for|not|instead|old)\b)",
+    r"[\"'”’`*]{0,3}[ \t]*(?:[.,;!?)](?!\w)|[-–—][ \t]|\r?\n|\Z|(?:and|but|so|then|if|when|in case|until|from|since"
+    r"|because|though|for now|please|pls|thx|lol|haha|btw|on|yesterday|today|again|everywhere|after|before|while|right"
+    r"|just|fyi|which|works?|it|i|we|you|now|still|for|not|instead|old)\b)",
     re.IGNORECASE,
 )
 _CODE_LINE = re.compile(r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*)", re.MULTILINE)
@@ -60,10 +65,13 @@ _OTHER = re.compile(  # an address, a path, a file, a field
     re.IGNORECASE,
 )
 _KOREAN_BEHIND = re.compile(
-    r"(?:번호)?(?:은|는|이|가|을|를|만)?(?=[\s:=])(?:\s(?:그냥|걍|아직|아직도|지금|지금은|이제|새로|현재|임시로|다시|원래|여전히|아마|전부|다)){0,2}\s?[:=]?\s?"
+    r"(?:번호)?(?:은|는|이|가|을|를|만)?(?=[\s:=])"
+    r"(?:\s(?:그냥|걍|아직|아직도|지금|지금은|이제|새로|현재|임시로|다시|원래|여전히|아마|전부|다)){0,2}\s?[:=]?\s?"
     r"[\"'`“‘]?(?P<value>[가-힣]{2,12}?(?:\d{1,8})?[!@#$%^&*?]{0,3}|[!-~]{4,40}?)[\"'`”’]?"
     r"(?:\s?(?:이?야|입니다|이에요|예요|에요|이?거든|이?라고|이래|인데|이고|임|였|맞)(?![가-힣]{0,2}\s?아니)"
-    r"|\s(?:이거|이걸|요거|이렇게)\s?(?:넣|입력|치|쓰|누르)|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경했|변경하|변경됐|변경해|설정했|설정해|설정하|해놨|해뒀|해놓|해 |했|정했|통일|(?<=[!-~]로 )(?:쓰|써|들어가|접속|로그인)))"
+    r"|\s(?:이거|이걸|요거|이렇게)\s?(?:넣|입력|치|쓰|누르)"
+    r"|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경[했하됐해]|설정[했해하]|해[놨뒀놓 ]|했|정했|통일)"
+    r"|(?<=[!-~])\s?으?로\s?(?:쓰|써|들어가|접속|로그인))"
 )
 _KOREAN_BEFORE = re.compile(
     r"(?P<value>[!-~]{4,40}|[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3})[\"'`”’]?\s?(?:이게|이거|요게|이|가)\s(?:[가-힣]{1,6}\s){0,2}\Z"
@@ -112,11 +120,14 @@ def find_stated(text: str, at: int, end: int, *, is_pass: bool) -> Iterator[tupl
         return
     if _ABOUT.match(text, end) or text[at - 1 : at] in ("_", "-", ".", "$", "/"):
         return
-    found = _PAIRED.match(text, end) if _USER.search(before) else None
-    if not found and (not is_pass or _NOUN.search(before)):
-        found = _BEHIND.match(text, end) or (
-            _TO.match(text, end) if _CHANGE.search(before) else None
-        ) or _CHANGED.match(text, end
+    found = _PAIRED.match(text, end)
+    if found and not _USER.search(before):
+        found = None
+    if not found and (not is_pass or _NOUN.search(before[-12:])):
+        found = (
+            _BEHIND.match(text, end)
+            or (_TO.match(text, end) if _CHANGE.search(before) else None)
+            or _CHANGED.match(text, end)
         )
     if not found and not is_pass:
         found = _USED_AS.search(before)
@@ -139,7 +150,9 @@ def _find_korean(text: str, at: int, end: int, before: str) -> Iterator[tuple[in
         if (not _KOREAN_REMARK.search(value)) if is_plain else _is_korean_password(value):
             yield start, stop
             return
-    if (found := _KOREAN_NEAR.match(text, end)) and not _KOREAN_REMARK.search(found["value"].rstrip("0123456789!@#$%^&*?")):
+    if (found := _KOREAN_NEAR.match(text, end)) and not _KOREAN_REMARK.search(
+        found["value"].rstrip("0123456789!@#$%^&*?")
+    ):
         yield found.span("value")
         return
     if _KOREAN_IS.match(text, end) and (found := _KOREAN_BEFORE.search(before)) and _is_korean_password(found["value"]):
