@@ -39,9 +39,9 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(  # a word of the field with a number or a version
-    r"(?:[a-z]+[-_ ]?)?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win"
+    r"(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win"
     r"|windows|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude)"
-    r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|[A-Z]+[-#]\d+|[A-Za-z]+\d",
+    r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]+\d",
     re.IGNORECASE,
 )
 _TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")
@@ -55,7 +55,8 @@ _NO_WORD = re.compile(  # tells something about a password
     r"|simple|complex|easy|clear|unclear|true|false|string|bytes|characters|numbers?|letters?|default|incomplete"
     r"|obsolete|private|visible|ready|alive|online|offline|complete|shown|reset|which|whatever|first|second|third"
     r"|inside|outside|today|tomorrow|yesterday|always|maybe|sorry|thanks|please|just|correct|incorrect|sure|unsure"
-    r"|null|none|alphanumeric|lowercase|uppercase|salt|plaintext|base|crap|trash|garbage|stuff|fine|good|better|worse"
+    r"|(?:fail|work|break|exist|matter|expire|change|look|seem|stay|get|need|take|keep|reject|accept|match|contain)s?"
+    r"|falsch|vergessen|abgelaufen|incorrecta|null|none|alphanumeric|lowercase|uppercase|salt|plaintext|base|crap|trash|garbage|stuff|fine|good|better|worse"
     r"|worst|best|hard|harder|dumb|stupid|lame|same|similar|pretty|quite|rather|somehow|another|other|basic|bearer"
     r"|digest|bcrypt|scrypt|argon|admin|login|email|mail|phone|field|column|table|value|name|error|hash|regex|config"
 )
@@ -262,6 +263,7 @@ TESTS = {
     "pin": is_pin,
     "typed": is_typed,
     "printed": is_printed,
+    "word": is_word,
     "phrase": is_phrase,
     "with-digit": has_digit,
     "random": is_random,

@@ -22,7 +22,7 @@ BEHIND = 160
 LONGEST_HEAD = 300
 """Characters of a table's first line before or behind a cue."""
 _CODE = re.compile(  # a line of code, a setting, a command or a log: other rules are for these
-    r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*|--|\d+[:.-]\S)|^\S+:\d+:|\d\d:\d\d:\d\d",
+    r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|\d+[:.-]\S)|^\S+:\d+:|\d\d:\d\d:\d\d",
     re.MULTILINE,
 )
 _TOKEN = re.compile(r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{5,}")
@@ -36,13 +36,14 @@ _LEAD = re.compile(  # says that a value follows
     re.IGNORECASE,
 )
 _IS = re.compile(  # a word may be the password
-    r"(?:\b(?:is|was|still|literally|says?)|->|→|\b(?:set|chang|switch|reset|updat)[^.\n]{1,40} to|(?P<colon>:))"
+    r"(?:\b(?:is|was|still|literally|says?)|->|→|\b(?:set|chang|switch|reset|updat)[^.\n]{1,40} to|(?P<colon>:)\*{0,2})"
     r"[ \t][\"'“‘*]{0,2}\Z"
 )
 _CLAUSE = re.compile(r"[\"'”’]?[ \t]*(?:[.,;!?)]|[-–—][ \t]|\n|\Z|(?:and|but|lol|haha|btw)\b)")
 _REVERSED = re.compile(  # said behind a value
     r"[\"'`”’)*]{0,3}(?:\s?[,—–-]+)?\s(?:that['’]?s|this is|it['’]?s|is|was|as|for)\s(?:still\s)?"
-    r"(?:the|my|our|your|his|her|their|an?|its)\s(?:[\w'’-]+\s){0,3}",
+    r"(?:the|my|our|your|his|her|their|an?|its)\s(?:[\w'’-]+\s){0,3}"
+    r"|\san?\s(?:[\w'’-]+\s){1,3}",
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
@@ -62,12 +63,13 @@ _BEHIND_IT = re.compile(  # what a Korean sentence says behind a password
     r"|적혀|나[와오]|틀|안 ?[되돼먹맞])"
 )
 _PIN = re.compile(
-    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+#-])(?P<secret>\d{4,8}[#*]?|#\d{4,8}[#*]|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?P<between>\s?=\s?|(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)){0,40}?)(?<![\w.,:/+#-])(?P<secret>\d{4,8}[#*]?|[#*]\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
 _PIN_BEFORE = re.compile(r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8})\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}\Z")
-_GLUED = re.compile(r"[_=-]|\.\w|화|학|\s(?:manager|polic)")
+_GLUED = re.compile(r"[_=-]|\.\w|화|학")
+_ABOUT = re.compile(r"\s(?:manager|polic|check)")  # says something about passwords in general
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _LINE = re.compile(r"[^\n]+")
@@ -137,7 +139,9 @@ def _is_led(text: str, end: int, start: int, stop: int, value: str, before: str,
     is_led = start >= end and (_LEAD.search(before) is not None or start - end < 3)
     if is_mentioned(value) and (is_led or is_told or (start >= end and sum(map(str.isdigit, value)) > 1)):
         return True
-    said = _IS.search(before) if start > end and _CLAUSE.match(text, stop) else None
+    if start - end == 1 and re.fullmatch(r"[A-Za-z]{4,}\d", value) and is_chosen(value):
+        return True
+    said = _IS.search(before) if start > end and _CLAUSE.match(text, stop) and not _ABOUT.match(text, end) else None
     if said and said["colon"] and value[0].isupper():  # as in a translation
         return False
     return (said is not None or _COPULA.match(text, stop) is not None) and is_word(value.rstrip("0123456789!").lower())

@@ -12,7 +12,7 @@ BEFORE = 80
 _OPEN = r"[ \t]{1,2}[\"'`“‘*]{0,3}"
 _VALUE = r"(?P<value>(?![~*(:])[!-~]{4,64})"
 _BE = (
-    r"(?:is|was|are|(?:will|would|should|must|has to|used to|to) be|became|equals|reads)"
+    r"(?:is|was|are|ist|lautet|es|est|,?(?: just| then)? ?(?:enter|type|use|put|try|say)|(?:will|would|should|must|has to|used to|to) be|became|equals|reads)"
     r"(?: (?:now|still|just|literally|always|currently|simply|actually|probably|apparently|again|only|set to|changed to"
     r"|reset to|back to|called|this|like|as follows|definitely|temporarily|going to be|either|maybe|also)){0,2}[:,]?"
 )
@@ -46,8 +46,8 @@ _USED_AS = re.compile(
     re.IGNORECASE,
 )
 _ABOUT = re.compile(  # "password manager": the sentence is about something else
-    r"[ _-]?(?:manager|polic|field|hash|hint|reset|prompt|protect|generat|stor|strateg|rule|requirement|length|strength"
-    r"|check|valid|input|box|column|file|change|rotat|auth|encod|encrypt|scheme|algorithm|format|type|variable|param|rate"
+    r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|generat|stor|strateg|rule|requirement|length|strength"
+    r"|check|valid|input|box|column|file|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format|type|variable|param|rate"
     r"|entry|form|page|screen|dialog|confirm|recover|less|-)",
     re.IGNORECASE,
 )
@@ -57,7 +57,7 @@ _ENDS = re.compile(  # a plain word is a value only at the end of its clause
     r"|just|fyi|which|works?|it|i|we|you|now|still|for|not|instead|old)\b)",
     re.IGNORECASE,
 )
-_CODE_LINE = re.compile(r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*)", re.MULTILINE)
+_CODE_LINE = re.compile(r"[{}<>\\]|;\s*$|\w\(|[=!]=|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*(?!\*))", re.MULTILINE)
 _OTHER = re.compile(  # an address, a path, a file, a field
     r"(?:https?:|[/.$%<{\[(-])|.*(?:://|\w@[\w-]+\.\w|\w\(|\w\[)|[a-z_]+(?:\.[a-z_]+)+$|[\w./-]+\.(?:[jt]sx?|py|go|rs|txt|json"
     r"|ya?ml|toml|env|md|ini|cfg|conf|pem|key|sh|sql|html?|kdbx?|com|org|net|io)$"
@@ -75,6 +75,10 @@ _KOREAN_BEHIND = re.compile(
 )
 _KOREAN_BEFORE = re.compile(
     r"(?P<value>[!-~]{4,40}|[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3})[\"'`”’]?\s?(?:이게|이거|요게|이|가)\s(?:[가-힣]{1,6}\s){0,2}\Z"
+)
+_KOREAN_LISTED = re.compile(
+    r"(?:번호)?\s?[:=]\s?(?P<value>[가-힣]{3,12}\d{0,8}[!@#$%^&*?]{0,3})[ \t]*(?:\n|\Z)"
+    r"|[을를]\s\S{1,40}\s?에서\s(?P<to>[!-~]{4,40}?)\s?으?로\s?(?:바꿔|바꾸|바꿨|변경)"
 )
 _KOREAN_NEAR = re.compile(  # a Korean word with digits, farther on in the clause
     r"[^\n.;=(){}<>]{0,40}?\s[\"'`“‘]?(?P<value>[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3})[\"'`”’]?"
@@ -150,6 +154,9 @@ def _find_korean(text: str, at: int, end: int, before: str) -> Iterator[tuple[in
         if (not _KOREAN_REMARK.search(value)) if is_plain else _is_korean_password(value):
             yield start, stop
             return
+    if (found := _KOREAN_LISTED.match(text, end)) and not _KOREAN_REMARK.search(found["value"] or ""):
+        yield found.span("value" if found["value"] else "to")
+        return
     if (found := _KOREAN_NEAR.match(text, end)) and not _KOREAN_REMARK.search(
         found["value"].rstrip("0123456789!@#$%^&*?")
     ):
