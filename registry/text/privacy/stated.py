@@ -12,9 +12,10 @@ BEFORE = 80
 _OPEN = r"[ \t]{1,2}[\"'`“‘*]{0,3}"
 _VALUE = r"(?P<value>(?![~*(:])[!-~]{4,64})"
 _BE = (
-    r"(?:is|was|are|ist|lautet|es|est|,?(?: just| then)? ?(?:enter|type|use|put|try|say)|(?:will|would|should|must|has to|used to|to) be|became|equals|reads)"
+    r"(?:is|was|are|ist|lautet|es|est|,?(?: just| then)? ?(?:enter|type|use|put|try|say)"
+    r"|(?:will|would|should|must|has to|used to|to) be|became|equals|reads)"
     r"(?: (?:now|still|just|literally|always|currently|simply|actually|probably|apparently|again|only|set to|changed to"
-    r"|reset to|back to|called|this|like|as follows|definitely|temporarily|going to be|either|maybe|also)){0,2}[:,]?"
+    r"|reset to|back to|called|this|like|as follows|definitely|also)){0,2}[:,]?"
 )
 _PLACE = r"(?: (?:for|to|on|of|in|at|from|there|here|we|you|i|he|she|they|that)\b[^\n.:;=(){}<>]{0,60}?)?"
 _BEHIND = re.compile(rf"s?{_PLACE} {_BE}{_OPEN}{_VALUE}", re.IGNORECASE)
@@ -46,9 +47,9 @@ _USED_AS = re.compile(
     re.IGNORECASE,
 )
 _ABOUT = re.compile(  # "password manager": the sentence is about something else
-    r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|generat|stor|strateg|rule|requirement|length|strength"
-    r"|check|valid|input|box|column|file|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format|type|variable|param|rate"
-    r"|entry|form|page|screen|dialog|confirm|recover|less|-)",
+    r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|generat|stor|strateg|rule|requirement|length"
+    r"|strength|check|valid|input|box|column|file|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format"
+    r"|type|variable|param|rate|entry|form|page|screen|dialog|confirm|recover|less|-)",
     re.IGNORECASE,
 )
 _ENDS = re.compile(  # a plain word is a value only at the end of its clause
