@@ -151,9 +151,10 @@ class Rollout(Conversation):
     def _count_tokens(self, payload: Record) -> None:
         """Note the tokens of a response with the answer before; those of one that only called tools with the next."""
         counted = self._counted(payload)
-        if self._is_copy or not any(counted.values()):
-            return  # counted in the other thread, or only the account's limits are new
-        self._usage.update(usage_of(counted, _USAGE, cache_in_input=True))
+        if not any(counted.values()):
+            return  # only the account's limits are new
+        if not self._is_copy:  # else it is counted in the thread that this one comes from
+            self._usage.update(usage_of(counted, _USAGE, cache_in_input=True))
         since = (each for each in self._entries[self._counted_to :] if each.draft.role is Role.ASSISTANT)
         answers = {each.layer: each.draft for each in since}
         for draft in answers.values():
