@@ -40,6 +40,8 @@ class Backoffice(FastAPI):
         """Return the OpenAPI document."""
         document = super().openapi()
         document["components"]["schemas"] |= body_shapes()
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}, {}]  # none is needed on a machine of one's own without tokens
         return document
 
 

@@ -26,7 +26,7 @@ from orchestrator.views.changes import list_changes
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
-Id = Annotated[Word, Path(alias="id", examples=[MESSAGE_ID])]
+Id = Annotated[Word, Path(alias="id", description="the message's id", examples=[MESSAGE_ID])]
 
 
 @router.get("/conversations", response_model=ItemPage[MessageItem])

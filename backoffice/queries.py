@@ -47,13 +47,15 @@ Bucket = Annotated[
     WithJsonSchema({"anyOf": [{"enum": [*_BUCKETS]}, {"type": "integer", "minimum": 1, "maximum": 31_536_000}]}),
 ]
 
+IN_CHANNEL, OF_CLIENT, TAGGED = "only this channel", "only of this client", "only with this tag"
+
 
 class PageQuery(BaseModel):
     """Pagination."""
 
     model_config = ConfigDict(extra="forbid")
 
-    limit: Limit = 20
+    limit: Limit = Field(20, description="items at most")
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
     order: Literal["asc", "desc"] = Field("desc", description="newest first, or `asc`: oldest first")
 
@@ -75,9 +77,9 @@ class Period(BaseModel):
 class ChannelsQuery(PageQuery, Period):
     """Filters of channels; times are those of the last activity."""
 
-    source: Word | None = Field(None, examples=["cursor"])
+    source: Word | None = Field(None, description=OF_CLIENT, examples=["cursor"])
     project: Word | None = Field(None, description="the folder's path, or its name")
-    tag: Word | None = None
+    tag: Word | None = Field(None, description=TAGGED)
     q: Word | None = Field(None, description="words in the name, title, nickname, project or content")
     order: Literal["relevance", "newest", "asc", "desc"] | None = Field(  # type: ignore[assignment]
         None, description="best first where there are words, else newest first (`newest`, `desc`); `asc`: oldest first"
@@ -118,8 +120,8 @@ class ChannelsQuery(PageQuery, Period):
 class MessagesQuery(PageQuery, Period):
     """Which messages."""
 
-    channel: ChannelName | None = None
-    source: Word | None = Field(None, examples=["cursor"])
+    channel: ChannelName | None = Field(None, description=IN_CHANNEL)
+    source: Word | None = Field(None, description=OF_CLIENT, examples=["cursor"])
     role: list[RoleName] | None = Field(None, description="may be given several times")
     q: Word | None = Field(None, description="words that the message has to do with; deleted ones are not found")
     include_deleted: bool = Field(False, description="softly deleted messages too")
@@ -164,12 +166,12 @@ class SearchParameters(Period):
     """The words of a search and its filters."""
 
     q: Annotated[Word, Field(max_length=4000)] = Field(description="in the user's own words", examples=["fibonacci"])
-    channel: ChannelName | None = None
-    source: Word | None = None
-    project: Word | None = None
-    tag: Word | None = None
-    role: list[RoleName] | None = None
-    limit: Limit = 20
+    channel: ChannelName | None = Field(None, description=IN_CHANNEL)
+    source: Word | None = Field(None, description=OF_CLIENT)
+    project: Word | None = Field(None, description="the folder's path, or its name")
+    tag: Word | None = Field(None, description=TAGGED)
+    role: list[RoleName] | None = Field(None, description="may be given several times")
+    limit: Limit = Field(20, description="messages at most")
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
 
     def as_query(self) -> dict[str, Any]:
@@ -182,16 +184,18 @@ class SearchParameters(Period):
 class ExtractsQuery(PageQuery):
     """Which kept results."""
 
-    channel: ChannelName | None = None
+    channel: ChannelName | None = Field(None, description=IN_CHANNEL)
 
 
 class ExecutionsQuery(PageQuery, Period):
     """Which runs; times are those of their start."""
 
     operation: OperationName | None = Field(None, description="full name, or `save`, `retrieve`")
-    channel: ChannelName | None = None
-    status: Literal["running", "succeeded", "guessed", "not_found", "failed"] | None = None
-    source: Word | None = None
+    channel: ChannelName | None = Field(None, description="only runs on this channel")
+    status: Literal["running", "succeeded", "guessed", "not_found", "failed"] | None = Field(
+        None, description="only runs with this outcome, or those that have not ended"
+    )
+    source: Word | None = Field(None, description="only runs that this client or page started")
     error_code: ErrorCode | None = Field(None, description="only those that ended in this way")
     q: Word | None = Field(None, description="characters in the words that were asked")
     client: Word | None = Field(None, description="a part of the client's name")
