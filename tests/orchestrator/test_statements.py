@@ -52,7 +52,7 @@ MOST = {
         20,
     ),  # four of them only until the summaries are kept
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
-    "extract": ({"text": "memoize fibonacci"}, 24),
+    "extract": ({"text": "memoize fibonacci"}, 27),
     "list": ({"limit": 100}, 11),  # four of them only until the summaries are kept, two for what is suggested
     "daily_briefing": ({"date": DAY}, 8),
 }
@@ -89,9 +89,9 @@ async def test_what_was_found_is_judged_once(
         await log(orchestrator, number)
     judged: list[Any] = []
 
-    def noted(found: SearchResult, least: float | None = None) -> list[Judged]:
+    def noted(found: SearchResult) -> list[Judged]:
         judged.append(found)
-        return judge(found, least)
+        return judge(found)
 
     doors = ("operations.extract", "operations.search", "operations.search_sessions")
     for module in ("answer.finding.relevance", "answer.finding.choosing", *doors):

@@ -11,14 +11,14 @@ from typing import get_args
 import pytest
 from fastapi import Request
 
-from backoffice.pages.flow.words import ERRORS as ERROR_WORDS
-from backoffice.pages.flow.words import FIELDS, VALUES
+from backoffice.pages.flow.rendering import ERRORS as ERROR_WORDS
+from backoffice.pages.flow.rendering import FIELDS, VALUES
 from backoffice.pages.reader import LANGUAGES, counter, language_of, teller, texts, translator
 from orchestrator.answer.finding.relevance import REASONS, explanation
 from orchestrator.requests.field_types import Mode
 from registry.domain import Role
 from registry.errors import ErrorCode
-from registry.search.retrieval import SearchResult, Wording
+from registry.search.retrieval import Corpus, SearchResult, Wording
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
 
@@ -84,7 +84,7 @@ def in_words(node: ast.expr) -> str:
 @pytest.mark.parametrize("similar", [SimilarMessages(), SimilarMessages(note="no model")])
 def test_what_a_record_tells_of_meaning_has_words(similar: SimilarMessages) -> None:
     asked = Wording("", parse_query(""), 0, 0.0)
-    told = explanation(SearchResult([asked], (), {}, {}, frozenset(), "fts5", 1.0, similar=similar))
+    told = explanation(SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar))
     assert told["meaning"].keys() - FIELDS.keys() == set()
 
 
