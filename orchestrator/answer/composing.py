@@ -161,7 +161,7 @@ def _result(data: Extraction, shown: list[MessageDict], *, stands: bool) -> dict
         "last": None if _is_choice(data) else format_time(row.updated_at),
         "confidence": data.confidence.value if data.confidence else None,
         "note": " ".join(filter(None, note)),
-        "newer": _newer(data, shown),
+        "newer": data.newer,
         "messages": shown,
         "stands_at": where_it_stands(data.recent, {message["id"] for message in shown}) if stands else None,
         "metadata": {
@@ -173,13 +173,6 @@ def _result(data: Extraction, shown: list[MessageDict], *, stands: bool) -> dict
         "candidates": data.candidates,
     }
     return {name: value for name, value in result.items() if value or name == "messages"}
-
-
-def _newer(data: Extraction, shown: Sequence[MessageDict]) -> dict[str, Any] | None:
-    """Return the later statement; without its line if the message is among those shown."""
-    if data.newer and any(message["id"] == data.newer["message_id"] for message in shown):
-        return _without(data.newer, "line")
-    return data.newer
 
 
 def _reading(data: Extraction) -> dict[str, Any]:
