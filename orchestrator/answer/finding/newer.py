@@ -24,12 +24,14 @@ from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import KEY_PREFIX, analyze
+from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
 
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
 RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
+NEAR = 0.6  # share of the best message's score at which an earlier one may be the statement that was changed
 LATER = 40  # messages that hold most of them are read
 LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
 SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
@@ -49,26 +51,38 @@ class Change(NamedTuple):
 NO_CHANGE = Change(None, {})
 
 
-def change_of(asked: Lookup[Any], choice: Choice) -> Change:
+def change_of(asked: Lookup[Any], choice: Choice, sure: Confidence) -> Change:
     """Return the later statement on the same thing, in another conversation in scope or later in this one."""
-    chosen, found, kept = choice.channel, choice.found, choice.kept
+    chosen, kept = choice.channel, choice.kept
     tx, said = asked.tx, asked.said
     if said.in_the_past or _is_dated(chosen, said):
         return NO_CHANGE
-    hit = next((row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)), None)
-    if hit is None:
+    hits = [row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)]
+    if not hits:
         return NO_CHANGE
+    hit, near = hits[0], {one.ranked.candidate.number for one in kept[:6] if one.score >= NEAR * kept[0].score}
     statement = _stretch(tx, hit.channel_number, hit.turn)
-    if not statement:
-        return NO_CHANGE
-    later, alike = _best_later(asked, choice, statement)
-    if later is None:
-        return NO_CHANGE
+    later, alike = _best_later(asked, choice, statement) if statement else (None, 0.0)
+    if later:
+        return _changed(asked, choice, statement, later, is_alike=alike >= LEAST)
+    earlier = min(
+        (row for row in hits if row.number in near and row.turn < hit.turn), key=lambda row: int(row.seq), default=None
+    )
+    if earlier and sure != Confidence.LOW:  # the best hit is itself the later statement
+        return _changed(asked, choice, _stretch(tx, hit.channel_number, earlier.turn), hit, is_alike=True)
+    return NO_CHANGE
+
+
+def _changed(
+    asked: Lookup[Any], choice: Choice, statement: Sequence[Any], later: MessageRow, *, is_alike: bool
+) -> Change:
+    """Return the change that a later message makes."""
+    tx, found = asked.tx, choice.found
     around = _stretch(tx, later.channel_number, later.seq)
-    turn = (later.channel_number, later.turn) if later.channel_number == chosen.number else None
+    turn = (later.channel_number, later.turn) if later.channel_number == choice.channel.number else None
     if turn:
         around = [row for row in around if row.turn == later.turn]
-    replaced = _latest_turn(_replaced_by(tx, statement, around, found)) if alike >= LEAST else []
+    replaced = _latest_turn(_replaced_by(tx, statement, around, found)) if is_alike else []
     when = format_time(around[0].timestamp)
     return Change(_newer(later, around, found), {row.id: when for row in replaced}, turn)
 
