@@ -175,6 +175,7 @@ def is_no_default(value: str) -> bool:
         "username",
         "user",
         "postgres",
+        "foobared",
     )
     return not is_placeholder(value) and value.lower() not in defaults
 

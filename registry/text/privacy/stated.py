@@ -18,7 +18,8 @@ _BE = (
     r"|reset to|back to|called|this|like|as follows|definitely|also)){0,2}[:,]?"
 )
 _PLACE = r"(?: (?:for|to|on|of|in|at|from|there|here|we|you|i|he|she|they|that)\b[^\n.:;=(){}<>]{0,60}?)?"
-_BEHIND = re.compile(rf"s?{_PLACE} {_BE}{_OPEN}{_VALUE}", re.IGNORECASE)
+_BEHIND = re.compile(rf"s?(?:{_PLACE} {_BE}| for [\w@.'-]{{2,30}}:){_OPEN}{_VALUE}", re.IGNORECASE)
+_FROM = re.compile(rf"s? from{_OPEN}(?P<value>[!-~]{{4,64}}?)[\"'`”’*]{{0,3}} to ", re.IGNORECASE)
 _TO = re.compile(rf"s?{_PLACE}(?: back)? to{_OPEN}{_VALUE}", re.IGNORECASE)
 _CHANGED = re.compile(
     rf"s?{_PLACE}(?: (?:has been|was|got|is|were))? (?:chang|switch|updat|rotat|set|reset)\w*"
@@ -125,6 +126,8 @@ def find_stated(text: str, at: int, end: int, *, is_pass: bool) -> Iterator[tupl
         return
     if _ABOUT.match(text, end) or text[at - 1 : at] in ("_", "-", ".", "$", "/"):
         return
+    if (found := _FROM.match(text, end)) and not found["value"].isalpha() and _is_said(found["value"], text, end, end):
+        yield found.span("value")
     found = _PAIRED.match(text, end)
     if found and not _USER.search(before):
         found = None
