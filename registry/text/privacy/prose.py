@@ -136,7 +136,7 @@ def _is_led(text: str, end: int, start: int, stop: int, value: str, before: str,
     if is_weak:
         is_pair = start >= end and _PAIR.search(before) is not None
         return is_pair and (is_mentioned(value) or is_typed_korean(value))
-    is_led = start >= end and (_LEAD.search(before) is not None or start - end < 3)
+    is_led = _LEAD.search(before) is not None or 0 <= start - end < 3
     if is_mentioned(value) and (is_led or is_told or (start >= end and sum(map(str.isdigit, value)) > 1)):
         return True
     if start - end == 1 and re.fullmatch(r"[A-Za-z]{4,}\d", value) and is_chosen(value):

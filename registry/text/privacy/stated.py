@@ -72,7 +72,7 @@ _KOREAN_BEHIND = re.compile(
     r"[\"'`“‘]?(?P<value>[가-힣]{2,12}?(?:\d{1,8})?[!@#$%^&*?]{0,3}|[!-~]{4,40}?)[\"'`”’]?"
     r"(?:\s?(?:이?야|입니다|이에요|예요|에요|이?거든|이?라고|이래|인데|이고|임|였|맞)(?![가-힣]{0,2}\s?아니)"
     r"|\s(?:이거|이걸|요거|이렇게)\s?(?:넣|입력|치|쓰|누르)"
-    r"|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경[했하됐해]|설정[했해하]|해[놨뒀놓 ]|했|정했|통일)"
+    r"|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경[했하됐해]|설정[했해하]|해[놨뒀놓둠둔 ]|했|정했|통일)"
     r"|(?<=[!-~])\s?으?로\s?(?:쓰|써|들어가|접속|로그인))"
 )
 _KOREAN_BEFORE = re.compile(
@@ -81,6 +81,7 @@ _KOREAN_BEFORE = re.compile(
 _KOREAN_LISTED = re.compile(
     r"(?:번호)?\s?[:=]\s?(?P<value>[가-힣]{3,12}\d{0,8}[!@#$%^&*?]{0,3})[ \t]*(?:\n|\Z)"
     r"|[을를]\s\S{1,40}\s?에서\s(?P<to>[!-~]{4,40}?)\s?으?로\s?(?:바꿔|바꾸|바꿨|변경)"
+    r"|\((?P<within>(?=[^()\s]*\d)[!-~]{5,40}?)\)"
 )
 _KOREAN_NEAR = re.compile(  # a Korean word with digits, farther on in the clause
     r"[^\n.;=(){}<>]{0,40}?\s[\"'`“‘]?(?P<value>[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3})[\"'`”’]?"
@@ -159,7 +160,7 @@ def _find_korean(text: str, at: int, end: int, before: str) -> Iterator[tuple[in
             yield start, stop
             return
     if (found := _KOREAN_LISTED.match(text, end)) and not _KOREAN_REMARK.search(found["value"] or ""):
-        yield found.span("value" if found["value"] else "to")
+        yield found.span(found.lastgroup or 0)
         return
     if (found := _KOREAN_NEAR.match(text, end)) and not _KOREAN_REMARK.search(
         found["value"].rstrip("0123456789!@#$%^&*?")
