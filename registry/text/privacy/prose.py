@@ -72,6 +72,8 @@ _GLUED = re.compile(r"[_=-]|\.\w|화|학")
 _ABOUT = re.compile(r"\s(?:manager|polic|check)")  # says something about passwords in general
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
+_STATED = re.compile(r"(?:\s(?:is|master|code))*(?:\sis|\s?[:=])\s{1,2}[\"'`“‘]?")
+_OF_USER = re.compile(r"(?:account|acct|admin|계정|아이디|서버|관리자|변경|바꿨)\Z", re.IGNORECASE)  # a name may follow
 _LINE = re.compile(r"[^\n]+")
 _OTHER_CODE = re.compile(
     r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
@@ -135,7 +137,8 @@ def _is_led(text: str, end: int, start: int, stop: int, value: str, before: str,
         return True
     if is_weak:
         is_pair = start >= end and _PAIR.search(before) is not None
-        return is_pair and (is_mentioned(value) or is_typed_korean(value))
+        is_stated = _STATED.fullmatch(text, end, start) is not None and not _OF_USER.search(text, max(0, end - 8), end)
+        return (is_pair or is_stated) and (is_mentioned(value) or is_typed_korean(value))
     is_led = _LEAD.search(before) is not None or 0 <= start - end < 3
     if is_mentioned(value) and (is_led or is_told or (start >= end and sum(map(str.isdigit, value)) > 1)):
         return True
