@@ -12,7 +12,7 @@ from datetime import date
 LONGEST_CHOSEN = 64
 """Characters of a password that a person chooses."""
 _PLACEHOLDER = re.compile(
-    r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
+    r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|your|placeholder|change.?me(?!\S*\d)|replace|dummy|redacted|undefined|null$"
     r"|(?-i:EXAMPLE)|^\D*\d?\D*example\D*\d?$|insert|\[private\]",
     re.IGNORECASE,
 )

@@ -73,7 +73,9 @@ _ABOUT = re.compile(r"\s(?:manager|polic|check)")  # says something about passwo
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _STATED = re.compile(r"(?:\s(?:is|master|code))*(?:\sis|\s?[:=])\s{1,2}[\"'`“‘]?")
-_OF_USER = re.compile(r"(?:account|acct|admin|계정|아이디|서버|관리자|변경|바꿨)\Z", re.IGNORECASE)  # a name may follow
+_OF_USER = re.compile(
+    r"(?:account|acct|admin|root|계정|아이디|서버|관리자|변경|바꿨)\Z", re.IGNORECASE
+)  # a name may follow
 _LINE = re.compile(r"[^\n]+")
 _OTHER_CODE = re.compile(
     r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I

@@ -72,7 +72,7 @@ _KOREAN_BEHIND = re.compile(
     r"[\"'`“‘]?(?P<value>[가-힣]{2,12}?(?:\d{1,8})?[!@#$%^&*?]{0,3}|[!-~]{4,40}?)[\"'`”’]?"
     r"(?:\s?(?:이?야|입니다|이에요|예요|에요|이?거든|이?라고|이래|인데|이고|임|였|맞)(?![가-힣]{0,2}\s?아니)"
     r"|\s(?:이거|이걸|요거|이렇게)\s?(?:넣|입력|치|쓰|누르)"
-    r"|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경[했하됐해]|설정[했해하]|해[놨뒀놓둠둔 ]|했|정했|통일)"
+    r"|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경[했하됐해]|설정[했해하]|해[놨뒀놓둠둔 ]|했|정했|통일|걸[려어었]|잠[가갔겼])"
     r"|(?<=[!-~])\s?으?로\s?(?:쓰|써|들어가|접속|로그인))"
 )
 _KOREAN_BEFORE = re.compile(
@@ -116,7 +116,7 @@ def _is_said(value: str, text: str, start: int, stop: int) -> bool:
 
 def _trimmed(text: str, start: int, stop: int) -> int:
     """Return the end of a value without quotes and the sentence's punctuation."""
-    return start + len(re.sub(r"(?:[\"'`”’)\]}>*,;:.]|[!?](?=[\"'`.,)]*$)(?<=[a-z][!?]))+$", "", text[start:stop]))
+    return start + len(re.sub(r"(?:[\"'`”’)\]}>*,;:.]|(?<=[a-z])[!?])+$", "", text[start:stop]))
 
 
 def find_stated(text: str, at: int, end: int, *, is_pass: bool) -> Iterator[tuple[int, int]]:
