@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     is_long: bool = False
     """True if the keyword is in a run of 20 characters or more in each match."""
     beginnings: tuple[str, ...] = ()
-    """One of them begins each match, if there are any."""
+    """The fixed first characters of a match, in their own case; one of them begins each."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
