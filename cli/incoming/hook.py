@@ -61,8 +61,9 @@ def note(payload: Mapping[str, Any]) -> str:
     import subprocess
 
     folders = payload.get("workspace_roots") or [payload.get("cwd")]
-    session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), "-")
-    words = [sys.executable, "-P", "-m", "cli.entry", "note", "--session", str(session), "--", str(folders[0] or ".")]
+    session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), None)
+    named = ["--session", str(session)] if session else []
+    words = [sys.executable, "-P", "-m", "cli.entry", "note", *named, "--", str(folders[0] or ".")]
     environment = {**os.environ, "PYTHONUTF8": "1"}
     try:
         said = subprocess.run(  # noqa: S603, ourselves

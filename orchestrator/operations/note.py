@@ -25,7 +25,7 @@ class NoteQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     folder: str = Field(min_length=1, description="the folder it works in")
-    session_id: str | None = Field(None, description="the chat itself, of which nothing is told")
+    session_id: str | None = Field(None, description="the chat itself: of it only this id is told")
 
 
 class NoteRequest(Request):
@@ -56,7 +56,7 @@ def _stands_at(tx: ReadTransaction, number: int) -> dict[str, Any]:
 async def make_note(run: Run, request: NoteRequest, data: tuple[list[Standing], list[str]]) -> dict[str, Any]:
     """The note within its tokens; "" where there is nothing to tell of."""
     run.recorder.explain(kept=len(data[0]), dropped=0, reason="max_tokens")
-    return told(*data)
+    return told(*data, request.query.session_id)
 
 
 OPERATION = Operation(

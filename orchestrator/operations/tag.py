@@ -48,7 +48,7 @@ class TagQuery(BaseModel):
 
 
 class TagRequest(Request):
-    """Without a channel the chat that is going on is meant, if it is known which one that is."""
+    """Without a channel the chat that is going on is meant, if it is known which one that is; it may be new."""
 
     operation = "tag"
     query: TagQuery
@@ -56,7 +56,7 @@ class TagRequest(Request):
 
     @property
     def means_now(self) -> bool:
-        return self.channel is None
+        return True
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:

@@ -119,6 +119,7 @@ READ_TOKENS, READ_MESSAGES = 30_000, 400
 class ExtractRequest(Request):
     operation = "extract"
     query: ExtractQuery = ExtractQuery()
+    project: str | None = Field(None, description="path or folder name: only conversations of it")
     folder: str | None = Field(None, description="worked in; of conversations that are close its own come first")
 
     @property

@@ -121,6 +121,18 @@ async def test_where_two_chats_may_be_meant_both_are_named_and_neither_is_tagged
     assert found["sessions"] == []
 
 
+async def test_a_chat_is_named_by_its_id_though_its_words_wait_in_the_spool_of_hooks(
+    orchestrator: Orchestrator,
+) -> None:
+    async def take_in() -> None:
+        orchestrator.before_reading = None
+        await Chat(orchestrator).log("Why is the basket empty?", channel="session-7")
+
+    orchestrator.before_reading = take_in
+    named = await Chat(orchestrator).call("tag_current_session", nickname="basket-bug", session_id="session-7")
+    assert named["session"]["channel"] == "session-7"
+
+
 async def test_a_chat_of_yesterday_is_not_this_one(orchestrator: Orchestrator) -> None:
     old = {"role": "user", "text": "Long ago.", "timestamp": "2026-01-01T00:00:00Z"}
     await Chat(orchestrator).call("conversation_log", channel="old", messages=[old])

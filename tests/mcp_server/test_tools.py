@@ -126,7 +126,7 @@ async def test_arguments_sent_as_json_text_are_understood(client: Client) -> Non
             "messages.0.timestamp: given 1759156215; allowed: an ISO 8601 time such as",
         ),
         ("extract", {"query": {"limit": 5000}}, "query.limit: given 5000; allowed: less than or equal to 1000"),
-        ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field, channel, meta, query'),
+        ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field, channel, meta, project, query'),
     ],
 )
 async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
@@ -322,6 +322,27 @@ async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out(
     assert result.pop("quoted")
     assert result == in_local_time({"channel": "c", **about, "messages": [shown], "metadata": metadata})
     assert result["last"] == local("2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("given", "project"),
+    [
+        ({"query": "x"}, None),
+        ({"query": "x", "project": "current"}, "/home/ann/shop"),
+        ({"query": {"text": "x", "project": "blog"}}, "blog"),
+        ({"text": "x", "project": "all"}, None),
+    ],
+)
+async def test_extract_looks_everywhere_unless_a_project_is_named(given: dict[str, Any], project: str | None) -> None:
+    asked: list[Any] = []
+
+    async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
+        asked.append(request)
+        return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
+
+    async with Client(create_server(run, project="/home/ann/shop")) as client:
+        await call(client, "extract", **given)
+    assert asked[0].project == project
 
 
 async def test_the_other_wordings_reach_the_search() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from orchestrator.answer.delivery import tokens_in, within
 from registry.domain import preview_of
 from registry.project import REMEMBERED
+from registry.text.request.recalling import asks_to_recall
 
 STANDING = 2
 """Of so many it is told where they stand ..."""
@@ -23,10 +24,12 @@ MAX_TOKENS = 300
 TITLE_CHARACTERS = 40
 TITLE_TOKENS = 130
 """Of them those titles may take."""
-READ = 2 * LATEST
-"""So many of a folder's latest are read: a session may have begun without a word."""
+READ = 5 * LATEST
+"""So many of a folder's latest are read: some began without a word, others only asked for one of these."""
 LOOKED_AT = 40
 """Messages from a conversation's end back in which it is seen where it stands."""
+ASKING = 4
+"""Messages at most of a chat that only asks for another: a question and its answer, with thoughts."""
 REMEMBERED_TOKENS = 200
 """Of the sentences to remember; they come on top of the note's tokens."""
 _REMEMBERED_HEAD = "The user asked to remember:"
@@ -47,20 +50,27 @@ class Standing:
 
 def without_the_new_one(latest: Iterable[Mapping[str, Any]], session_id: str | None) -> list[Mapping[str, Any]]:
     """Of a folder's last sessions those there is something to tell of: the chat that begins may be stored already."""
-    said = (each for each in latest if each["title"] or each["first_message_preview"])
+    said = (each for each in latest if (each["title"] or each["first_message_preview"]) and not _only_asks(each))
     others = (each for each in said if session_id not in (each["session_id"], each["channel"]))
     return [each for each in others if each["source"] != REMEMBERED][:LATEST]
 
 
-def told(latest: Sequence[Standing], remembered: Sequence[str] = ()) -> dict[str, Any]:
+def _only_asks(session: Mapping[str, Any]) -> bool:
+    """Return whether a chat asked for another conversation and did nothing else."""
+    return session["message_count"] <= ASKING and asks_to_recall(session["first_message_preview"] or "")
+
+
+def told(latest: Sequence[Standing], remembered: Sequence[str] = (), session_id: str | None = None) -> dict[str, Any]:
     """Return the note within its tokens, their number, and the ids of the sessions it names.
 
-    `remembered`: sentences the user asked to keep, the newest last; they come first. Without anything to tell it is "".
+    `remembered`: sentences the user asked to keep, the newest last; they come first. `session_id`: of the chat itself,
+    by which its model can name it. Without anything to tell it is "".
     """
     standing, titled = latest[:STANDING], _fitting(latest[STANDING:])
     kept = within("\n".join(f"- {one}" for one in reversed(remembered)), REMEMBERED_TOKENS)
-    text = _note_of(standing, [_title(one) for one in titled]) if standing else ""
-    text = "\n".join(filter(None, (kept and f"{_REMEMBERED_HEAD}\n{kept}", text)))
+    own = f"The session_id of this chat for context-registry: {session_id}" if session_id else ""
+    text = _note_of(standing, [_title(one) for one in titled], tokens_in(own)) if standing else ""
+    text = "\n".join(filter(None, (kept and f"{_REMEMBERED_HEAD}\n{kept}", text, own)))
     return {
         "note": text,
         "tokens": tokens_in(text),
@@ -74,9 +84,9 @@ def _fitting(titled: Sequence[Standing]) -> list[Standing]:
     return [one for one, tokens in zip(titled, sums, strict=True) if tokens <= TITLE_TOKENS]
 
 
-def _note_of(standing: Sequence[Standing], titles: Sequence[str]) -> str:
+def _note_of(standing: Sequence[Standing], titles: Sequence[str], taken: int) -> str:
     """A head, a line for each conversation, and where there is more."""
-    room = MAX_TOKENS - tokens_in("\n".join([_HEAD, *titles, "", _TAIL]))
+    room = MAX_TOKENS - taken - tokens_in("\n".join([_HEAD, *titles, "", _TAIL]))
     lines = [within(_line(one), room // len(standing) - 1) for one in standing]
     return "\n".join([_HEAD, *lines, *titles, _TAIL])
 
