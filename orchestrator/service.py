@@ -79,7 +79,7 @@ class Orchestrator:
         """Told of every run when it has ended, for the counts of this process."""
         self.syncing = asyncio.Lock()
         """Held by whoever syncs: two would do the same work twice."""
-        self.before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
+        self.before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
         """What brings the registry up to date before it is asked."""
         self.copy_of: Callable[[], Awaitable[LocalCopy | None]] | None = None
         """What to say with an answer while the registry elsewhere, of which this one is a copy, does not answer."""
@@ -179,18 +179,18 @@ class Orchestrator:
         """The runs of this process that have not ended, the latest first, as lists show runs (docs/interface.md)."""
         return [recorder.as_item() for recorder in reversed(self._running.values())]
 
-    def _before_reading(self, access: Access | None) -> Callable[[], Awaitable[Syncing | None]] | None:
+    def _before_reading(self, access: Access | None) -> Callable[[bool], Awaitable[Syncing | None]] | None:
         if not self.before_reading:
             return None
         return self._bring_up_to_date_silently if access and access.is_restricted else self._bring_up_to_date
 
-    async def _bring_up_to_date(self) -> Syncing | None:
+    async def _bring_up_to_date(self, is_about_now: bool) -> Syncing | None:
         with self._waited_for(-1):
-            return await self.before_reading() if self.before_reading else None
+            return await self.before_reading(is_about_now) if self.before_reading else None
 
-    async def _bring_up_to_date_silently(self) -> None:
+    async def _bring_up_to_date_silently(self, is_about_now: bool) -> None:
         """Bring the registry up to date, without telling how much there was to read: it is of others."""
-        await self._bring_up_to_date()
+        await self._bring_up_to_date(is_about_now)
 
     @contextmanager
     def _waited_for(self, by: int) -> Iterator[None]:

@@ -132,7 +132,7 @@ class Run:
     room: Room | None = None
     """How much of an answer reaches the model behind the client; None: all of it, as for pages and commands."""
     actions: Sequence[ExternalAction] = ()
-    before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
+    before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
     """What brings the registry up to date before it is asked."""
     meaning: Meaning | None = None
     writer: ModelWriter | None = None

@@ -316,8 +316,8 @@ EXTRACT_TOOL = Tool(
     'AI client ("continue the fibonacci conversation", "지난번 인증 대화 이어서"); times too ("last Tuesday"). Not '
     "for the current chat, which you already have. You get its relevant part, quoted. Without a channel "
     "the best one of all projects is found. newer is a later statement that may replace this one. Confidence low: "
-    "choose from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; "
-    "fetch_session_by_id with message_id has all.",
+    "choose from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: "
+    "shortened; fetch_session_by_id with message_id has all.",
     effect=Effect.READS,
     arguments=ExtractArguments,
     returns=[

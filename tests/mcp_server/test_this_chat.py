@@ -124,7 +124,8 @@ async def test_where_two_chats_may_be_meant_both_are_named_and_neither_is_tagged
 async def test_a_chat_is_named_by_its_id_though_its_words_wait_in_the_spool_of_hooks(
     orchestrator: Orchestrator,
 ) -> None:
-    async def take_in() -> None:
+    async def take_in(is_about_now: bool) -> None:
+        assert is_about_now
         orchestrator.before_reading = None
         await Chat(orchestrator).log("Why is the basket empty?", channel="session-7")
 
