@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
-from backoffice import channels, conversations, edits, events, executions, health, reference, sources
+from backoffice import channels, conversations, events, executions, health, reference, sources
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections, no_connections
@@ -58,30 +58,18 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_orchestrator(settings) as orchestrator:
-            _use(app, orchestrator, connections)
+            use_orchestrator(app, orchestrator, connections)
             try:
                 async with run_beside():
                     yield
             finally:
                 await app.state.machine.close()
 
-    return _assemble(settings.host, lifespan, rules)
+    return assemble(settings.host, rules, lifespan)
 
 
-def create_app_over(
-    orchestrator: Orchestrator,
-    *,
-    host: str = "127.0.0.1",
-    connections: Connections = no_connections,
-    rules: Rules = ON_LOOPBACK,
-) -> FastAPI:
-    """Return the backoffice over an open orchestrator, which the caller closes."""
-    app = _assemble(host, None, rules)
-    _use(app, orchestrator, connections)
-    return app
-
-
-def _use(app: FastAPI, orchestrator: Orchestrator, connections: Connections) -> None:
+def use_orchestrator(app: FastAPI, orchestrator: Orchestrator, connections: Connections = no_connections) -> None:
+    """Let an application run its operations on an open orchestrator."""
     app.state.orchestrator = orchestrator
     app.state.machine = Machine(orchestrator, connections)
     metrics: Metrics = app.state.metrics
@@ -89,9 +77,10 @@ def _use(app: FastAPI, orchestrator: Orchestrator, connections: Connections) -> 
     metrics.ask_running(lambda: len(orchestrator.running()))
 
 
-def _assemble(
-    host: str, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None, rules: Rules
+def assemble(
+    host: str, rules: Rules, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None
 ) -> FastAPI:
+    """Return the application with its routes and middleware, but without an orchestrator."""
     app = Backoffice(
         title="Context Registry backoffice",
         version=version(NAME),
@@ -105,7 +94,7 @@ def _assemble(
         telemetry={"operation_spans": False},
     )
     app.state.metrics = Metrics()
-    for part in (channels, conversations, edits, executions, sources, events, health, reference):
+    for part in (channels, conversations, executions, sources, events, health, reference):
         app.include_router(part.router)
     add_pages(app)
     add_error_handlers(app)

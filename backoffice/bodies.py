@@ -6,21 +6,20 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from backoffice.schemas import CHANNEL, TIME
 from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import MessageIn, Meta
 
 _REFERENCE = "#/components/schemas/{model}"
 
 
-class LogBody(BaseModel):
+class LogBody(QueryShape):
     """The arguments of conversation_log."""
-
-    model_config = ConfigDict(extra="forbid")
 
     channel: ChannelName | None = Field(None, description="left out: a new one is given and returned")
     messages: list[MessageIn] = Field(min_length=1)

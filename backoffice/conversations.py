@@ -1,4 +1,4 @@
-"""/bo/conversations, /bo/search, /bo/changes and /bo/extracts."""
+"""/bo/conversations, /bo/search, /bo/extracts; /bo/changes and /bo/edits for registries that follow this one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,23 @@ from backoffice.queries import (
     SearchParameters,
     Word,
 )
-from backoffice.schemas import MESSAGE_ID, ChangesPage, FoundMessage, ItemPage, Logged, MessageItem, ResultItem
+from backoffice.schemas import (
+    MESSAGE_ID,
+    ChangesPage,
+    EditsBody,
+    EditsDone,
+    EditsPage,
+    FoundMessage,
+    ItemPage,
+    Logged,
+    MessageItem,
+    ResultItem,
+)
+from orchestrator.remote.replayed_edits import replay
 from orchestrator.requests.calls import as_request
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
-from orchestrator.views.changes import list_changes
+from orchestrator.views.events import list_changes, list_edits
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
@@ -110,3 +122,19 @@ async def search(client: Asking, query: Annotated[SearchParameters, Query()]) ->
 async def show_extracts(client: Asking, query: Annotated[ExtractsQuery, Query()]) -> dict[str, Any]:
     """List what extractions and briefings delivered, as message ids."""
     return await client.view(views.list_extracts, query.channel, query.page)
+
+
+@router.get("/edits", response_model=EditsPage, response_model_exclude_unset=True)
+async def show_edits(client: Asking, query: Annotated[ChangesQuery, Query()]) -> dict[str, Any]:
+    """List names, tags, deletions and forgetting, in the order in which they became known here."""
+    return await client.view(list_edits, query.after)
+
+
+@router.post("/edits", response_model=EditsDone, dependencies=[without_parameters])
+async def carry_out_edits(client: Asking, given: EditsBody) -> dict[str, Any]:
+    """Do what was done in a registry elsewhere, unless something later is known. To forget takes an admin's token."""
+    whys = []
+    for item in given.items:
+        error = await replay(client.answer, client.writable_registry(), item.model_dump())
+        whys.append({"why": f"{error['message']} {error['details']}" if error else None})
+    return {"items": whys}

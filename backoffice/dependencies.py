@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
-from pydantic import BaseModel, ConfigDict
 
 from backoffice.errors import OperationFailed
 from backoffice.machine import Machine
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.refusals import Refusal
 from orchestrator.service import Orchestrator
 from orchestrator.state import LocalCopy
@@ -108,10 +108,8 @@ async def _everything(request: Request) -> None:
         access.require_everything()
 
 
-class NoParameters(BaseModel):
+class NoParameters(QueryShape):
     """The query of an address that takes none."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 async def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:

@@ -8,9 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from backoffice.dependencies import Asking, Client
+from orchestrator.requests.queries import QueryShape
 from orchestrator.views import events
 from orchestrator.views.events import Place
 from registry.domain import as_json
@@ -24,10 +25,8 @@ PLACE = r"^\d{1,18}\.\d{1,18}$"
 router = APIRouter(prefix="/bo", tags=["events"])
 
 
-class EventsQuery(BaseModel):
+class EventsQuery(QueryShape):
     """The place to start from, for clients that cannot send a header."""
-
-    model_config = ConfigDict(extra="forbid")
 
     after: str | None = Field(None, pattern=PLACE, description="the same; `Last-Event-ID` goes before it")
 
@@ -55,7 +54,7 @@ async def _start(
     responses={200: {"content": {"text/event-stream": {"example": EXAMPLE}}, "description": "an endless stream"}},
 )
 async def stream_events(client: Asking, start: Annotated[Place, Depends(_start)]) -> StreamingResponse:
-    """Events `message` and `execution`; `data` is the item as the lists show it, `id` resumes the stream."""
+    """Stream events `message` and `execution`; `data` is the item as the lists show it, `id` resumes the stream."""
     # Not FastAPI's own event streams: they fail when a client leaves while events are on their way.
     return StreamingResponse(_lines(client, start), headers=HEADERS, media_type="text/event-stream")
 

@@ -44,7 +44,7 @@ class ExecutionItem(BaseModel):
 
 
 class Rating(BaseModel):
-    """Whether what a run delivered was of use."""
+    """The rating of a run: its answer was useful, or not."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"useful": True}})
 
@@ -52,7 +52,7 @@ class Rating(BaseModel):
 
 
 class StepProblem(BaseModel):
-    """Why a node failed; of a bug, `code` is the exception's kind."""
+    """The error of a node; of a bug, `code` is the exception's kind."""
 
     code: str
     message: str

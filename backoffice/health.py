@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.dependencies import API, SOURCE, Asking, for_everything
 from backoffice.errors import failure
+from backoffice.middleware import HttpMiddleware
 from backoffice.schemas import Failure, State
 from orchestrator.service import Execution
 from orchestrator.views.events import check_readable
@@ -75,18 +76,15 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class RequestCounter:
+class RequestCounter(HttpMiddleware):
     """Middleware that counts HTTP responses."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
+        super().__init__(app)
         self._metrics = metrics
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count the response's status; 500 if there was none."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         status = 500
 
         async def noting(message: Message) -> None:

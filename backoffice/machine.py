@@ -18,7 +18,7 @@ from backoffice.connections import Connection, Connections
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Ongoing, sync
-from orchestrator.views.stores import stores
+from orchestrator.views.figures import stores
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, RegistryError
 from sources.base import Places, is_drift

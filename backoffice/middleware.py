@@ -24,21 +24,34 @@ READING = {"GET", "HEAD", "OPTIONS"}
 TOO_LARGE = f"The body is larger than {MAX_BODY // 1024 // 1024} MiB."
 
 
-class Guard:
+class HttpMiddleware:
+    """Handles HTTP requests, and passes the server's other events on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        await (self.handle if scope["type"] == "http" else self._app)(scope, receive, send)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, or pass it on."""
+        raise NotImplementedError
+
+
+class Guard(HttpMiddleware):
     """Refuses requests for other hosts, changes from other sites, and bodies that are too large.
 
     `host`: the address the server listens on; `known_as`: its name behind a proxy; `origins`: sites allowed anyway.
     """
 
     def __init__(self, app: ASGIApp, host: str, known_as: str = "", origins: Collection[str] = ()) -> None:
-        self._app, self._origins = app, origins
+        super().__init__(app)
+        self._origins = origins
         self._host, self._known_as = host.lower(), known_as.lower()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 400 or 413, or pass the request on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         headers = Headers(scope=scope)
         problem = self._problem_of(scope["method"], headers)
         if problem:
@@ -108,17 +121,11 @@ def _limited(receive: Receive) -> Receive:
     return counted
 
 
-class Answers:
+class Answers(HttpMiddleware):
     """Adds headers to every response; answers HEAD as GET without the body, except where GET is an endless stream."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         is_head = scope["method"] == "HEAD" and not scope["path"].startswith(("/bo/events", "/mcp"))
 
         async def answering(message: Message) -> None:
@@ -161,17 +168,11 @@ def _is_on_this_machine(scope: Scope) -> bool:
         return False
 
 
-class Unpacking:
+class Unpacking(HttpMiddleware):
     """Unpacks gzip bodies, up to the size limit of a body."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         is_packed = Headers(scope=scope).get("content-encoding", "").lower() == "gzip"
         await self._app(scope, _unpacked(receive) if is_packed else receive, send)
 

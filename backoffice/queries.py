@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
+from orchestrator.requests.queries import QueryShape
 from registry.domain import storable
 from registry.errors import ErrorCode
 
@@ -48,10 +49,8 @@ Bucket = Annotated[
 ]
 
 
-class PageQuery(BaseModel):
+class PageQuery(QueryShape):
     """Pagination."""
-
-    model_config = ConfigDict(extra="forbid")
 
     limit: Limit = 20
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
@@ -63,10 +62,8 @@ class PageQuery(BaseModel):
         return {"limit": self.limit, "cursor": self.cursor, "order": self.order}
 
 
-class Period(BaseModel):
+class Period(QueryShape):
     """A period, both ends included."""
-
-    model_config = ConfigDict(extra="forbid")
 
     from_: Start | None = Field(None, alias="from", description="from this instant on; a date means its start (UTC)")
     to: End | None = Field(None, description="up to this instant; a date means its end (UTC)")
@@ -115,78 +112,69 @@ class ChannelsQuery(PageQuery, Period):
         return {name: value for name, value in asked.items() if value is not None}
 
 
-class MessagesQuery(PageQuery, Period):
-    """Which messages."""
+class MessageFilters(Period):
+    """Filters that a list and a search of messages share."""
 
     channel: ChannelName | None = None
     source: Word | None = Field(None, examples=["cursor"])
     role: list[RoleName] | None = Field(None, description="may be given several times")
+    q: Word | None = None
+
+    def as_query(self) -> dict[str, Any]:
+        """Return the query of the search operation."""
+        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
+        asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+class MessagesQuery(PageQuery, MessageFilters):
+    """Filters of a list of messages."""
+
     q: Word | None = Field(None, description="words that the message has to do with; deleted ones are not found")
     include_deleted: bool = Field(False, description="softly deleted messages too")
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The filters of a list without words."""
+        """Return the filters of a list without words."""
         return {"roles": self.role, **self.model_dump(include={"channel", "source", "from_", "to", "include_deleted"})}
 
-    def as_query(self) -> dict[str, Any]:
-        """As the search operation takes it."""
-        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
-        asked |= self.model_dump(include={"source", "limit", "cursor", "order"})
-        return {name: value for name, value in asked.items() if value is not None}
 
-
-class MessageQuery(BaseModel):
-    """How to show one message."""
-
-    model_config = ConfigDict(extra="forbid")
+class MessageQuery(QueryShape):
+    """Parameters of one message."""
 
     include_deleted: bool = Field(False, description="also when it is softly deleted")
 
 
-class ChangesQuery(BaseModel):
+class ChangesQuery(QueryShape):
     """The place to continue from."""
-
-    model_config = ConfigDict(extra="forbid")
 
     after: int = Field(0, ge=0, le=2**62, description="the `place` of the last answer; 0: from the first message")
 
 
-class DeletionQuery(BaseModel):
-    """How to delete."""
-
-    model_config = ConfigDict(extra="forbid")
+class DeletionQuery(QueryShape):
+    """Parameters of a deletion."""
 
     soft: bool = Field(True, description="keep it, so that it can be restored; `false` removes it for good")
 
 
-class SearchParameters(Period):
+class SearchParameters(MessageFilters):
     """The words of a search and its filters."""
 
     q: Annotated[Word, Field(max_length=4000)] = Field(description="in the user's own words", examples=["fibonacci"])
-    channel: ChannelName | None = None
-    source: Word | None = None
     project: Word | None = None
     tag: Word | None = None
-    role: list[RoleName] | None = None
     limit: Limit = 20
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
 
-    def as_query(self) -> dict[str, Any]:
-        """As the search operation takes it."""
-        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
-        asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor"})
-        return {name: value for name, value in asked.items() if value is not None}
-
 
 class ExtractsQuery(PageQuery):
-    """Which kept results."""
+    """Filters of kept results."""
 
     channel: ChannelName | None = None
 
 
 class ExecutionsQuery(PageQuery, Period):
-    """Which runs; times are those of their start."""
+    """Filters of runs; times"""
 
     operation: OperationName | None = Field(None, description="full name, or `save`, `retrieve`")
     channel: ChannelName | None = None
@@ -205,12 +193,12 @@ class ExecutionsQuery(PageQuery, Period):
 
 
 class StatisticsQuery(Period):
-    """Which runs, and how finely the series divides them."""
+    """A period of runs, and the size of the series' buckets."""
 
     bucket: Bucket | None = Field(None, description="minute, hour, day, or seconds; chosen from the period if missing")
 
     def bucket_s(self, now: datetime) -> int:
-        """Seconds of one point of the series: some hundred points at most, for the usual periods."""
+        """Return the seconds of one point of the series: a few hundred points at most, for the usual periods."""
         if self.bucket is not None:
             return self.bucket
         if self.from_ is None:

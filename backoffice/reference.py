@@ -78,7 +78,7 @@ def _answer_examples(operation: dict[str, Any], document: dict[str, Any]) -> lis
 
 
 def _examples_of(schema: dict[str, Any], document: dict[str, Any]) -> list[Any]:
-    """The examples of a schema; a list's page shows one item."""
+    """Return the examples of a schema; a page of a list shows one item."""
     if "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     if "items" in schema.get("properties", {}):

@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from orchestrator.requests.field_types import Timestamp
+from orchestrator.requests.queries import QueryShape
 
 TIME = "2025-09-29T14:30:15.123Z"
 MESSAGE_ID = "conv_01k6a7m3f9h2x4q8r0s6t1v5w7"
@@ -20,7 +21,7 @@ def example(**fields: Any) -> ConfigDict:
 
 
 class Problem(BaseModel):
-    """Why a request failed."""
+    """The error of a failed request."""
 
     code: Literal["INVALID_REQUEST", "UNAUTHORIZED", "NOT_FOUND", "STORAGE_ERROR", "TIMEOUT", "INTERNAL_ERROR"]
     message: str
@@ -122,7 +123,29 @@ class DeletedChannel(ChannelItem):
     deleted: bool
 
 
-class MessageItem(BaseModel):
+class SpokenMessage(BaseModel):
+    """The fields that every message has in an answer."""
+
+    id: str
+    channel: str
+    source: str
+    role: str
+    text: str
+    timestamp: str
+    context: dict[str, JsonValue] | None = None
+
+
+class FoundMessage(SpokenMessage):
+    """A message that answers a search, best first."""
+
+    score: float | None = Field(
+        description="what it holds of the words, as a share of the best, and what its neighbours add; null for a time"
+        " or a place alone, which are listed by time"
+    )
+    words: list[str] = Field(description="the words of the query that it contains")
+
+
+class MessageItem(SpokenMessage):
     """A stored message."""
 
     model_config = example(
@@ -140,13 +163,6 @@ class MessageItem(BaseModel):
         received_at=TIME,
     )
 
-    id: str
-    channel: str
-    source: str
-    role: str
-    text: str
-    timestamp: str
-    context: dict[str, JsonValue] | None
     actor: str
     deleted: bool
     payload: dict[str, JsonValue]
@@ -165,10 +181,8 @@ class ChangesPage(BaseModel):
     )
 
 
-class EditItem(BaseModel):
+class EditItem(QueryShape):
     """An edit of a channel or a message, with its time."""
-
-    model_config = ConfigDict(extra="forbid")
 
     field: str = Field(
         pattern="^(title|nickname|tag:.{1,64}|pinned|deleted|forgotten|text)$",
@@ -195,10 +209,8 @@ class EditItem(BaseModel):
         return self
 
 
-class Forgotten(BaseModel):
+class Forgotten(QueryShape):
     """Which messages are forgotten, or a whole channel by some of its messages."""
-
-    model_config = ConfigDict(extra="forbid")
 
     is_channel: bool
     ids: list[str]
@@ -212,10 +224,8 @@ class EditsPage(BaseModel):
     is_all: bool = Field(description="nothing newer is there yet")
 
 
-class EditsBody(BaseModel):
+class EditsBody(QueryShape):
     """Edits that were made in another registry."""
-
-    model_config = ConfigDict(extra="forbid")
 
     items: list[EditItem] = Field(max_length=200)
 
@@ -246,23 +256,6 @@ class Logged(BaseModel):
     timestamp: str
     new_count: int
     duplicate_count: int
-
-
-class FoundMessage(BaseModel):
-    """A message that answers a search, best first."""
-
-    id: str
-    channel: str
-    source: str
-    role: str
-    text: str
-    timestamp: str
-    context: dict[str, JsonValue] | None = None
-    score: float | None = Field(
-        description="what it holds of the words, as a share of the best, and what its neighbours add; null for a time"
-        " or a place alone, which are listed by time"
-    )
-    words: list[str] = Field(description="the words of the query that it contains")
 
 
 class ResultItem(BaseModel):

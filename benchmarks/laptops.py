@@ -39,7 +39,6 @@ MOST_BREAKS = 500
 """Then the line holds."""
 EVERY_S = 0.2
 """A laptop exchanges, or tries again, this often."""
-TURN_S = 0.5
 PIECE = 500
 SENT, ANSWERED = "in what was sent", "in answers"
 CARRIED = {SENT: 1_500, ANSWERED: 5_000}
@@ -97,9 +96,8 @@ class Line:
 
 
 def _serve_often(home: Path, port: int, env: dict[str, str]) -> None:
-    """`ctxr serve` on a laptop that does not wait long for the line, nor for the turn of one that was killed."""
+    """`ctxr serve` on a laptop that does not wait long for the line."""
     background_exchange.EVERY_S = background_exchange.MOST_S = EVERY_S
-    background_exchange.TURN_S = TURN_S
     serve(home, port, env)
 
 

@@ -78,7 +78,7 @@ class WatchedRegistry(InMemorySubscriptionBus):
 
 
 def uris_of(name: str) -> Iterator[str]:
-    """The resources that change when a channel grows, in the spellings that clients use."""
+    """Yield the resources that change when a channel grows, in the spellings that clients use."""
     for uri in {uri_of(name), f"{CHANNELS}/{quote(name)}", f"{CHANNELS}/{name}"}:
         yield from (uri, f"{uri}/summary")
 

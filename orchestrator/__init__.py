@@ -1,1 +1,1 @@
-"""What the product does: one graph that every operation of every door runs through."""
+"""Run the product's operations: one graph for all operations of every door."""

@@ -1,4 +1,4 @@
-"""Work that goes on beside the requests while a context is open."""
+"""Run background tasks while a context is open."""
 
 from __future__ import annotations
 

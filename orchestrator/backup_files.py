@@ -1,14 +1,13 @@
-"""Share the folder of backups, and opening a backup, among the operations on backups."""
+"""Find, open and write backups in the folder of backups; shared by the operations on backups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from orchestrator.archive.container import ABOUT, VERSION, Archive, ArchiveWriter, Damage
+from orchestrator.archive.container import VERSION, Archive, ArchiveWriter, Damage
 from orchestrator.state import PartDone, Run, Shelf
 from orchestrator.tool import Caller
 from registry.domain import format_time, now
@@ -23,34 +22,26 @@ UNSAID = ("parts",)
 """Fields of a manifest that a list leaves out."""
 
 
-@dataclass(slots=True)
-class OpenBackup:
-    """A backup that has the registry in it already."""
-
-    writer: ArchiveWriter
-    about: dict[str, Any]
-
-
-def write_registry(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], None]) -> OpenBackup:
-    writer = ArchiveWriter(path)
+def write_registry(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], None]) -> ArchiveWriter:
+    about = {
+        "version": VERSION,
+        "createdAt": format_time(now()),
+        "program": version("context-registry"),
+        "revision": HEAD,
+        "database": tx.dialect.name,
+        "stats": count_kept(tx),
+    }
+    writer = ArchiveWriter(path, about)
     try:
-        about = {
-            "version": VERSION,
-            "createdAt": format_time(now()),
-            "program": version("context-registry"),
-            "revision": HEAD,
-            "database": tx.dialect.name,
-            "stats": count_kept(tx),
-        }
-        writer.add_json(ABOUT, about)
-        rows = {}
+        rows: dict[str, int] = {}
         for number, name in enumerate(TABLES):
             tell(PartDone(number, len(TABLES), f"table {name}"))
             rows[name] = writer.add_lines(f"registry/{name}.jsonl", table_lines(tx, name))
     except BaseException:
         writer.discard()
         raise
-    return OpenBackup(writer, {**about, "rows": rows})
+    writer.about["rows"] = rows
+    return writer
 
 
 def free_names(folder: Path, label: str) -> Iterator[Path]:
@@ -63,15 +54,15 @@ def free_names(folder: Path, label: str) -> Iterator[Path]:
     yield from (path for path in names if not path.exists())
 
 
-def finish(begun: OpenBackup, stores: list[dict[str, Any]]) -> None:
+def finish(writer: ArchiveWriter, stores: list[dict[str, Any]]) -> None:
     try:
-        begun.writer.finish({**begun.about, "stores": stores})
+        writer.finish(stores)
     except OSError as exc:
-        raise StorageError("The backup could not be written.", f"{begun.writer.path}: {exc.strerror}") from exc
+        raise StorageError("The backup could not be written.", f"{writer.path}: {exc.strerror}") from exc
 
 
 def manifest_of(archive: Archive) -> dict[str, Any]:
-    """A backup's manifest, with the size of its file."""
+    """Return a backup's manifest, with the size of its file."""
     stats = archive.about.get("stats", {})
     return {**archive.about, "stats": {**stats, "fileSize": archive.path.stat().st_size}}
 
@@ -97,7 +88,7 @@ def shelf_of(run: Run) -> Shelf:
 
 
 def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
-    """Backups are files: nothing of the registry is needed."""
+    """Read nothing from the registry: the operation works on files."""
 
 
 def short_manifest(outcome: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The graph and its nodes: its edges are decided by what the state holds, its picture is drawn from what it is.
+"""Build and run the graph; what a node does for an operation is in that operation's file.
 
-What a node does for an operation is in that operation's file. Progress is taken from the graph's own stream.
+The state decides the edges, and the picture is drawn from the compiled graph.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
 
 ANSWERED = list(Answered.__annotations__)
 OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
-"""What is outside may be away for a moment; what was read and made for it is not read and made again."""
+"""Retries `external_action` alone: what was read and made for it is not read and made again."""
 
 
 def after_plan(state: GeneralState) -> str:
@@ -61,7 +61,7 @@ def after_filter(state: GeneralState) -> str:
 
 
 def after_transform(state: GeneralState) -> str:
-    """A text for others goes outside before it is stored."""
+    """Hand a text to outside systems before it is stored."""
     return "external_action" if "transformed_data" in state else "cr_write"
 
 
@@ -74,7 +74,7 @@ EDGES: dict[str, tuple[Callable[[GeneralState], str], tuple[str, ...]]] = {
     "external_action": (lambda _: "cr_write", ("cr_write",)),
     "cr_write": (lambda _: END, (END,)),
 }
-"""Of each node, who decides where to go from it, and where that may be."""
+"""For each node: the function that chooses the next node, and the nodes it may choose."""
 
 
 @cache
@@ -90,7 +90,7 @@ def build_graph() -> Graph:
 
 
 def _step(name: str, work: Work, decide: Callable[[GeneralState], str]) -> Callable[..., Awaitable[Command[str]]]:
-    """A node that is recorded, and that says where to go: measured, half the cost of an edge that decides by itself."""
+    """Wrap a node: record it, and choose the next one. Measured at half the cost of a conditional edge."""
 
     async def step(state: GeneralState, runtime: Runtime[Run]) -> Command[str]:
         run = _reporting(runtime) if TOLD.get() else runtime.context
@@ -111,7 +111,7 @@ def _reporting(runtime: Runtime[Run]) -> Run:
 
 
 def describe_graph() -> dict[str, Any]:
-    """The compiled graph for drawing: nodes, edges, and the path of each operation."""
+    """Return the compiled graph for drawing: nodes, edges, and the path of each operation."""
     drawn = build_graph().get_graph().edges
     edges = sorted((edge.source, edge.target) for edge in drawn if {edge.source, edge.target} <= NODES.keys())
     return {
@@ -136,7 +136,7 @@ def _work(given: T | None) -> T:
 
 
 async def plan(state: GeneralState, run: Run) -> GeneralState:
-    """Say which way it will go if all is found; let in first what the clients have written since the last question."""
+    """Note the path; first sync what clients have written, and record a run that reaches outside."""
     request: Request = state["query"]
     run.recorder.explain(path=path_of(request), why=f"the path of {_name(request.operation, request.is_shortened)}")
     if steps_of(request.operation).publish:
@@ -150,7 +150,7 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
 
 
 async def _open_record(run: Run) -> None:
-    """Record what reaches outside before it does: of a run that is killed its record stays, and says so."""
+    """Record a run before it reaches outside systems, so that a killed run leaves a record."""
     if not run.registry.is_read_only:
         unfinished = run.recorder.finished(None, UNFINISHED.as_dict())
         await run.registry.write(lambda tx: save_execution(tx, unfinished))
@@ -168,7 +168,7 @@ async def _read(run: Run, request: Request) -> Any:
 
 
 async def filter_(state: GeneralState, run: Run) -> GeneralState:
-    """Keep what answers the request; where there is no such session, say where and when there are some."""
+    """Keep what answers the request; if there is no such session, tell where and when there are some."""
     steps, request = steps_of(state["query"].operation), state["query"]
     tried = await _try(state, run)
     if "earlier" in state:
@@ -191,7 +191,7 @@ async def _try(state: GeneralState, run: Run) -> Tried:
 
 
 async def relax(state: GeneralState, run: Run) -> GeneralState:
-    """Give up a part of the request: a time or a place that it names in passing."""
+    """Relax the request: drop a time or place that it names in passing."""
     attempt = _work(steps_of(state["query"].operation).relax)(state["data"])
     run.recorder.explain(asks_again=attempt)
     earlier = Tried(state["data"], state["result"], state.get("error"))
@@ -203,7 +203,7 @@ async def _once_more(run: Run, request: Request) -> dict[str, Any]:
 
 
 async def transform(state: GeneralState, run: Run) -> GeneralState:
-    """Make what was read or kept shorter."""
+    """Shorten what was read or kept."""
     return await _work(steps_of(state["query"].operation).shorten)(run, state["query"], state)
 
 
@@ -213,7 +213,7 @@ async def external_action(state: GeneralState, run: Run) -> GeneralState:
 
 
 async def cr_write(state: GeneralState, run: Run) -> GeneralState:
-    """Store, and record this execution in the same transaction: neither is ever there without the other."""
+    """Store, and record this execution in the same transaction."""
     steps = steps_of(state["query"].operation)
     write = _work(steps.write)
 
@@ -258,12 +258,12 @@ NODES: dict[str, Work] = {
     "external_action": external_action,
     "cr_write": cr_write,
 }
-"""Each changes the state by what it returns."""
+"""Nodes by name, in order; each returns its change of the state."""
 
 
 @cache
 def _path(operation: str, is_shortened: bool) -> list[str]:
-    """The nodes that have work for an operation, in order."""
+    """Return the nodes that have work for an operation, in order."""
     steps = steps_of(operation)
     work = {
         "plan": True,
@@ -278,7 +278,7 @@ def _path(operation: str, is_shortened: bool) -> list[str]:
 
 
 def _paths() -> dict[str, list[str]]:
-    """The way of each operation if all is found, also of those whose answers can be shortened."""
+    """Return the path of each operation, also of those whose answers can be shortened."""
     ways = [(operation, False) for operation in operations()]
     ways += [(name, True) for name in operations() if steps_of(name).keep and steps_of(name).shorten]
     return {_name(*way): _path(*way) for way in ways}
@@ -289,7 +289,7 @@ def _name(operation: str, is_shortened: bool) -> str:
 
 
 def path_of(request: Request) -> list[str]:
-    """The nodes that a request goes through if all is found."""
+    """Return the nodes that a request goes through if all is found."""
     return _path(request.operation, request.is_shortened)
 
 
@@ -313,7 +313,7 @@ DOING = {
 
 
 async def run_graph(graph: Graph, request: Request, run: Run, tell: Tell | None) -> Answered:
-    """Run the graph and return its final output. `tell` hears of each node that begins and of the parts it has done."""
+    """Run the graph and return its final output. `tell` is called for each node and each part that is done."""
     path = path_of(request)
     start = GeneralState(operation=request.operation, source=request.source, channel=request.channel, query=request)
     modes: list[Any] = ["values", "tasks", "custom"] if tell else ["values"]

@@ -1,6 +1,6 @@
-"""An orchestrator that opens behind the handshake: a stdio server starts for every chat window.
+"""Open an orchestrator after the MCP handshake: a stdio server is started for every chat window.
 
-Nothing heavy is imported here; the graph and the database come in a thread, at the first need or shortly after start.
+Nothing heavy is imported here; the graph and the database are loaded in a thread, when first needed or shortly after.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ logger = logging.getLogger(__name__)
 
 Opener = Callable[["Settings"], AbstractAsyncContextManager["Orchestrator"]]
 RunOperation = Callable[..., Awaitable[dict[str, Any]]]
-"""The one thing a door needs of an orchestrator: `run(request, client's name, room=…)` gives the answer."""
+"""`run(request, client's name, room=…)` of an orchestrator."""
 
 GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
-"""Tells a door which channels grow since a moment (`orchestrator.sync.grown_channels`)."""
+"""Yields the names of channels that grow since a moment (`orchestrator.views.events`)."""
 
 
 class LazyOrchestrator:
-    """Runs operations on an orchestrator that it opens when needed."""
+    """An orchestrator that is opened when needed."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -53,7 +53,7 @@ class LazyOrchestrator:
         *,
         room: Room | None = None,
     ) -> dict[str, Any]:
-        """Run one operation. A registry that cannot be opened is a failed answer, and is tried again next time."""
+        """Run one operation; if the registry cannot be opened, return a failure, and try again next time."""
         try:
             orchestrator = await self._open()
         except RegistryError as exc:
@@ -61,8 +61,8 @@ class LazyOrchestrator:
         return await orchestrator.run(given, client, door=door, room=room)
 
     async def grown_channels(self, since: datetime) -> AsyncIterator[set[str]]:
-        """The names of channels that gained messages since a moment; none where the registry cannot be opened."""
-        from orchestrator.sync.grown_channels import grown_channels
+        """Yield the names of channels that gained messages; none if the registry cannot be opened."""
+        from orchestrator.views.events import grown_channels
 
         try:
             orchestrator = await self._open()
@@ -72,7 +72,7 @@ class LazyOrchestrator:
             yield names
 
     async def warm_up(self) -> None:
-        """Open ahead of the first request, and take what is loaded now out of the garbage collector's rounds."""
+        """Open ahead of the first request, and exclude what is loaded from garbage collection."""
         await asyncio.sleep(0.3)  # the handshake and the tool list go first
         try:
             await self._open()
@@ -82,7 +82,7 @@ class LazyOrchestrator:
         gc.freeze()
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close the orchestrator."""
         await self._stack.aclose()
 
     async def _open(self) -> Orchestrator:
@@ -108,7 +108,7 @@ class LazyOrchestrator:
 
 
 def _trace_from_the_first_call() -> None:
-    """Else the MCP SDK's own span of it would be missing. Where it cannot be, the opening says why."""
+    """Start tracing before the MCP SDK makes its first span."""
     with suppress(InvalidRequest):
         from orchestrator.outside.collector import start_tracing
 

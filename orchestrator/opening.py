@@ -1,4 +1,4 @@
-"""Putting the parts together: an orchestrator over the configured registry, with what keeps it up to date."""
+"""Open an orchestrator over the configured registry, with its background work."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ logger = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
-    """An orchestrator over the configured registry, closed at the end.
+    """Open an orchestrator over the configured registry, and close it at the end.
 
-    An embedded registry is this machine's own, so it keeps up with the stores on it. A shared one does not: what
-    a person's clients keep comes into it only by `ctxr sync`.
+    An embedded registry keeps up with the stores of this machine. A shared one gets them only by `ctxr sync`.
     """
     if settings.traces:
         from orchestrator.outside.collector import start_tracing  # an SDK that only who asked for it needs

@@ -1,4 +1,4 @@
-"""The record of an operation: everything the product knows of it. Each stands in its own file in `operations/`."""
+"""Define the record of an operation. Each operation has its own file in `operations/`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class Operation:
     steps: Steps[Any, Any]
     alias: str = ""
     syncs_first: bool = False
-    """Brings in the clients' news before it reads."""
+    """Sync the clients' stores before reading."""
     is_local: bool = False
-    """Works on files of this machine, or on all that is stored: not over HTTP."""
+    """Work on files of this machine, or on the whole registry: not over HTTP."""
     is_internal: bool = False
-    """Only this program requests it."""
+    """Not for doors: only this program requests it."""
     needs_everything: bool = False
     """Only for tokens without restrictions."""
     names_channel: bool = False
-    """Changes the channel of exactly the given name, whether it exists or not."""
+    """Change the channel of exactly the given name, whether it exists or not."""
     instead: str = ""
     """For refusals: why it is not done over HTTP, and what to run."""
     tools: Sequence[Tool] = ()
     labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """What the monitor calls this request's own fields, in English and Korean; `labels.toml` has the shared ones."""
+    """Labels of this request's own fields, in English and Korean; `labels.toml` has the shared ones."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What the server does by itself at certain times: the briefing, and backups. Each time once, whoever else runs."""
+"""Run scheduled jobs (briefing, backups) once each, even if several servers run."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOKING_BACK = timedelta(days=32)
-"""What came due longer ago is not done any more."""
+"""Jobs that came due before this are skipped."""
 AHEAD = timedelta(days=1)
-"""What was done at a time so far ahead was done by a clock that was wrong: else nothing would be done until then.
+"""A job noted this far in the future was noted by a wrong clock, and its note is put back.
 
-What is nearer may be another server's, whose clock is ahead of this one's: put back, it would be done each time anew.
+Less may be the difference to another server's clock.
 """
 A_MINUTE = timedelta(minutes=1)
-"""Of the time before that it is not known whether something was done; what is due just now is."""
+"""After a note is put back, only what is due just now is done."""
 BY = "schedule"
-"""Who asks, for the record."""
+"""The source of scheduled requests."""
 
 
 class Job(NamedTuple):
-    """A scheduled request and its time by this machine's clock: `at` a time of day, or five cron fields.
+    """A scheduled request and its time: `at` is a time of day, or five cron fields, by this machine's clock.
 
-    `notion`: its pages are looked at first.
+    `notion`: read its pages first.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Job(NamedTuple):
 
 
 def jobs_of(settings: Settings) -> list[Job]:
-    """The jobs that are configured."""
+    """Return the configured jobs."""
     briefing = Job("briefing", settings.briefing_at, _briefing, settings.notion)
     jobs = [briefing, Job("backup", settings.backup_at, _backup)]
     return [job for job in jobs if job.at]
@@ -82,7 +82,7 @@ def trigger_of(at: str) -> CronTrigger:
 
 @asynccontextmanager
 async def keeping_schedule(orchestrator: Orchestrator, settings: Settings) -> AsyncIterator[None]:
-    """Meanwhile what is due is done. What came due while no server ran is done at once, of several times the last."""
+    """Run due jobs while the context is open; a job missed several times while no server ran is done once."""
     jobs = jobs_of(settings)
     if not jobs:
         yield
@@ -103,10 +103,7 @@ async def keeping_schedule(orchestrator: Orchestrator, settings: Settings) -> As
 
 
 async def run_due(orchestrator: Orchestrator, job: Job, since: datetime, at: datetime | None = None) -> bool:
-    """Do what has come due since, or since it was last done, by whomever; whether there was anything.
-
-    `at`: the time it is, where that is not the present.
-    """
+    """Run a job if it came due since it was last done; return whether it ran. `at`: the current time, for tests."""
     moment = at or now()
     try:
         before = await orchestrator.registry.read(lambda tx: last_claimed(tx, job.name)) or since

@@ -1,4 +1,4 @@
-"""Running operations: the one way in for every door."""
+"""Run operations: the one way in for every door."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
     nullcontext,
-    suppress,
 )
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import langsmith
@@ -72,21 +72,19 @@ class Orchestrator:
         self._asking = asyncio.Semaphore(8)  # so many questions at a time; what is to be stored comes between them
         self._asked_at = float("-inf")
         self._waiting = 0
-        self._is_quiet = asyncio.Event()
-        self._is_quiet.set()
         self._running: dict[str, Recorder] = {}
         self.observers: list[Callable[[Execution], None]] = []
-        """Told of every run when it has ended, for the counts of this process."""
+        """Called with every finished run, for the counters of this process."""
         self.syncing = asyncio.Lock()
-        """Held by whoever syncs: two would do the same work twice."""
+        """Held during a sync, so that only one runs."""
         self.before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
-        """What brings the registry up to date before it is asked."""
+        """Brings the registry up to date before it is read; given True, with what was written this moment."""
         self.copy_of: Callable[[], Awaitable[LocalCopy | None]] | None = None
-        """What to say with an answer while the registry elsewhere, of which this one is a copy, does not answer."""
+        """Returns the note for answers while the remote registry, of which this one is a copy, does not answer."""
         self.elsewhere = ""
-        """The address of that registry."""
+        """The address of the remote registry."""
         self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
-        """What goes on beside the requests, in a process that lives for a while."""
+        """Background work of a process that lives for a while."""
 
     async def run(
         self,
@@ -166,7 +164,7 @@ class Orchestrator:
         return {"success": True, **result}
 
     async def view(self, read: Callable[..., T], *arguments: Any, access: Access | None = None, **named: Any) -> T:
-        """Read what a page or a feed shows (`orchestrator.views`), as far as a token may see it; no execution."""
+        """Read a view (`orchestrator.views`) as far as a token allows; no execution."""
         return await self.registry.seen_by(access).read(lambda tx: read(tx, *arguments, **named))
 
     async def change(self, write: Callable[..., T], *arguments: Any, access: Access | None = None, **named: Any) -> T:
@@ -176,51 +174,41 @@ class Orchestrator:
         return await self.registry.seen_by(access).write(lambda tx: write(tx, *arguments, **named))
 
     def running(self) -> list[dict[str, Any]]:
-        """The runs of this process that have not ended, the latest first, as lists show runs (docs/interface.md)."""
+        """Return the unfinished runs of this process, latest first, as lists show runs (docs/interface.md)."""
         return [recorder.as_item() for recorder in reversed(self._running.values())]
 
-    def _before_reading(self, access: Access | None) -> Callable[[bool], Awaitable[Syncing | None]] | None:
-        if not self.before_reading:
-            return None
-        return self._bring_up_to_date_silently if access and access.is_restricted else self._bring_up_to_date
-
-    async def _bring_up_to_date(self, is_about_now: bool) -> Syncing | None:
+    async def _bring_up_to_date(self, access: Access | None, is_about_now: bool) -> Syncing | None:
+        """Sync; a restricted token is not told how much there is to read, which belongs to others."""
         with self._waited_for(-1):
-            return await self.before_reading(is_about_now) if self.before_reading else None
-
-    async def _bring_up_to_date_silently(self, is_about_now: bool) -> None:
-        """Bring the registry up to date, without telling how much there was to read: it is of others."""
-        await self._bring_up_to_date(is_about_now)
+            syncing = await self.before_reading(is_about_now) if self.before_reading else None
+        return None if access and access.is_restricted else syncing
 
     @contextmanager
     def _waited_for(self, by: int) -> Iterator[None]:
-        """Meanwhile so many more wait for an answer."""
-        self._count_waiting(by)
+        """Change the number of callers that wait for an answer while the context is open."""
+        self._waiting += by
         try:
             yield
         finally:
-            self._count_waiting(-by)
-
-    def _count_waiting(self, by: int) -> None:
-        self._waiting += by
-        (self._is_quiet.clear if self._waiting else self._is_quiet.set)()
+            self._waiting -= by
 
     async def give_way(self) -> None:
-        """Wait until nobody waits for an answer, but not for ever: for work that nobody waits for."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await self._is_quiet.wait()
+        """Wait until no caller waits for an answer, at most half a second: for background work."""
+        for _ in range(50):
+            if not self._waiting:
+                return
+            await asyncio.sleep(0.01)
 
     def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
         return self._asking if operations()[request.operation].syncs_first else nullcontext()
 
     @property
     def seconds_since_asked(self) -> float:
-        """Return how long nobody has asked for anything; what a sync stores nobody has asked for."""
+        """Return the seconds since the last request of a caller; syncs do not count."""
         return time.monotonic() - self._asked_at
 
     async def _without_secrets(self, request: Request) -> Request:
-        """A secret that is asked for is looked for by its mark, and no step of the record takes it apart."""
+        """Replace secrets in the words of a request by their marks, so that no record shows them."""
         query = getattr(request, "query", None)
         said = {name: getattr(query, name, None) for name in ("text", "also")}
         if query is None or not any(map(holds_secret, said.values())):
@@ -231,7 +219,7 @@ class Orchestrator:
 
     @asynccontextmanager
     async def in_background(self) -> AsyncIterator[None]:
-        """Meanwhile messages are embedded, and exchanged with a registry elsewhere, where that is configured."""
+        """Run the background work while the context is open."""
         await asyncio.to_thread(operations)  # imported ahead of the first request
         async with AsyncExitStack() as stack:
             for work in self.background:
@@ -239,7 +227,7 @@ class Orchestrator:
             yield
 
     async def settle(self) -> None:
-        """Wait for the records on their way; what cannot be stored now is lost with this process."""
+        """Wait for records on their way; those that cannot be stored are lost with this process."""
         await self._records.settle()
 
     def _observed(self, run: Execution) -> Execution:
@@ -261,7 +249,7 @@ class Orchestrator:
             search_budget=self._search_budget,
             room=room,
             actions=self._actions,
-            before_reading=self._before_reading(access),
+            before_reading=partial(self._bring_up_to_date, access) if self.before_reading else None,
             meaning=self.meaning,
             writer=self._writer,
             shelf=self._shelf,
@@ -345,7 +333,7 @@ def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | No
 
 
 def _failure(exc: Exception, execution_id: str) -> RegistryError:
-    """Our errors as they are; a bug is logged and tells the caller nothing but where it is recorded."""
+    """Return our errors as they are; log a bug, and tell the caller only where it is recorded."""
     if isinstance(exc, RegistryError):
         return exc
     logger.exception("Execution %s failed", execution_id)

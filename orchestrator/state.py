@@ -1,4 +1,4 @@
-"""What travels through the graph, what every node may use, and what an operation tells the nodes to do."""
+"""Define the state of the graph, the context of its nodes, and an operation's work at each node."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OUTSIDE_ATTEMPTS = 3
 
 
 class Syncing(TypedDict):
-    """How many of this machine's stores were read, and how many are still to be read for the first time."""
+    """Progress of the first import: stores read, and stores still to be read."""
 
     done: int
     left: int
 
 
 class LocalCopy(TypedDict):
-    """An answer is out of this machine's copy: of which registry, and when that was last heard of."""
+    """The note of an answer from this machine's copy: of which registry, and of which time."""
 
     of: str
     as_of: str | None
@@ -54,19 +54,19 @@ class GeneralState(TypedDict, total=False):
     channel: str | None
     query: Request
     data: Any
-    """What `cr_query` read; its type is the operation's own."""
+    """Read by `cr_query`; its type depends on the operation."""
     result: dict[str, Any]
-    """What is answered: kept by `filter`, or made by `cr_write`."""
+    """The answer: kept by `filter`, or made by `cr_write`."""
     transformed_data: str
-    """The text that `transform` made for others to read."""
+    """The text for others that `transform` wrote."""
     syncing: Syncing
-    """Not everything is there yet: the first import is still running."""
+    """Set while the first import runs."""
     error: NotFound | None
-    """Nothing was found."""
+    """Set if nothing was found."""
     attempt: str
-    """The relaxation that `relax` chose; not set while the request is asked as it came."""
+    """The relaxation chosen by `relax`; not set for the original request."""
     earlier: Tried
-    """What came of the request before it was relaxed."""
+    """The outcome before the relaxation."""
 
 
 class Answered(TypedDict, total=False):
@@ -85,11 +85,11 @@ class Shelf:
     readers: Sequence[Source] = ()
     places: Places | None = None
     drafts: Path | None = None
-    """Where files lie that a client takes in."""
+    """The folder of files that a client imports."""
 
 
 class PartDone(NamedTuple):
-    """How far one node is with work that takes long."""
+    """Progress of one node."""
 
     done: int
     of: int
@@ -97,12 +97,12 @@ class PartDone(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Less than 1: the node itself is not done."""
+        """Return the share that is done, less than 1."""
         return self.done / (self.of + 1)
 
     @property
     def words(self) -> str:
-        """For a person: "tables, 3 of 17"."""
+        """Return it in words: "tables, 3 of 17"."""
         return f"{self.what}, {self.done} of {self.of}"
 
 
@@ -116,7 +116,7 @@ class ExternalAction(Protocol):
     name: str
 
     async def perform(self, about: Mapping[str, str]) -> str:
-        """Do it with {id, date, text}; returns what came of it. After a ConnectionError it is called again."""
+        """Deliver {id, date, text}, and return the outcome. It is called again after a ConnectionError."""
 
     async def was_done(self, about: Mapping[str, str]) -> bool | None:
         """Return whether the outside has it already; None where nobody can tell."""
@@ -130,23 +130,23 @@ class Run:
     recorder: Recorder
     search_budget: int = 0
     room: Room | None = None
-    """How much of an answer reaches the model behind the client; None: all of it, as for pages and commands."""
+    """The size limits of the asking client; None: no limits, as for pages and commands."""
     actions: Sequence[ExternalAction] = ()
     before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
-    """What brings the registry up to date before it is asked."""
+    """Brings the registry up to date before it is read; given True, with what was written this moment."""
     meaning: Meaning | None = None
     writer: ModelWriter | None = None
-    """A language model, where one is configured."""
+    """The configured language model."""
     shelf: Shelf | None = None
-    """Where backups stand; None where this program keeps none."""
+    """The folder of backups; None if this program keeps none."""
     tell: Callable[[PartDone], None] = _nobody
-    """Tells how far a node is; from any thread."""
+    """Reports progress, from any thread."""
     meant: Meant | None = None
-    """What the request means to the model of `meaning`, asked before the registry is read."""
+    """The request's vector, asked for before the registry is read."""
     attempt: str = ""
-    """The relaxation under which the registry is read; "": the request as it was asked."""
+    """The relaxation to read with; "": none."""
     is_kept: bool = True
-    """Whether what is delivered is noted, and this run; not where the registry takes nothing more."""
+    """Record the run and its deliveries; False if the registry takes nothing."""
 
 
 Asked = TypeVar("Asked", bound=Request)
@@ -158,20 +158,20 @@ class Steps(Generic[Asked, Read]):
     """An operation's work at each node; nodes without work are skipped."""
 
     query: Callable[[ReadTransaction, Run, Asked], Read] | None = None
-    """`cr_query`: what is read from the registry, in one read transaction."""
+    """Read from the registry, in one read transaction (`cr_query`)."""
     keep: Callable[[Run, Asked, Read], Awaitable[dict[str, Any]]] | None = None
-    """`filter`: what of it answers the request."""
+    """Keep what answers the request (`filter`)."""
     relax: Callable[[Read], str] | None = None
-    """`relax`: the relaxation to try after what was read; "" where the answer stands."""
+    """Return the relaxation to try; "": none (`relax`)."""
     better: Callable[[Run, Asked, Tried, Tried], Tried] | None = None
-    """`filter`: which of two attempts is answered, the request as it was asked or the relaxed one."""
+    """Choose between the original and the relaxed attempt (`filter`)."""
     shorten: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
-    """`transform`: a shorter form; where `filter` has kept something, only if one is asked for."""
+    """Write a shorter form (`transform`); after `filter` only if one is asked for."""
     write: Callable[[WriteTransaction, Run, Asked, GeneralState], dict[str, Any]] | None = None
-    """`cr_write`: what is stored, in one write transaction."""
+    """Store, in one write transaction (`cr_write`)."""
     afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None
-    """What `cr_write` does when that transaction stands."""
+    """Run after that transaction."""
     publish: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
-    """`external_action`: the text that was made is handed to the outside systems that are configured."""
+    """Deliver the text to the configured outside systems (`external_action`)."""
     subject: Callable[[Asked], str] | None = None
-    """The words of a request that may be close to something in meaning, where a model is asked."""
+    """Return the words to embed."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from orchestrator.requests.calls import source_of
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.requests.shapes import Request
 from registry.errors import InvalidRequest
@@ -42,10 +43,9 @@ class Caller(NamedTuple):
         return source_of(None, self.client)
 
 
-class ToolArguments(BaseModel):
+class ToolArguments(QueryShape):
     """The arguments of a call. A tool's own class adds the fields, and says how they are one request."""
 
-    model_config = ConfigDict(extra="forbid")
     other_names: ClassVar[Mapping[str, str]] = {}
     """Names that models give to an argument instead of its own."""
     ignores_empty: ClassVar[bool] = True

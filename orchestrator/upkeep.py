@@ -1,4 +1,4 @@
-"""Look after the registry as a whole: check, repair, copy, mask and count. For the terminal and the server's start."""
+"""Check, repair, copy, mask and count the registry as a whole, for the terminal and the server's start."""
 
 from __future__ import annotations
 

@@ -127,8 +127,8 @@ class Settings(BaseSettings):
     )
     embed_model: str = Field(
         default="built-in",
-        description="Model that also finds what was said in other words: `built-in` (where the extra `meaning` is"
-        " installed), the endpoint's name of one, or a folder with one in ONNX; `off`: words alone.",
+        description="Model that also finds what was said in other words: `built-in`, the endpoint's name"
+        " of one, or a folder with one in ONNX; `off`: words alone.",
     )
     embed_base_url: str = Field(
         default="",

@@ -256,7 +256,7 @@ def image_settings() -> dict[str, str]:
 
 def test_the_locks_pin_what_the_product_needs(metadata: Message) -> None:
     runtime, everything = pinned("requirements.lock"), pinned("requirements-dev.lock")
-    assert set(runtime) == needed_by(metadata.get_all("Requires-Dist", ()), extras=["postgres", "meaning"])
+    assert set(runtime) == needed_by(metadata.get_all("Requires-Dist", ()), extras=["postgres"])
     assert runtime.items() <= everything.items()
 
 

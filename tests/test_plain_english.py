@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
 
-NOT_YET = ("orchestrator", "backoffice")
+NOT_YET = ("orchestrator/answer",)
 """Packages whose module docstrings and constants are still being rewritten; each leaves the list when done."""
 
 RIDDLES = {

@@ -6,13 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 from pydantic import Field
 
 from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.reader import as_local, reader_now, utc_offset_minutes
-from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.pages.viewer.today import WEEKS, map_of, months_of
 from backoffice.queries import OperationName, StatisticsQuery
@@ -71,14 +70,3 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
         busiest=max(said["hours"].values(), default=0),
         **said,
     )
-
-
-@router.get("/flow/statistics")
-@router.get("/usage")
-@router.get("/problems")
-@router.get("/activity")
-async def old_page(request: Request) -> RedirectResponse:
-    """Redirect the pages that are parts of Insights now."""
-    names = ("from", "to", "operation")
-    given = {name: request.query_params[name] for name in names if name in request.query_params}
-    return RedirectResponse(address("/insights", **given), 301)

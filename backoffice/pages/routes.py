@@ -1,19 +1,19 @@
-"""The pages' routers, and where their files are."""
+"""Add the pages, old addresses and static files to the application."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from backoffice.dependencies import Asking
 from backoffice.pages import insights, login
 from backoffice.pages.flow import playground, runs
-from backoffice.pages.rendering import STATIC
+from backoffice.pages.rendering import STATIC, address, channel_url
 from backoffice.pages.settings import pages as settings
-from backoffice.pages.viewer import actions, channels, conversation, palette, today, views
+from backoffice.pages.viewer import actions, channels, conversation, palette, today
 from orchestrator.views import conversations
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
@@ -21,7 +21,6 @@ ROUTERS = (
     channels.router,
     today.router,
     palette.router,
-    views.router,
     conversation.router,
     actions.router,
     insights.router,
@@ -31,11 +30,34 @@ ROUTERS = (
 )
 
 
+MOVED = {
+    "/flow/statistics": "/insights",
+    "/usage": "/insights",
+    "/problems": "/insights",
+    "/activity": "/insights",
+    "/flow/sources": "/settings",
+    "/backups": "/settings/backups",
+    "/deleted": "/settings/trash",
+    "/forget": "/settings/forget",
+    "/briefings": "/today",
+    "/related/{channel:path}": "/channels",
+    "/commits/{channel:path}": "/channels",
+}
+"""Addresses of pages that are parts of others now; a bookmark still opens them."""
+
+
+async def redirect_moved(request: Request) -> Response:
+    """Redirect to the page that an old address is a part of."""
+    place = MOVED[request.scope["route"].path]
+    channel = request.path_params.get("channel")
+    return RedirectResponse(channel_url(channel) if channel else address(place, **request.query_params), 301)
+
+
 class Assets(StaticFiles):
     """Files whose address changes with their content (`rendering.asset`), so that browsers keep them."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        """The file, to be kept."""
+        """Return the file with a header to cache it for a year."""
         answer = super().file_response(*args, **kwargs)
         answer.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return answer
@@ -51,6 +73,8 @@ async def load_rail(request: Request, client: Asking) -> None:
 def add_pages(app: FastAPI) -> None:
     """Serve the pages beside the API."""
     app.include_router(login.router, include_in_schema=False)
+    for path in MOVED:
+        app.add_api_route(path, redirect_moved, include_in_schema=False)
     for router in ROUTERS:
         app.include_router(router, include_in_schema=False, dependencies=[Depends(load_rail)])
     app.mount("/static", Assets(directory=STATIC), name="static")

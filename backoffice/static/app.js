@@ -108,7 +108,6 @@ const clicks = {
     document.dispatchEvent(new Event("themechange"));
   },
   "[data-help]": () => document.getElementById("help").showModal(),
-  "[data-open]": (button) => document.getElementById(button.dataset.open).showModal(),
   "[data-mine]": (button) => {
     const isOn = document.getElementById("messages").classList.toggle("only-mine");
     press(button, isOn);

@@ -8,7 +8,8 @@ from html import unescape
 
 import httpx
 
-from backoffice.app import create_app_over
+from backoffice.admission import ON_LOOPBACK
+from backoffice.app import assemble, use_orchestrator
 from benchmarks.retrieval.product import product_with
 from benchmarks.retrieval.question_sets import QuestionSet
 from orchestrator.service import Orchestrator
@@ -38,7 +39,8 @@ async def places(asked: QuestionSet) -> Places:
     """Ask every question that one conversation answers, both ways."""
     found = Places(asked.name)
     async with product_with(asked) as product:
-        app = create_app_over(Orchestrator(product.registry))
+        app = assemble("127.0.0.1", ON_LOOPBACK)
+        use_orchestrator(app, Orchestrator(product.registry))
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(
             transport=transport,

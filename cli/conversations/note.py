@@ -27,21 +27,23 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
 @click.command()
 @click.argument("folder", default=".", help="The folder that the chat works in.")
 @click.option("--session", metavar="ID", help="The new chat itself, which is left out.")
+@click.option("--compacted", is_flag=True, help="Tell that session what its compaction dropped instead.")
 @printed(_lines)
-def note(folder: str, session: str | None) -> dict[str, Any]:
+def note(folder: str, session: str | None, compacted: bool) -> dict[str, Any]:
     """Print the note that a new chat in a folder gets at its start (at most 300 tokens).
 
-    The hooks of `ctxr install` pass it to clients that accept one.
+    After a compaction it tells what the client's summary does not (at most 1500
+    characters): decisions, commands, files, failures. The hooks of `ctxr install` pass it to clients that accept one.
     CTXR_START_NOTE=off switches it off.
     """
     where = os.path.abspath(os.path.join(terminal().folder, Path(folder).expanduser()))
     home = Path(registry_home())
     if is_switched_off(home):
         return {"note": "", "tokens": 0, "told_of": []}
-    result = None if terminal().run else quick_note(home, where, session)
+    result = None if terminal().run or compacted else quick_note(home, where, session)
     if result is None:
         from cli.operations import run_operation  # imports all operations' models
 
-        outcome = run_operation("note", {"folder": where, "session_id": session})
+        outcome = run_operation("note", {"folder": where, "session_id": session, "is_compacted": compacted})
         result = {name: outcome[name] for name in ("note", "tokens", "told_of")}
     return result

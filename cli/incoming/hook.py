@@ -31,6 +31,8 @@ STARTS = ("SessionStart", "sessionStart", "session.start")
 """The events at which a chat begins."""
 NEW = ("new", "startup", "clear")
 """Their `source` for a new chat, in contrast to a resumed one."""
+COMPACTED = "compact"
+"""Their `source` for a chat that goes on with a summary in the place of what was said."""
 NOTE_PATIENCE_S = 4.0
 
 PATIENCE_S = 1.0  # a client that sends nothing for so long gets its answer, though the pipe is open
@@ -51,9 +53,12 @@ def run_hook(client: str, event: str) -> None:
 
 
 def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
-    """Return whether the event begins a chat that takes a note. Cursor, which also runs others' hooks, gets its own."""
+    """Return True if the event begins a chat, or one goes on after a compaction.
+
+    Cursor, which also runs other clients' hooks, gets its own.
+    """
     is_borrowed = client != "cursor" and "cursor_version" in payload
-    return event in STARTS and not is_borrowed and payload.get("source", "new") in NEW
+    return event in STARTS and not is_borrowed and payload.get("source", "new") in (*NEW, COMPACTED)
 
 
 def note(payload: Mapping[str, Any]) -> str:
@@ -62,8 +67,8 @@ def note(payload: Mapping[str, Any]) -> str:
 
     folders = payload.get("workspace_roots") or [payload.get("cwd")]
     session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), None)
-    named = ["--session", str(session)] if session else []
-    words = [sys.executable, "-P", "-m", "cli.entry", "note", *named, "--", str(folders[0] or ".")]
+    words = [sys.executable, "-P", "-m", "cli.entry", "note", *(["--session", str(session)] if session else [])]
+    words += [*(["--compacted"] if payload.get("source") == COMPACTED else []), "--", str(folders[0] or ".")]
     environment = {**os.environ, "PYTHONUTF8": "1"}
     try:
         said = subprocess.run(  # noqa: S603, ourselves

@@ -36,10 +36,10 @@ from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
 from orchestrator.schedule import keeping_schedule
 from orchestrator.service import Orchestrator
-from orchestrator.sync.grown_channels import grown_channels
 from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watch
 from orchestrator.upkeep import is_sound, was_left_open
+from orchestrator.views.events import grown_channels
 from orchestrator.views.tokens import has_tokens
 from registry.access import ASKING
 from registry.settings import Settings

@@ -15,7 +15,7 @@ from registry.extras import install_command
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from orchestrator.semantic.calibration import Calibration
+    from orchestrator.semantic.embedding import Calibration
 
 
 class ModelUnavailable(TerminalError):
@@ -129,11 +129,11 @@ def embed(everything: bool) -> None:
     stopped it continues when run again. Vectors of other models are deleted at
     the end.
     """
-    from orchestrator.semantic.models import missing_extra
+    from orchestrator.semantic.models import is_onnx_missing
 
     settings = read_settings()
-    if extra := missing_extra(settings):
-        raise ModelUnavailable(f"The extra `{extra}` is not installed.", install_command(extra))
+    if is_onnx_missing(settings):
+        raise ModelUnavailable("The extra `embed` is not installed.", install_command("embed"))
     count, found = asyncio.run(_embed(settings, everything))
     click.echo(f"{counted(count, 'message')} embedded." if count else "All messages are embedded.")
     click.echo(f"The model recognises {found.found} of {found.pairs} pairs that mean the same in other words.")

@@ -266,12 +266,12 @@ def check_integrity(settings: Settings) -> Iterator[Result]:
 
 def check_meaning(settings: Settings) -> Iterator[Result]:
     """Report which model finds by meaning, what it costs and how much it has embedded; or why none does."""
-    from orchestrator.semantic.models import BUILT_IN, embedder_for, missing_extra
+    from orchestrator.semantic.models import embedder_for, is_onnx_missing
 
-    extra, embedder = missing_extra(settings), embedder_for(settings)
-    if extra:
-        found = f"the extra `{extra}` is not installed: searches use words alone"
-        yield Result("note" if settings.embed_model == BUILT_IN else "broken", found, install_command(extra))
+    embedder = embedder_for(settings)
+    if is_onnx_missing(settings):
+        found = "the extra `embed` is not installed: searches use words alone"
+        yield Result("broken", found, install_command("embed"))
     elif embedder is None:
         yield Result("ok", "off: searches use words alone")
     else:

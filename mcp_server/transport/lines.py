@@ -1,6 +1,6 @@
-"""The MCP server over lines of text: stdin and stdout, or a local connection.
+"""Serve MCP over lines of text: stdin and stdout, or a local connection.
 
-The SDK passes over lines that it cannot read in silence; here they are answered, since every request gets an answer.
+The SDK skips lines that it cannot read; here they are answered with an error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def serve_lines(
 
 
 def answer_to(problem: Exception) -> JSONRPCError | None:
-    """The error that tells what was wrong, under the request's own id where it can be made out; None for no words."""
+    """Return the error for an unreadable line, under the request's id if it can be read; None for an empty line."""
     line = _line_of(problem)
     if not line.strip():
         return None
@@ -67,7 +67,7 @@ def _line_of(problem: Exception) -> str:
 
 
 def _request_id(line: str) -> tuple[int | str | None, bool]:
-    """The id, and whether the line is JSON that others can read, too: Python's reader takes half a character."""
+    """Return the id, and whether the line is JSON for other readers too: Python accepts lone surrogates."""
     try:
         given: Any = json.loads(line)
         found = given.get("id") if isinstance(given, dict) else None

@@ -37,7 +37,7 @@ Verify = Callable[[str], Awaitable[Access | None]]
 
 
 def resource_routes(resource: str, issuer: str) -> list[Route]:
-    """The metadata document of the resource (RFC 9728)."""
+    """Return the metadata document of the resource (RFC 9728)."""
     return create_protected_resource_routes(
         AnyHttpUrl(resource), [AnyHttpUrl(issuer)], list(SCOPES), resource_name="Context Registry"
     )
@@ -76,7 +76,7 @@ def access_of(claims: Mapping[str, Any]) -> Access | None:
 
 
 def _words(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    """The texts of a claim; None if it is there, and is not a list of them: what restricts is never passed over."""
+    """Return the texts of a claim; None if it is no list of texts: a restriction is never ignored."""
     if name not in claims:
         return ()
     given = claims[name]
@@ -99,7 +99,7 @@ class _Issuer:
         self._keys: jwt.PyJWKClient | None = None
 
     def claims_of(self, token: str, audience: str) -> dict[str, Any]:
-        """The claims of a token that is good; PyJWTError if it is not."""
+        """Return the claims of a valid token. Raises PyJWTError."""
         if self._keys is None:
             self._keys = jwt.PyJWKClient(self._address_of_keys(), timeout=PATIENCE_S)
         key = self._keys.get_signing_key_from_jwt(token)
@@ -134,7 +134,7 @@ class _Issuer:
         return address
 
     def _metadata_addresses(self) -> list[str]:
-        """As RFC 8414 and OpenID Connect have them."""
+        """Return the addresses of the metadata, by RFC 8414 and OpenID Connect."""
         parts = urlsplit(self._address)
         well_known = f"/.well-known/oauth-authorization-server{parts.path}"
         return [

@@ -11,7 +11,7 @@ from registry.domain import Role, preview_of
 SHOWN = 300  # characters of a question, an answer or an error
 FILES = 8
 _PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
-_COMMAND_KEYS = ("command", "cmd", "script")
+COMMAND_KEYS = ("command", "cmd", "script")
 _ASKS = re.compile(
     r"[?？][\s)\"'”’]*$|(?:까요?|나요|는지요?|은가요?|인가요?|할래요?|어때요?)[\s.!~]*$"
     r"|^(?:(?:and|so|but) )?(?:how|what|why|which|where|when|who|can|could|would|should) ",
@@ -85,7 +85,7 @@ def touched_files(message: Mapping[str, Any]) -> list[str]:
 
 def _last_command(tools: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
     for tool in reversed(tools):
-        if command := first_param(tool.get("params"), _COMMAND_KEYS):
+        if command := first_param(tool.get("params"), COMMAND_KEYS):
             result = preview_of(str(tool.get("result") or ""), SHOWN)
             ran = {"command": preview_of(command, SHOWN), "status": str(tool.get("status") or ""), "result": result}
             return {name: value for name, value in ran.items() if value}

@@ -1,7 +1,6 @@
-"""A backup's file: a zip whose parts are small and each named with its SHA-256, so that damage stays where it is.
+"""Read and write backup files: a zip of small parts, each listed with its SHA-256, so that damage stays in its part.
 
-The same parts give the same bytes: no clock and no machine is in them but what the manifest says. Where the zip's own
-list is lost, its parts are found by themselves.
+The same content gives the same bytes. If the zip's directory is lost, the parts are found by their own headers.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +23,9 @@ from registry.errors import StorageError
 
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
 VERSION = "1"
+ROWS_BYTES = 2**15  # rows of the registry in one part; deflate looks no further back
 PART_BYTES = 2**19
-"""A file that is longer goes on in the next part: so much is lost with one."""
-"""The same for the registry's rows, of which each stands for itself. Deflate looks no further back."""
+"""Bytes of a file in one part; more than this is never lost with one part."""
 _LEVEL = 6
 _HEADER = struct.Struct("<4s5H3I2H")
 _SIGNATURE = b"PK\x03\x04"
@@ -46,15 +45,17 @@ class Damage:
 
 
 class ArchiveWriter:
-    """Writes a backup under a name of its own; it gets its real one when it is whole and on the disk."""
+    """Writes a backup under a temporary name; it gets its real name when it is complete and on the disk."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        """`about` is written first, so that it survives if the end of the file is lost, and again in the manifest."""
+        self.path, self.about = path, about
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         file = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(file, "w+b")
         self._zip = ZipFile(self._file, "w", ZIP_DEFLATED, compresslevel=_LEVEL)
         self._parts: list[dict[str, Any]] = []
+        self.add(ABOUT, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
 
     def add(self, name: str, content: bytes, **more: Any) -> None:
         """Add a part; `more` goes into its manifest entry."""
@@ -62,19 +63,15 @@ class ArchiveWriter:
         digest = hashlib.sha256(content).hexdigest()
         self._parts.append({"name": name, "size": len(content), "sha256": digest, **more})
 
-    def add_json(self, name: str, about: Mapping[str, Any]) -> None:
-        """Write the description first, so that it survives when the end of the file is lost."""
-        self.add(name, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
-
     def add_lines(self, name: str, lines: Iterator[bytes]) -> int:
-        """Lines in as many parts as they need; how many they were."""
+        """Add lines in as many parts as they need, and return how many lines."""
         count, held, size = 0, [], 0
         number = 1
         for line in lines:
             held.append(line)
             size += len(line)
             count += 1
-            if size >= 2**15:
+            if size >= ROWS_BYTES:
                 self.add(_numbered(name, number), b"".join(held), rows=len(held))
                 held, size, number = [], 0, number + 1
         if held or number == 1:
@@ -82,7 +79,7 @@ class ArchiveWriter:
         return count
 
     def add_file(self, name: str, path: Path) -> int:
-        """A file's bytes up to where it ended when this began, in as many parts as they need; how many they were."""
+        """Add a file's bytes, up to its present size, in as many parts as they need; return the size."""
         with path.open("rb") as file:
             left = size = os.fstat(file.fileno()).st_size
             number = 1
@@ -94,9 +91,9 @@ class ArchiveWriter:
                 left, number = left - PART_BYTES, number + 1
         return size
 
-    def finish(self, about: Mapping[str, Any]) -> None:
-        """Write the manifest, and let the file be there. A file of this name that is there already stays as it is."""
-        manifest = {**about, "parts": self._parts}
+    def finish(self, stores: Sequence[Mapping[str, Any]]) -> None:
+        """Write the manifest and give the file its name; an existing file is never replaced."""
+        manifest = {**self.about, "stores": stores, "parts": self._parts}
         self._put(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
         self._zip.close()
         self._file.flush()
@@ -106,7 +103,7 @@ class ArchiveWriter:
         self._partial.unlink()
 
     def discard(self) -> None:
-        """Leave nothing behind of a backup that did not come to its end."""
+        """Remove an unfinished backup."""
         with suppress(OSError, ValueError):
             self._zip.close()
         self._file.close()
@@ -124,19 +121,19 @@ def _numbered(name: str, number: int) -> str:
 
 @dataclass(slots=True)
 class Archive:
-    """A backup as it can be read: all its parts, or those that are left."""
+    """A readable backup: all its parts, or those that are left."""
 
     path: Path
     about: dict[str, Any] = field(default_factory=dict)
-    """The manifest; where that is lost, what the archive's first part says: version, createdAt, revision."""
+    """The manifest; if it is lost, the first part's version, createdAt and revision."""
     damaged: list[Damage] = field(default_factory=list)
     _places: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """Of each part where it begins, its length here, and its CRC-32."""
+    """For each part: offset, packed length and CRC-32."""
     _expected: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> Archive:
-        """Look at a file; StorageError where it cannot be read or is no backup. What is damaged, `check` finds."""
+        """Open a backup. Raises StorageError if it cannot be read or is none; `check` finds damaged parts."""
         archive = cls(path)
         try:
             archive._places = _listed(path)
@@ -167,7 +164,7 @@ class Archive:
         return listed or [name for name in self._places if _is_ours(name)]
 
     def check(self, told: Callable[[int], None]) -> list[Damage]:
-        """Read every part, and say which are not what was written. `told` hears how many have been read."""
+        """Read every part, and return the damaged ones; `told` is called with the number of parts read."""
         lost = {damage.part for damage in self.damaged}
         for done, name in enumerate(self.names):
             told(done)
@@ -196,7 +193,7 @@ class Archive:
         ]
 
     def read(self, name: str) -> bytes:
-        """A part's content; DamagedPart if it is not what was written."""
+        """Return a part's content. Raises DamagedPart."""
         content = self._bytes(name)
         if not self._expected:
             self._expected = {part["name"]: part["sha256"] for part in self.about.get("parts", ())}

@@ -1,4 +1,4 @@
-"""The clients' stores in a backup: their files copied while the clients write, and given back into a folder."""
+"""Copy the clients' stores into a backup while clients write, and write them back into a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 def add_stores(
     writer: ArchiveWriter, readers: Sequence[Source], places: Places, tell: Callable[[PartDone], None]
 ) -> list[dict[str, Any]]:
-    """Put every file of every store into a backup. Says of each store where it is, and what could not be read."""
+    """Add every file of every store, and return what was added of each store and what could not be read."""
     told = []
     for done, reader in enumerate(readers):
         tell(PartDone(done, len(readers), f"histories of {reader.name}"))
@@ -68,9 +68,9 @@ def _add_file(writer: ArchiveWriter, file: StoreFile, name: str) -> int:
 
 
 def give_back(archive: Archive, folder: Path) -> list[str]:
-    """Write the stores' files into a folder that is empty or not there yet; which of them were damaged.
+    """Write the stores' files into a new or empty folder, and return the damaged ones, which are left out.
 
-    A damaged file is left out, the others are whole. The clients' own folders are never written to.
+    The clients' own folders are never written to.
     """
     folder = folder.expanduser().absolute()
     if folder.exists() and any(folder.iterdir()):

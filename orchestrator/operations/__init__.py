@@ -1,4 +1,4 @@
-"""The operations: each file here has one, as its `OPERATION`. What is known of them is derived from this list."""
+"""Collect the operations: each file here defines one as `OPERATION`. Tables about them are derived from this list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which conversations a line, a file or a commit came about; and which commits were made from a conversation."""
+"""blame: the conversations in which a line, a file or a commit came about; and the commits made in a conversation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.finding.change_origin import (
@@ -31,6 +31,7 @@ from orchestrator.outside.git_history import (
     place_in,
     repository_of,
 )
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from registry.access import Level
@@ -41,10 +42,8 @@ from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 
 
-class BlameQuery(BaseModel):
-    """A file, a line or a commit whose conversations are wanted; or the session whose commits are wanted."""
-
-    model_config = ConfigDict(extra="forbid")
+class BlameQuery(QueryShape):
+    """A file, a line or a commit; or a session whose commits are wanted."""
 
     file: str | None = Field(None, min_length=1, max_length=4000, description="FILE or FILE:LINE")
     commit: str | None = Field(None, min_length=1, max_length=300)
@@ -60,7 +59,7 @@ class BlameRequest(Request):
 
 @dataclass(slots=True)
 class Traced:
-    """The commits, and for each channel its evidence; for one session the commits with evidence."""
+    """The commits, and the evidence for each channel; or the commits of one session."""
 
     commits: list[Commit]
     about: dict[str, Any]
@@ -86,7 +85,7 @@ def _folder_of(query: BlameQuery, folder: Path) -> Path:
 
 
 def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[Commit, Change]]]:
-    """The commits that are asked about, and what of each is looked for."""
+    """Return the commits, and the changes to look for."""
     if query.commit:
         one = commit(repository_of(folder), query.commit)
         return Traced([one], {"commit": one.sha}), [(one, _change(one))]
@@ -111,7 +110,7 @@ def _change(one: Commit) -> Change:
 def _conversations(
     tx: ReadTransaction, changes: Sequence[tuple[Commit, Change]], top: str
 ) -> list[tuple[Evidence, dict[str, Any], Commit]]:
-    """The conversations with evidence, the strongest first; each with the commit for which it has most."""
+    """Return the conversations with evidence, strongest first, each with its best commit."""
     best: dict[int, tuple[Evidence, Commit]] = {}
     rows: dict[int, ChannelRow] = {}
     for one, change in changes:
@@ -143,7 +142,7 @@ def _seen(row: MessageRow) -> dict[str, Any]:
 
 
 def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
-    """The commits that came about in a conversation."""
+    """Return the commits made in a conversation."""
     row = resolve_session(tx, session_id)
     run.recorder.channel = row.name
     if not row.project_path or not Path(row.project_path).is_dir():
@@ -168,7 +167,7 @@ def _before(messages: Sequence[dict[str, Any]], one: Commit) -> list[dict[str, A
 
 
 async def keep_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str, Any]:
-    """The conversations or commits in order, each with its confidence and what speaks for it. NotFound for none."""
+    """Return the conversations or commits, each with confidence and evidence. Raises NotFound."""
     if not data.found:
         raise NotFound("No conversation is known in which it came about.", _looked_at(data))
     found = data.found[: request.query.limit]

@@ -1,13 +1,14 @@
-"""What a word that somebody has begun may become: names of sessions, tags, projects and clients."""
+"""complete: names of sessions, tags, projects and clients that begin with a text."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.operation import Operation
 from orchestrator.requests.field_types import Limit, NameKind
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from registry.access import Level
@@ -15,10 +16,8 @@ from registry.storage.conversations.facets import names_like
 from registry.storage.database import ReadTransaction
 
 
-class CompleteQuery(BaseModel):
+class CompleteQuery(QueryShape):
     """The beginning of a word, and what it is to be completed to."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: NameKind
     text: str = Field("", max_length=300)
@@ -31,7 +30,7 @@ class CompleteRequest(Request):
 
 
 def names(tx: ReadTransaction, run: Run, request: CompleteRequest) -> list[str]:
-    """The names there are, those used last first."""
+    """Return the names, those used last first."""
     query = request.query
     found = names_like(tx, query.kind, query.text, query.limit)
     run.recorder.explain(names=len(found))
@@ -39,7 +38,7 @@ def names(tx: ReadTransaction, run: Run, request: CompleteRequest) -> list[str]:
 
 
 async def as_answer(_run: Run, _request: CompleteRequest, found: list[str]) -> dict[str, Any]:
-    """The names as they are."""
+    """Return the names."""
     return {"names": found}
 
 

@@ -1,4 +1,4 @@
-"""conversation_log: what a tool, a hook or another registry sends of a conversation is stored, each message once."""
+"""conversation_log: store what a tool, a hook or another registry sends, each message once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from registry.storage.exchange.remote import last_messages, note_here, note_mess
 
 
 class LogRequest(Request):
-    """Without a channel it gets one of its chat (`chat`). `timestamp` dates messages that bring none."""
+    """A conversation to log; without a channel it gets its chat's. `timestamp` dates undated messages."""
 
     operation = "conversation_log"
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
@@ -126,7 +126,7 @@ def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
 
 
 def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
-    """Store what is not here, and note what it is called there: at once, for another process may pull the same now."""
+    """Store messages from another registry, and note their ids there in the same transaction."""
     said, name = request.said, request.channel or ""
     named = Edit("", None, now(), (name,), said.source, said.metadata.model_dump().get("session_id"))
     messages = {there: _message(sent) for there, sent in zip(request.ids, said.messages, strict=True)}
@@ -163,30 +163,14 @@ def _stored(
 
 def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
     run.recorder.channel = channel
+    result = {"timestamp": format_time(saved.received_at), "channel": channel, "message_count": count}
     if saved.kept_out:
         run.recorder.explain(channel=channel, kept_out=saved.kept_out)
-        return _not_kept(channel, saved, count)
-    run.recorder.explain(channel=channel, new=saved.new, duplicates=count - saved.new)
-    return {
-        "stored_ids": saved.ids,
-        "timestamp": format_time(saved.received_at),
-        "channel": channel,
-        "message_count": count,
-        "new_count": saved.new,
-        "duplicate_count": count - saved.new,
-    }
-
-
-def _not_kept(channel: str, saved: Saved, count: int) -> dict[str, Any]:
-    return {
-        "stored_ids": [],
-        "timestamp": format_time(saved.received_at),
-        "channel": channel,
-        "message_count": count,
-        "new_count": 0,
-        "duplicate_count": 0,
-        "not_kept": f"Nothing of this conversation is kept: {saved.kept_out}.",
-    }
+        why = f"Nothing of this conversation is kept: {saved.kept_out}."
+        return {"stored_ids": [], **result, "new_count": 0, "duplicate_count": 0, "not_kept": why}
+    duplicates = count - saved.new
+    run.recorder.explain(channel=channel, new=saved.new, duplicates=duplicates)
+    return {"stored_ids": saved.ids, **result, "new_count": saved.new, "duplicate_count": duplicates}
 
 
 class LogArguments(ToolArguments):

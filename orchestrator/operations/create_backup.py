@@ -1,4 +1,4 @@
-"""create_backup: the registry and the clients' own histories in one file."""
+"""create_backup: write the registry and the clients' histories into one file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from orchestrator.archive.container import Archive
+from orchestrator.archive.container import Archive, ArchiveWriter
 from orchestrator.archive.stores import add_stores
 from orchestrator.backup_files import (
     STAMP,
     SUFFIX,
-    OpenBackup,
     finish,
     free_names,
     manifest_of,
@@ -26,6 +25,7 @@ from orchestrator.backup_files import (
     write_registry,
 )
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Shelf, Steps
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
@@ -34,13 +34,11 @@ from registry.errors import InvalidRequest
 from registry.storage.database import ReadTransaction
 
 SCHEDULED = "-scheduled"
-"""In the names of the series' backups; those that somebody asked for are never thinned."""
+"""Mark in the names of scheduled backups; others are never thinned."""
 
 
-class CreateBackupQuery(BaseModel):
+class CreateBackupQuery(QueryShape):
     """The parts of a backup beside the registry, and its path."""
-
-    model_config = ConfigDict(extra="forbid")
 
     path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
     stores: bool = Field(True, description="also the clients' own histories")
@@ -53,13 +51,13 @@ class CreateBackupRequest(Request):
     query: CreateBackupQuery = CreateBackupQuery()
 
 
-def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> OpenBackup:
-    """Write the registry as it is at this moment, table by table; whoever stores meanwhile is not kept waiting."""
+def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
+    """Write the registry, table by table, in one read transaction."""
     shelf = shelf_of(run)
     path = _new_file(shelf, request.query.path, SCHEDULED if request.query.is_scheduled else "")
-    begun = write_registry(tx, path, run.tell)
-    run.recorder.explain(path=str(path), **begun.about["stats"], by="one read transaction, table by table")
-    return begun
+    writer = write_registry(tx, path, run.tell)
+    run.recorder.explain(path=str(path), **writer.about["stats"], by="one read transaction, table by table")
+    return writer
 
 
 def _new_file(shelf: Shelf, given: str | None, label: str = "") -> Path:
@@ -74,22 +72,22 @@ def _new_file(shelf: Shelf, given: str | None, label: str = "") -> Path:
     return path
 
 
-async def complete(run: Run, request: CreateBackupRequest, data: OpenBackup) -> dict[str, Any]:
-    """Add the clients' stores, and let the backup be there."""
+async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) -> dict[str, Any]:
+    """Add the clients' stores, and finish the backup."""
     shelf = shelf_of(run)
     try:
         stores = []
         if request.query.stores and shelf.places:
-            stores = await asyncio.to_thread(add_stores, data.writer, shelf.readers, shelf.places, run.tell)
+            stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.places, run.tell)
         await asyncio.to_thread(finish, data, stores)
     except BaseException:
-        data.writer.discard()
+        data.discard()
         raise
     run.recorder.explain(stores=len(stores), files=sum(store["files"] for store in stores))
-    archive = await asyncio.to_thread(Archive.open, data.writer.path)
+    archive = await asyncio.to_thread(Archive.open, data.path)
     thinned = await asyncio.to_thread(_thin, shelf.folder) if request.query.is_scheduled else []
     run.recorder.explain(thinned=thinned)
-    return {"path": str(data.writer.path), "manifest": manifest_of(archive)}
+    return {"path": str(data.path), "manifest": manifest_of(archive)}
 
 
 Age = Callable[[datetime], object]
@@ -99,11 +97,11 @@ KEPT: tuple[tuple[int, Age], ...] = (
     (4, lambda at: tuple(at.isocalendar())[:2]),
     (12, lambda at: (at.year, at.month)),
 )
-"""The last of each of so many days, weeks and months in which there is one."""
+"""Number of days, weeks and months of which the last backup is kept."""
 
 
 def kept(made: Collection[datetime]) -> set[datetime]:
-    """Return the moments whose backups are kept: the newer, the denser; the newest always."""
+    """Return the times of the backups to keep; always the newest."""
     newest_first = sorted(made, reverse=True)
     stay: set[datetime] = set()
     for count, age in KEPT:
@@ -113,7 +111,7 @@ def kept(made: Collection[datetime]) -> set[datetime]:
 
 
 def _thin(folder: Path) -> list[str]:
-    """Remove the backups of the series that are too old to be so many; their names."""
+    """Remove scheduled backups that are too many for their age, and return their names."""
     series = {path: _made_at(path) for path in folder.glob(f"*{SCHEDULED}*{SUFFIX}")}
     stay = kept([at for at in series.values() if at])
     gone = [path for path, at in series.items() if at and at not in stay]
@@ -160,7 +158,7 @@ OPERATION = Operation(
     syncs_first=True,
     is_local=True,
     needs_everything=True,
-    steps=Steps[CreateBackupRequest, OpenBackup](query=begin, keep=complete),
+    steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin, keep=complete),
     tools=[BACKUP_TOOL],
     labels={
         "is_scheduled": ("one of a series", "정기 백업"),

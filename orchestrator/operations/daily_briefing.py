@@ -1,4 +1,4 @@
-"""The daily briefing: what was decided, left open and worked on in a day, handed to others once, and kept."""
+"""daily_briefing: what was decided, left open and worked on in a day; delivered to outside systems once, and kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, timezone
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.summary import WRITER, language_of, points_of
@@ -15,6 +15,7 @@ from orchestrator.operation import Operation
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript
 from orchestrator.requests.field_types import Day, UtcOffset
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
 from registry.access import Level
@@ -27,10 +28,8 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import find_briefing, save_result, set_metadata
 
 
-class BriefingQuery(BaseModel):
-    """The day that is reported, of the clock that is `utc_offset_minutes` ahead of UTC."""
-
-    model_config = ConfigDict(extra="forbid")
+class BriefingQuery(QueryShape):
+    """The day, by the clock that is `utc_offset_minutes` ahead of UTC."""
 
     date: Day
     data_types: list[Literal["conversation_summaries", "notion_snapshots"]] = Field(
@@ -77,7 +76,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class TalkOfDay:
-    """A channel's part of the day."""
+    """A channel's messages of the day."""
 
     title: str
     project: str
@@ -87,29 +86,27 @@ class TalkOfDay:
 
 @dataclass(frozen=True, slots=True)
 class TalksOfDay:
-    """A day's talks, and the briefing that was made of just these messages, if one was."""
+    """The day's conversations, and an earlier briefing of exactly these messages."""
 
     talks: list[TalkOfDay]
-    earlier: dict[str, Any] | None
+    earlier: dict[str, Any] | None = None
     by: str = WRITER
 
     @property
     def ids(self) -> list[str]:
-        """The messages that a briefing of the day is made of."""
+        """Return the ids of the day's messages."""
         return [message["id"] for talk in self.talks for message in talk.messages]
 
 
 def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
-    """The day's conversations, channel by channel."""
+    """Read the day's conversations, by channel."""
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
     # of a channel that says more in a day, the last 1000 messages
     rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
     by_channel: dict[int, list[MessageDict]] = {}
     for row in rows:
-        if not _is_wanted(row, request):
-            continue
-        if not row.payload.get("injected"):
+        if _is_wanted(row, request) and not row.payload.get("injected"):
             by_channel.setdefault(row.channel_number, []).append(message_dict(row))
     run.recorder.explain(channels=len(by_channel), messages=len(rows), day=str(request.query.date))
     if not by_channel:
@@ -124,12 +121,12 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
         )
         for number, row in known.items()
     ]
-    day = TalksOfDay(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)), None)
-    return TalksOfDay(day.talks, find_briefing(tx, _channel(request), day.ids))
+    day = TalksOfDay(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)))
+    return replace(day, earlier=find_briefing(tx, _channel(request), day.ids))
 
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
-    """Return whether a message is of the kinds of data that are asked for: what came from Notion, or what was said."""
+    """Return whether a message is of the requested kinds: from Notion, or said."""
     kind = "notion_snapshots" if row.record_type == SNAPSHOT else "conversation_summaries"
     return kind in request.query.data_types
 
@@ -139,7 +136,7 @@ def _channel(request: BriefingRequest) -> str:
 
 
 async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
-    """The day as a text: decisions first, then what is open, then the work, by project and client."""
+    """Write the briefing: decisions, open questions, then the work by project and client."""
     day: TalksOfDay = state["data"]
     if day.earlier:
         about = day.earlier["metadata"]
@@ -167,7 +164,7 @@ def _material(talks: list[TalkOfDay]) -> str:
 
 
 def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
-    """The briefing in Markdown."""
+    """Return the briefing in Markdown, written without a model."""
     points = [(talk, points_of(talk.messages)) for talk in talks]
     lines = [f"# {words['title'].format(date=date)}"]
     for kind in ("decided", "open"):
@@ -194,10 +191,9 @@ def _work_of(talk: TalkOfDay, found: Mapping[str, list[str]], words: Mapping[str
 
 
 async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
-    """Hand the briefing to the outside systems, each once: what was begun is noted before it is done.
+    """Deliver the briefing to the outside systems, each once; a delivery is noted before it begins.
 
-    A system that cannot be reached is tried again, by the graph; one that fails leaves the briefing as it is, and the
-    next run of the same day goes to that one again.
+    A system that cannot be reached is tried again by the graph; one that fails, by the next run of the day.
     """
     kept = await run.registry.write(lambda tx: _kept(tx, run, request, state))
     actions: dict[str, dict[str, str]] = dict(kept["metadata"]["actions"])
@@ -224,7 +220,7 @@ FOUND = {"status": "done", "result": "was there already"}
 
 
 async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | None:
-    """Return whether what was begun and never ended, or failed, was done all the same, as far as the outside tells."""
+    """Return whether an unfinished delivery arrived; None if the system cannot tell."""
     try:
         return await action.was_done(about)
     except Exception:  # it cannot be asked; the action itself says what is wrong
@@ -263,7 +259,7 @@ async def _note(
 
 
 def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
-    """The briefing as it is kept: the ids it was made of, its text, and what was done with it outside."""
+    """Store the briefing: its text, the ids of its messages, and its deliveries."""
     day: TalksOfDay = state["data"]
     if earlier := find_briefing(tx, _channel(request), day.ids):
         return earlier

@@ -1,14 +1,15 @@
-"""delete: a message or a channel is hidden, or forgotten for good."""
+"""delete: hide a message or a channel, or erase it for good."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from orchestrator.operation import Operation
 from orchestrator.requests.field_types import ChannelName, Instant
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Tool, ToolArguments, present
@@ -22,13 +23,11 @@ from registry.storage.safety.derived import resume_files
 from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, sources_of, wipe
 
 
-class DeleteQuery(BaseModel):
-    """A message by its id, or without one the whole channel of the request.
+class DeleteQuery(QueryShape):
+    """A message by its id, else the channel of the request.
 
-    For good (`soft` false) also a project, what is older, what holds some words: all that is given must hold.
+    With `soft` false also a project, older messages, messages with some words: all conditions must hold.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str | None = None
     soft: bool = True
@@ -79,7 +78,7 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: Gener
 
 
 def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str, Any]:
-    """For good. The record names nothing of it but its receipt."""
+    """Erase for good; the record holds only the receipt."""
     query = request.query
     run.recorder.channel = None
     wanted = Wanted(query.id, request.channel, query.project, query.before, query.matching)
@@ -111,7 +110,7 @@ def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | N
 
 
 def _backups(run: Run) -> list[str]:
-    """The backups there are: what was forgotten still stands in those that were made before."""
+    """Return the names of existing backups, which still hold what is erased now."""
     return sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
 
 

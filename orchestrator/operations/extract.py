@@ -87,18 +87,15 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
         return last_messages(asked, row)
     found = asked.find()
     recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
-    choice = Choice(found, judge(found, query.least_coverage), row) if row else chosen(asked, found, folder)
+    choice = Choice(found, judge(found), row) if row else chosen(asked, found, folder)
     if choice is None or (row and not found.is_supported(row.number, is_narrowed=said.is_narrowed)):
         is_named = said.is_narrowed or (row is not None and said.goes_on)
-        if not is_named or query.least_coverage is not None:
+        if not is_named:
             raise nothing_like(asked, found)
         ended = last_messages(asked, row, relaxed="words")
         return ended if said.is_narrowed else replace(ended, confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
-    if query.least_coverage is not None and all(one.reason for one in choice.inside):
-        recorder.explain(**outcome(choice.inside))
-        raise nothing_like(asked, found)
     sure = sure_of(asked, choice)
     if choice.kept:
         return its_answer(asked, choice, choice.kept, sure)

@@ -1,4 +1,4 @@
-"""fetch: one session's messages, as an answer or as a document."""
+"""fetch: one session's messages, as an answer or a document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.answer.delivery import (
     CONTEXT,
@@ -28,6 +28,7 @@ from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_path, export, write_new_file
 from orchestrator.operation import Operation
 from orchestrator.requests.field_types import MOST_COUNTED, Limit
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, ToolArguments, present
@@ -50,10 +51,8 @@ from registry.storage.paging import Page, cursor_of, decode_cursor, encode_curso
 EVERYTHING = 1_000_000
 
 
-class FetchQuery(BaseModel):
-    """Which part of one session is wanted: its end, or what stands before a sequence number."""
-
-    model_config = ConfigDict(extra="forbid")
+class FetchQuery(QueryShape):
+    """A part of one session: its end, or messages before a sequence number."""
 
     session_id: str = Field(min_length=1, max_length=300)
     message_limit: Limit | None = None
@@ -66,7 +65,7 @@ class FetchQuery(BaseModel):
 
     @property
     def is_first_look(self) -> bool:
-        """Return whether it is asked what the session is, and not for a part of it or for all."""
+        """Return whether the session is looked at for the first time, not a part of it or all of it."""
         return self.message_limit is not None and not (self.before or self.message_id or self.cursor)
 
 
@@ -132,7 +131,7 @@ def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
 
 
 async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
-    """The messages in order, each with its sequence number; the noise of tools shortened where that is wanted."""
+    """Return the messages in order with their sequence numbers; with `is_folded`, shorten what tools said."""
     query = request.query
     messages = [{**_as_told(query, message), "sequence": message["seq"] + 1} for message in data.messages]
     if query.message_id is not None or _piece_place(query.cursor):
@@ -152,7 +151,7 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
 
 
 def _as_told(query: FetchQuery, message: MessageDict) -> MessageDict:
-    """With a tool's call whole where there is room for it: where no size is given, or where one message is wanted."""
+    """Return the message; with the whole tool call if no size is given, or if one small message is wanted."""
     if query.is_complete:
         return complete(message)
     is_small = query.message_id is not None and length_of(message["tool"]) <= CONTEXT
@@ -160,7 +159,7 @@ def _as_told(query: FetchQuery, message: MessageDict) -> MessageDict:
 
 
 def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
-    """The message whole, or as much of it as the asking client lets through, and where it goes on."""
+    """Return one message, or as much of it as fits, and where it continues."""
     if query.max_tokens is None:
         return {"messages": [message]}
     offset = min(max(_piece_place(query.cursor).get("o", 0), 0), len(message["text"]))
@@ -209,7 +208,7 @@ class FetchArguments(ToolArguments):
     max_tokens: Annotated[int, Field(ge=1)] = 6000
 
     def request(self, caller: Caller) -> FetchRequest:
-        """A session from its beginning comes complete; one message as long as the client lets through."""
+        """Return the request; from the start of a session it is complete."""
         is_complete = self.cursor is not None and self.message_id is None
         is_whole_message = self.message_id is not None and "max_tokens" not in self.model_fields_set
         query = FetchQuery(

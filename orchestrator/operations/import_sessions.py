@@ -1,4 +1,4 @@
-"""import: what a reader finds in a client's own store is stored."""
+"""import: store the sessions that a reader found in a client's store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sources.base import FoundSession
 
 
 class ImportRequest(Request):
-    """Sessions as a reader found them in a client's own store. Not for the doors: the reader has checked them."""
+    """Sessions found by a reader, which has checked them. Not for doors."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     operation = "import"
@@ -39,7 +39,7 @@ class ImportRequest(Request):
 
 
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: GeneralState) -> dict[str, Any]:
-    """Store what is new in some sessions of a client's own store, and that they were read."""
+    """Store new messages of a store's sessions, and note that the sessions were read."""
     told = [found for found in request.found if found.session.messages]
     stored = ingest_all(tx, request.source, [found.session for found in told])
     numbers = iter([saved.channel_number or None for saved in stored])

@@ -6,11 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from orchestrator.archive.container import Archive
 from orchestrator.backup_files import UNSAID, manifest_of, no_query, shelf_of
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
@@ -18,10 +17,8 @@ from registry.access import Level
 from registry.errors import StorageError
 
 
-class ListBackupsQuery(BaseModel):
+class ListBackupsQuery(QueryShape):
     """A list of backups takes no arguments."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class ListBackupsRequest(Request):
@@ -30,7 +27,7 @@ class ListBackupsRequest(Request):
 
 
 async def listed(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:
-    """The backups in the folder of backups, newest first."""
+    """Return the backups, newest first."""
     return {"backups": await asyncio.to_thread(_listed, shelf_of(run).folder)}
 
 

@@ -1,4 +1,4 @@
-"""list: sessions by last activity, or those that speak of something."""
+"""list: sessions by last activity, or those about some words."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from registry.storage.paging import Page
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A part of the sessions there are. `found`: how the words were read, and the best message of each session."""
+    """A page of sessions. `found`: how the words were understood, and the best message of each session."""
 
     items: list[dict[str, Any]]
     total: int
@@ -61,7 +61,7 @@ class Listed:
 
 
 def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed:
-    """A part of the sessions there are, by last activity."""
+    """Read a page of sessions by last activity."""
     query = request.query
     if query.text:
         return _speaking_of(tx, run, query, query.text)
@@ -76,7 +76,7 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
 
 
 def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any]]) -> None:
-    """Say what number names a session: its place among all, also where the list is of some."""
+    """Set the number by which `#3` names a session: its place among all sessions."""
     if not _is_filtered(query):
         for place, one in enumerate(items, query.offset + 1):
             one["index"] = place
@@ -88,7 +88,7 @@ def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any
 
 
 def _is_filtered(query: ListQuery) -> bool:
-    """Return whether `#3` names another one than the third of these; the latest ones all stand before the rest."""
+    """Return whether the list has filters, so that `#3` is not its third session."""
     return bool(query.project or query.source or query.tag or query.tagged_only or query.until)
 
 
@@ -98,7 +98,7 @@ def _filter(query: ListQuery, **narrowed: Any) -> ChannelFilter:
 
 
 def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> Listed:
-    """The sessions that speak of something, or are called so."""
+    """Find the sessions about some words, or with such a name."""
     given = Scope(
         sources=[query.source] if query.source else [], project=query.project, tags=[query.tag] if query.tag else []
     )
@@ -124,7 +124,7 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
 
 
 def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """For each of these channels the best of its messages."""
+    """Return the best message of each channel."""
     shown = set(numbers_of(tx, [item["channel"] for item in items]).values())
     best: dict[int, int] = {}
     for ranked in findings.ranked:
@@ -134,7 +134,7 @@ def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any
 
 
 async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
-    """The part as it was read, or as much of it as the client lets through, with what there is beside it."""
+    """Return the page, or as much of it as the client allows."""
     limit, offset = request.query.limit, request.query.offset
     whole = [line_of(item, now()) for item in data.items] if request.query.as_lines else data.items
     items = within_client(run, whole) if request.query.is_sized else whole
@@ -162,7 +162,7 @@ class ListArguments(ToolArguments):
     full: Annotated[bool, Field(description="all facts of each session, not one line")] = False
 
     def request(self, caller: Caller) -> ListRequest | BlameRequest:
-        """With a file or a commit it asks in which conversations that came about."""
+        """Return the request; with a file or a commit, that of `blame`."""
         folder = project_of(self.project, caller.project)
         if self.file or self.commit:
             where = folder or caller.project or "."

@@ -1,4 +1,4 @@
-"""Sessions whose folder is now another one: a project that was renamed or moved keeps its history."""
+"""migrate: move sessions to another project folder, also in Cursor's own database."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
@@ -30,10 +31,8 @@ Moves = Sequence[tuple[ChannelRow, str]]
 CURSOR = "cursor"
 
 
-class MigrateQuery(BaseModel):
-    """Which sessions belong to another folder: those of the folder `workspace`, or the request's channel alone."""
-
-    model_config = ConfigDict(extra="forbid")
+class MigrateQuery(QueryShape):
+    """The sessions of a folder, or the request's channel, and their new folder."""
 
     to: str = Field("", description="the folder's path now")
     workspace: str | None = Field(None, min_length=1, description="the folder's path before")
@@ -49,7 +48,7 @@ class MigrateRequest(Request):
 
 
 def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: GeneralState) -> dict[str, Any]:
-    """Move one session, or all of a folder and of the folders in it, or a move back. What is told undoes it."""
+    """Move one session or all sessions of a folder and its subfolders; or undo a move."""
     query = request.query
     if query.undo:
         return _back(tx, run, Path(query.undo))
@@ -82,9 +81,9 @@ def _told(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _in_cursor(run: Run, moved: Moves, told: dict[str, Any], mode: str) -> dict[str, Any]:
-    """Move or copy in Cursor's databases too, after ours, which are rolled back with it. Returns the journal's path.
+    """Move or copy in Cursor's databases, in the same transaction as ours; return the path of the journal.
 
-    A copy is a conversation of its own: it comes in with the next sync, and nothing here has moved.
+    A copy is a new conversation: the next sync imports it, and nothing moves here.
     """
     if run.shelf is None or run.shelf.places is None:
         raise InvalidRequest("Cursor's database is not here.", "ask `ctxr migrate` on the machine where Cursor runs")
@@ -117,7 +116,7 @@ def _planned(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
 
 
 def _back(tx: WriteTransaction, run: Run, journal: Path) -> dict[str, Any]:
-    """A move in Cursor's database put back, there and here."""
+    """Undo a move, in Cursor's database and here."""
     noted = undo(journal)
     there = [(find_channel(tx, one["channel"]), one["from"]) for one in noted["moves"]]
     moved = [(row, path) for row, path in there if row is not None and path]
@@ -140,7 +139,7 @@ def _of(tx: ReadTransaction, old: str) -> list[ChannelRow]:
 
 
 def _moved_path(row: ChannelRow, old: str, new: str) -> str:
-    """A folder inside the one that moved went with it."""
+    """Return the new path; subfolders move with their folder."""
     inside = (row.project_path or "")[len(old) :] if old else ""
     return Project.from_path(new + inside).path
 

@@ -1,31 +1,35 @@
-"""The note of a new chat."""
+"""note: tell a new chat about the latest conversations of its folder."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from orchestrator.answer.delivery import message_dict
+from orchestrator.answer.delivery import message_dict, tokens_in
+from orchestrator.answer.digests.recap import recap
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
 from orchestrator.answer.standing import where_it_stands
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from registry.access import Level
 from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
 from registry.storage.conversations.messages import messages_of
+from registry.storage.conversations.references import resolve_session
 from registry.storage.conversations.remembered import remembered
 from registry.storage.database import ReadTransaction
 
+COMPACTED = 5000  # messages read of a chat that was compacted
 
-class NoteQuery(BaseModel):
-    """The folder of a new chat, and its id."""
 
-    model_config = ConfigDict(extra="forbid")
+class NoteQuery(QueryShape):
+    """The folder and the id of a chat that begins, or that goes on after a compaction."""
 
     folder: str = Field(min_length=1, description="the folder it works in")
     session_id: str | None = Field(None, description="the chat itself: of it only this id is told")
+    is_compacted: bool = Field(False, description="tell what the compaction of that chat dropped")
 
 
 class NoteRequest(Request):
@@ -33,15 +37,22 @@ class NoteRequest(Request):
     query: NoteQuery
 
 
-def latest_conversations(tx: ReadTransaction, run: Run, request: NoteRequest) -> tuple[list[Standing], list[str]]:
-    """Return the last few of a folder, without the one that begins, and the sentences to remember in it."""
-    latest, total = latest_of(tx, request.query.folder, request.query.session_id)
+def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, Any]:
+    """Return the note: what a compaction dropped, or the folder's latest conversations and sentences to remember."""
+    query = request.query
+    kept = [one["text"] for one in remembered(tx, query.folder)]
+    if query.is_compacted and query.session_id:
+        row = resolve_session(tx, query.session_id)
+        run.recorder.explain(by="compaction", channel=row.name)
+        text = recap([message_dict(each) for each in messages_of(tx, row.number, limit=COMPACTED)], kept)
+        return {"note": text, "tokens": tokens_in(text), "told_of": [query.session_id] if text else []}
+    latest, total = latest_of(tx, query.folder, query.session_id)
     run.recorder.explain(by="the folder's last activity", candidates=total)
-    return latest, [one["text"] for one in remembered(tx, request.query.folder)]
+    return told(latest, kept, query.session_id)
 
 
 def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:
-    """The last few of a folder without the one that begins, the latest first; and how many the folder has."""
+    """Return the folder's latest conversations without the new chat, and how many the folder has."""
     some, total = some_channels(tx, ChannelFilter(project=folder), limit=READ, offset=0)
     others = without_the_new_one(some, session_id)
     numbers = numbers_of(tx, [each["channel"] for each in others[:STANDING]])
@@ -53,15 +64,16 @@ def _stands_at(tx: ReadTransaction, number: int) -> dict[str, Any]:
     return where_it_stands([message_dict(row) for row in messages_of(tx, number, limit=LOOKED_AT)])
 
 
-async def make_note(run: Run, request: NoteRequest, data: tuple[list[Standing], list[str]]) -> dict[str, Any]:
-    """The note within its tokens; "" where there is nothing to tell of."""
-    run.recorder.explain(kept=len(data[0]), dropped=0, reason="max_tokens")
-    return told(*data, request.query.session_id)
+async def give_note(run: Run, _request: NoteRequest, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the note; "" if there is nothing to tell."""
+    run.recorder.explain(kept=len(data["told_of"]), dropped=0, reason="max_tokens")
+    return data
 
 
 OPERATION = Operation(
     request=NoteRequest,
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[NoteRequest, tuple[list[Standing], list[str]]](query=latest_conversations, keep=make_note),
+    labels={"is_compacted": ("after a compaction", "대화 압축 후")},
+    steps=Steps[NoteRequest, dict[str, Any]](query=read_note, keep=give_note),
 )

@@ -1,12 +1,11 @@
-"""restore: what was deleted, and not for good, is there again."""
+"""restore: undo a soft deletion."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
@@ -17,10 +16,8 @@ from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, standing
 
 
-class RestoreQuery(BaseModel):
-    """The deleted message that comes back, or all of the request's channel when there is none."""
-
-    model_config = ConfigDict(extra="forbid")
+class RestoreQuery(QueryShape):
+    """The deleted message; without an id, all messages of the request's channel."""
 
     id: str | None = None
 
@@ -31,7 +28,7 @@ class RestoreRequest(Request):
 
 
 def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: GeneralState) -> dict[str, Any]:
-    """Take the soft deletion of a message back, or of all in a channel."""
+    """Undo the soft deletion of a message or of a channel."""
     run.recorder.explain(id=request.query.id, channel=request.channel)
     if request.query.id:
         message = get_message(tx, request.query.id, include_deleted=True)

@@ -1,4 +1,4 @@
-"""restore_backup: a backup takes the place of everything that is stored."""
+"""restore_backup: replace everything that is stored by a backup."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from registry.storage.upkeep.table_export import count_kept, rehearse, replace_e
 
 
 class RestoreBackupQuery(ValidateBackupQuery):
-    """Which backup takes the place of what is stored."""
+    """The backup to restore."""
 
     rest: bool = Field(False, description="of a damaged backup, what is left of it")
     stores_to: str | None = Field(None, min_length=1, description="a new folder for the clients' own histories")
@@ -52,7 +52,7 @@ class RestoreBackupRequest(Request):
 
 @dataclass(slots=True)
 class Rehearsed:
-    """A backup as it came out in a temporary place, and the copy of what it will replace."""
+    """A backup restored into a temporary place, and the copy of what it will replace."""
 
     archive: Archive
     file: Path
@@ -63,7 +63,7 @@ class Rehearsed:
 
 
 def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
-    """Check every part, restore into a temporary place, and copy what is stored now; StorageError names the damage."""
+    """Check the backup, restore it into a temporary place, and back up what is stored. Raises StorageError."""
     shelf, query = shelf_of(run), request.query
     archive = Archive.open(existing_backup(shelf, query.path))
     damaged = find_damage(archive, run.tell)
@@ -103,20 +103,20 @@ def _tried_out(
 
 
 def damaged_backup(damaged: list[Damage]) -> StorageError:
-    """The refusal of a damaged backup: every part by its name."""
+    """Return the error that names the damaged parts."""
     parts = "; ".join(f"damaged part: {damage.part} ({damage.why})" for damage in damaged[:20])
     more = f"; and {len(damaged) - 20} more" if len(damaged) > 20 else ""
     return StorageError("The backup is damaged.", f"{parts}{more}; `ctxr backup restore --rest` gives what is left")
 
 
 def _safety_copy(tx: ReadTransaction, run: Run) -> str:
-    begun = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
-    finish(begun, [])
-    return str(begun.writer.path)
+    writer = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
+    finish(writer, [])
+    return str(writer.path)
 
 
 async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) -> dict[str, Any]:
-    """Give back the clients' stores, and say what will come of the registry."""
+    """Write the clients' stores back, and return the figures of the restored registry."""
     query, lost = request.query, list[str]()
     written = 0
     if query.stores_to and not query.dry_run:
@@ -139,10 +139,7 @@ async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) ->
 
 
 def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
-    """Replace what is stored, all of it or nothing: other programs see the one or the other.
-
-    What was forgotten since the backup was made stays forgotten.
-    """
+    """Replace what is stored, in one transaction; what was forgotten since the backup stays forgotten."""
     data: Rehearsed = state["data"]
     again = 0
     with data.folder:

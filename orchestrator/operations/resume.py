@@ -1,4 +1,4 @@
-"""Going on with a conversation in another client: its session file, written by us, and the command that opens it."""
+"""resume: write a conversation as a session of another client, and return the command that opens it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
 from orchestrator.operation import Operation
 from orchestrator.operations.fetch_session import EVERYTHING
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
@@ -37,10 +38,8 @@ from sources.writers import WRITERS
 from sources.writing import Talk, Writer
 
 
-class ResumeQuery(BaseModel):
-    """In which client a session goes on, and how much of it is taken along."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+class ResumeQuery(QueryShape):
+    """The session, the client that continues it, and how much of it is written."""
 
     session_id: str = Field(min_length=1, max_length=300)
     client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
@@ -61,13 +60,13 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class Resumable:
-    """The conversation, and what was written of it for that client the last time."""
+    """A conversation, and the session that was written of it before."""
 
     row: ChannelRow
     messages: list[MessageDict]
     written: dict[str, Any] | None
     own_keys: list[str]
-    """Under which the client's own store has the session."""
+    """Keys of the session in the client's own store."""
 
 
 def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:
@@ -87,7 +86,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
 
 
 async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dict[str, Any]:
-    """The new session's files, not yet written; of a session that the client itself still has, the command alone."""
+    """Return the new session's files, not yet written; or only the command if the client has the session itself."""
     query, row = request.query, data.row
     writer = _writer(query.client)
     about = {"channel": row.name, "client": query.client, "title": row.title}
@@ -126,7 +125,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
 
 
 def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: GeneralState) -> dict[str, Any]:
-    """Note where the conversation goes on, then write the files; if that fails, neither is there."""
+    """Store where the conversation continues, then write the files; if that fails, nothing is stored."""
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])
     if request.query.undo:
@@ -241,7 +240,7 @@ def _digest(content: bytes) -> str:
 
 
 def _write_session_file(path: Path, text: str) -> None:
-    """A file that only the user can read. StorageError if it cannot be written, or is there already."""
+    """Write a new file that only the user can read. Raises StorageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(

@@ -1,4 +1,4 @@
-"""Search messages by what they say."""
+"""search: messages by what they say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from orchestrator.answer.finding.relevance import (
     explanation,
     is_about_something,
     judge,
-    least_of,
     outcome,
 )
 from orchestrator.operation import Operation
@@ -47,8 +46,7 @@ def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> F
     result = find(tx, run, read, scope)
     run.recorder.explain(channel=channel.name if channel else None, **explanation(result))
     is_span = read.is_narrowed and not is_about_something(read, result)
-    least = least_of(run, query)
-    return Found(read, result, judge(result), least, replace(scope, roles=scope.roles or SPOKEN) if is_span else None)
+    return Found(read, result, judge(result), replace(scope, roles=scope.roles or SPOKEN) if is_span else None)
 
 
 async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[str, Any]:

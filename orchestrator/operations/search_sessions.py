@@ -32,7 +32,6 @@ from orchestrator.answer.finding.relevance import (
     explanation,
     is_about_something,
     judge,
-    least_of,
     outcome,
 )
 from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
@@ -124,7 +123,7 @@ def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) 
 def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     tx, read, scope, query = asked.tx, asked.said, asked.scope, asked.query
     result = asked.find()
-    found = Found(read, result, judge(result), least_of(asked.run, query))
+    found = Found(read, result, judge(result))
     best = best_channels(result, is_narrowed=read.is_narrowed)
     if read.projects or read.dates or read.in_the_end or read.in_the_past:
         first = [(row.number, score) for row, score in ordered_channels(asked, result)]

@@ -1,4 +1,4 @@
-"""tag: a session's title, nickname, tags and pin."""
+"""tag: set a session's title, nickname, tags and pin."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.operation import Operation
 from orchestrator.requests.calls import UNKNOWN
 from orchestrator.requests.field_types import Nickname, Tag, Tags
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Outcome, SessionId, Tool, ToolArguments
@@ -34,21 +35,19 @@ from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, nic
 from registry.storage.safety.masking import masked
 
 
-class TagQuery(BaseModel):
-    """The new names of a channel; what is not given stays."""
-
-    model_config = ConfigDict(extra="forbid")
+class TagQuery(QueryShape):
+    """New names of a channel; missing fields stay unchanged."""
 
     title: str | None = Field(None, max_length=300)
     nickname: Nickname | None = None
     tags: list[Tag] | None = Field(None, description="all it shall have")
-    add_tags: list[Tag] = []
-    remove_tags: list[Tag] = []
+    add_tags: list[Tag] = Field([])
+    remove_tags: list[Tag] = Field([])
     pinned: bool | None = Field(None, description="whether it stands above the others")
 
 
 class TagRequest(Request):
-    """Without a channel the chat that is going on is meant, if it is known which one that is; it may be new."""
+    """New names for a channel; without one, for the chat that is going on, if it is known. The channel may be new."""
 
     operation = "tag"
     query: TagQuery
@@ -60,7 +59,7 @@ class TagRequest(Request):
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
-    """Name a channel. What another machine says of it counts where nothing later was said."""
+    """Name a channel. A name from another machine is ignored if a later one is known."""
     meant = resolve_session(tx, request.channel) if request.channel else current_channel(tx, request)
     run.recorder.channel = meant.name
     tags = tags_of(tx, [meant.number])[meant.number]
@@ -105,7 +104,7 @@ def _tags_said(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
 
 
 def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | None:
-    """All tags the channel shall have; None leaves them."""
+    """Return all tags the channel gets; None: unchanged."""
     said = {name.removeprefix(TAGGED): is_held for name, is_held in news.items() if name.startswith(TAGGED)}
     kept = [name for name in tags if said.get(name, True)]
     return [*kept, *(name for name, is_held in said.items() if is_held)] if said else None

@@ -1,11 +1,11 @@
-"""validate_backup: every part of a backup is compared with its SHA-256."""
+"""validate_backup: compare every part of a backup with its SHA-256."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.archive.container import Archive
 from orchestrator.backup_files import (
@@ -19,16 +19,15 @@ from orchestrator.backup_files import (
     short_manifest,
 )
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 
 
-class ValidateBackupQuery(BaseModel):
-    """Which backup is meant."""
-
-    model_config = ConfigDict(extra="forbid")
+class ValidateBackupQuery(QueryShape):
+    """The backup to check."""
 
     path: str = Field(min_length=1, description="its path, or its name in the folder of backups")
 
@@ -40,7 +39,7 @@ class ValidateBackupRequest(Request):
 
 
 async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
-    """Every part of a backup compared with its SHA-256."""
+    """Check every part of a backup."""
     path = existing_backup(shelf_of(run), request.query.path)
     archive = await asyncio.to_thread(Archive.open, path)
     damaged = await asyncio.to_thread(find_damage, archive, run.tell)

@@ -1,4 +1,4 @@
-"""The registry's own evaluation: the questions kept as cases are asked again, each by its own operation."""
+"""Evaluate the registry: ask the kept test cases again, each by its own operation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The flight recorder of one run: its steps as they happen, the execution they make up, and its way into the registry.
+"""Record a run: its steps and the resulting execution, and store it.
 
-One writer stores them behind the answers, some records at a time. What cannot be stored now is held back until the
-registry is there again, and then stored in nobody's way.
+Records are stored in batches behind the answers. While the registry takes none, they are held and tried again.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from registry.tracing import span
 logger = logging.getLogger(__name__)
 
 KEPT_ITEMS = 30
-"""Of a long list in a detail (candidates, ids) this many are kept."""
+"""Items kept of a long list in a step's detail (candidates, ids)."""
 
 
 @dataclass(slots=True)
@@ -45,7 +44,7 @@ class RecordedStep:
     detail: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The step as it is recorded. It is written inside the last node, so one still open counts as done."""
+        """Return the step. The record is written inside the last node, so an open step counts as done."""
         is_open = self.status == "running"
         return {
             "node": self.node,
@@ -58,7 +57,7 @@ class RecordedStep:
 
 
 class Recorder:
-    """Takes notes during one run."""
+    """The record of one run while it runs."""
 
     def __init__(self, operation: str, source: str, client: str | None, channel: str | None) -> None:
         self.id = new_id("exec")
@@ -68,15 +67,15 @@ class Recorder:
         self.request: dict[str, Any] = {}
         self.steps: list[RecordedStep] = []
         self.summaries: list[MadeSummary] = []
-        """Made on the way, and worth keeping: stored together with the record."""
+        """Summaries made during the run: stored together with its record."""
         self.is_stored = False
-        """The record stands together with what was stored."""
+        """The record was stored in the transaction of what the operation stored."""
         self.started_at = now()
         self._started = time.perf_counter()
 
     @contextmanager
     def step(self, node: str) -> Iterator[RecordedStep]:
-        """Time one node, and note how it ended."""
+        """Time one node, and note its outcome."""
         step = RecordedStep(node, format_time(now()), time.perf_counter())
         self.steps.append(step)
         try:
@@ -92,7 +91,7 @@ class Recorder:
             step.duration_ms = _ms_since(step.started)
 
     def note_change(self, change: Mapping[str, Any]) -> None:
-        """Note what the node now running has put into the state: how much of what, never what it says."""
+        """Note the sizes of the state's parts that the running node changed, never their texts."""
         if change:
             answer = change.get("result", {})
             noted = {name: _shape(value) for name, value in change.items() if name != "result"}
@@ -104,11 +103,11 @@ class Recorder:
         self.explain(channel=name)
 
     def explain(self, **detail: Any) -> None:
-        """Note what the node now running did, and why; long lists are cut."""
+        """Note details of the running node; long lists are cut."""
         self.steps[-1].detail |= {name: _bounded(value) for name, value in detail.items()}
 
     def finished(self, result: dict[str, Any] | None, error: dict[str, str] | None = None) -> Execution:
-        """The execution as it stands now."""
+        """Return the execution."""
         return Execution(
             id=self.id,
             operation=self.operation,
@@ -128,7 +127,7 @@ class Recorder:
         )
 
     def as_item(self) -> dict[str, Any]:
-        """The run while it runs, as a list shows it; `steps`: the nodes so far."""
+        """Return the unfinished run as lists show it; `steps`: the nodes so far."""
         return {
             "id": self.id,
             "operation": self.operation,
@@ -161,7 +160,7 @@ def _shape(value: Any) -> Any:
 
 
 def _size(value: Any) -> Any:
-    """A number for what has a length; None for what is no figure."""
+    """Return the length of a collection or text, a number itself, else None."""
     if isinstance(value, RegistryError):
         return value.code
     if isinstance(value, str | list | Mapping | Set) or type(value) is tuple:
@@ -170,14 +169,14 @@ def _size(value: Any) -> Any:
 
 
 def _bounded(value: Any) -> Any:
-    """A list's first items, and how many more there were."""
+    """Cut a long list, and note how many items are missing."""
     if isinstance(value, list) and len(value) > KEPT_ITEMS:
         return [*value[:KEPT_ITEMS], f"… and {len(value) - KEPT_ITEMS} more"]
     return value
 
 
 def describe(exc: BaseException) -> dict[str, str]:
-    """An exception as a step shows it: ours in full, of a bug only its kind."""
+    """Return an exception for a step: ours in full, of a bug only its kind and message."""
     if isinstance(exc, RegistryError):
         return exc.as_dict()
     if isinstance(exc, CancelledError):
@@ -203,7 +202,7 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview")
-"""Parts of an answer that may repeat what messages say: a deleted message must not live on in a record."""
+"""Parts of an answer that may quote messages: they are not recorded, so that a deleted message is gone."""
 
 
 def _ids(messages: list[dict[str, Any]]) -> list[str]:
@@ -239,7 +238,7 @@ class Records:
         self._is_held_up = False
 
     def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
-        """Have a record stored soon, and the summaries that were made on the way."""
+        """Queue a record and the summaries of its run."""
         if self._registry.is_read_only:
             return
         self._held.append((run, made))
@@ -248,7 +247,7 @@ class Records:
             self._writing = asyncio.create_task(self._write())
 
     async def store(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
-        """Store a record; while the registry takes none, the answer to a failed run does not wait for it."""
+        """Store a record, and wait for it; not if the run failed while the registry takes no records."""
         self.add(run, made)
         if run.error is None:
             self.retry()

@@ -1,4 +1,4 @@
-"""Old executions become figures, behind the server's back: a little at a time, never inside a request."""
+"""Roll old executions up into figures in the background, in small batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from registry.storage.database import Database
 logger = logging.getLogger(__name__)
 
 BATCH = 500
-"""Runs of one transaction: some 20 ms, in which nobody else can write to SQLite."""
+"""Runs in one transaction: about 20 ms, in which nobody else can write to SQLite."""
 EVERY_S = 3600.0
 
 
 async def roll_up_older(registry: Database, days: int) -> int:
-    """Roll up all runs that began more than so many days ago, and before a full hour. How many it were.
+    """Roll up all runs older than some days, and return how many.
 
-    Ended at any point, each run is either still there or counted: never both, never neither.
+    If it is stopped, each run is either still there or counted.
     """
     before = (now() - timedelta(days=days)).replace(minute=0, second=0, microsecond=0)
     rolled = 0
@@ -35,7 +35,7 @@ async def roll_up_older(registry: Database, days: int) -> int:
 
 @asynccontextmanager
 async def forgetting(registry: Database, days: int) -> AsyncIterator[None]:
-    """Meanwhile executions older than so many days are rolled up every hour; 0: they are kept for ever."""
+    """Roll up older executions every hour while the context is open; 0 days: never."""
     if not days:
         yield
         return

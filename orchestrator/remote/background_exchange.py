@@ -1,4 +1,7 @@
-"""Exchanging with a registry elsewhere while a program runs, and saying how old the copy here is."""
+"""Exchange with a registry elsewhere in the background, and tell how old the copy here is.
+
+Several processes may exchange for one registry at once: what is sent or received twice is recognised.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,9 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from datetime import datetime, timedelta
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from orchestrator.background import running
@@ -17,24 +19,18 @@ from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.state import LocalCopy
 from registry.domain import format_time, now
-from registry.errors import RegistryError
-from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Database
 from registry.storage.exchange.edits import tell_again
 from registry.storage.exchange.remote import answered_at
-from registry.storage.records.schedule import hold, let_go
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 5.0
-MOST_S = 60.0
-"""Where nobody answers it is tried ever more seldom, up to this."""
-TURN_S = 60.0
-"""So long one process has the exchange to itself; before that is over it takes it again."""
+EVERY_S = 5.0  # between two exchanges
+MOST_S = 60.0  # the longest backoff while the other registry does not answer
 
 
 async def copy_of(registry: Database, url: str) -> LocalCopy | None:
@@ -47,51 +43,23 @@ async def copy_of(registry: Database, url: str) -> LocalCopy | None:
 
 @asynccontextmanager
 async def exchanging(orchestrator: Orchestrator, settings: Settings) -> AsyncIterator[None]:
-    """Meanwhile what is new goes there, and comes from there: by one process of all that share this registry."""
-    turn = _Turn(orchestrator.registry, settings.remote_url)
-    try:
-        async with running(_exchange(orchestrator, settings, turn)):
-            yield
-    finally:
-        await turn.end()
+    """Exchange with the other registry while the context is open."""
+    async with running(_exchange(orchestrator, settings)):
+        yield
 
 
-class _Turn:
-    """Which of the processes that share a registry exchanges for all of them."""
-
-    def __init__(self, registry: Registry, url: str) -> None:
-        self._registry = registry
-        self._job = f"exchange {blake2b(url.encode(), digest_size=16).hexdigest()}"
-        self._until: datetime | None = None
-
-    async def is_mine(self) -> bool:
-        left = self._until - now() if self._until else timedelta()
-        if timedelta(seconds=TURN_S / 2) < left <= timedelta(seconds=TURN_S):
-            return True
-        until, held = now() + timedelta(seconds=TURN_S), self._until
-        self._until = until if await self._registry.write(lambda tx: hold(tx, self._job, until, held)) else None
-        return self._until is not None
-
-    async def end(self) -> None:
-        """Leave it to the next at once."""
-        if held := self._until:
-            with suppress(RegistryError):
-                await self._registry.write(lambda tx: let_go(tx, self._job, held))
-
-
-async def _exchange(orchestrator: Orchestrator, settings: Settings, turn: _Turn) -> None:
+async def _exchange(orchestrator: Orchestrator, settings: Settings) -> None:
     pause, pushes_at, is_new = EVERY_S, time.monotonic(), True
     async with RemoteRegistry(settings.remote_url, settings.token.get_secret_value()) as remote:
         while True:
             try:
-                if await turn.is_mine():
-                    done = Exchanged()
-                    await pull(orchestrator, remote, done)
-                    if is_new:  # the token or the server may accept refused edits by now
-                        await orchestrator.registry.write(partial(tell_again, url=remote.url))
-                        is_new = False
-                    if time.monotonic() >= pushes_at and not await _may_push(orchestrator, remote, done):
-                        pushes_at = time.monotonic() + MOST_S
+                done = Exchanged()
+                await pull(orchestrator, remote, done)
+                if is_new:  # the token or the server may accept refused edits by now
+                    await orchestrator.registry.write(partial(tell_again, url=remote.url))
+                    is_new = False
+                if time.monotonic() >= pushes_at and not await _may_push(orchestrator, remote, done):
+                    pushes_at = time.monotonic() + MOST_S
                 pause = EVERY_S
             except Unreachable as exc:
                 logger.warning("The registry elsewhere does not answer: %s", exc)
@@ -103,7 +71,7 @@ async def _exchange(orchestrator: Orchestrator, settings: Settings, turn: _Turn)
 
 
 async def _may_push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> bool:
-    """Push, and say whether the token lets this machine: one that may only read goes on reading as often as ever."""
+    """Push; return False if the token allows only reading."""
     try:
         await push(orchestrator, remote, done)
     except Closed as exc:

@@ -1,4 +1,4 @@
-"""The HTTP API of a registry elsewhere, as far as it is needed to send to it and to read from it."""
+"""Call the HTTP API of another registry."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ MOST_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in
 PAGE = 200
 _MISSING, _TOO_LARGE = 404, 413
 _REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
-"""What was sent is wrong: sent again it would be refused again."""
+"""Statuses that refuse the request: sending it again would be refused again."""
 _CLOSED = frozenset({401, 403})
 _ALWAYS_THERE = frozenset({("POST", "/bo/conversations"), ("GET", "/bo/changes")})
-"""Where a registry never says NOT_FOUND."""
+"""Requests to which a registry never answers NOT_FOUND."""
 _BUSY = frozenset({429, 502, 503, 504})
-"""What a proxy says while the registry behind it is away."""
+"""Statuses of a proxy while the registry behind it is away."""
 
 
 class Unreachable(Exception):
-    """The registry elsewhere cannot be reached, or lets nobody in."""
+    """The other registry cannot be reached, or refuses access."""
 
 
 class Closed(Unreachable):
-    """It answers, and does not let this machine in."""
+    """The other registry refuses access."""
 
 
 class RemoteRefused(Exception):
-    """It does not take what was sent."""
+    """The other registry refuses the request."""
 
 
 class NotYours(RemoteRefused):
-    """The token does not let this machine touch that channel."""
+    """The token does not allow that channel."""
 
 
 class NotGrown(RemoteRefused):
-    """The message there is not the beginning of the one that was sent."""
+    """The message stored there is not the beginning of the one sent."""
 
 
 _KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
@@ -56,9 +56,9 @@ _KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
 
 @dataclass(frozen=True, slots=True)
 class RemoteChanges:
-    """Messages stored there since a place; `place` is the next one, `is_all`: there are no more for now.
+    """Messages stored there after a place. `place`: the next one; `is_all`: there are no more now.
 
-    `starts_over`: it does not know the place and tells from the beginning, as after the restore of a backup.
+    `starts_over`: the place is unknown there, as after restoring a backup, and these are the first messages.
     """
 
     items: list[dict[str, Any]]
@@ -68,7 +68,7 @@ class RemoteChanges:
 
 
 class RemoteRegistry:
-    """Talks to the registry at an address with a token. An async context manager."""
+    """Client of the registry at an address. An async context manager."""
 
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.url = url.rstrip("/")
@@ -85,7 +85,7 @@ class RemoteRegistry:
         await self._client.aclose()
 
     async def log(self, conversation: Mapping[str, Any]) -> dict[str, Any]:
-        """Store a conversation there: `conversation_log`'s arguments and result. RemoteRefused, Unreachable."""
+        """Store a conversation there, as conversation_log does. Raises RemoteRefused, Unreachable."""
         return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
     async def changes(self, after: int) -> RemoteChanges:
@@ -102,7 +102,7 @@ class RemoteRegistry:
         return await self._answer("GET", f"/bo/conversations/{quote(message_id, safe='')}", "id")
 
     async def messages(self, channel: str) -> list[dict[str, Any]]:
-        """All messages of a channel, oldest first."""
+        """Return all messages of a channel, oldest first."""
         found: list[dict[str, Any]] = []
         asked: dict[str, Any] = {"channel": channel, "order": "asc", "limit": PAGE}
         while True:
@@ -118,14 +118,14 @@ class RemoteRegistry:
         return Edits([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 
     async def carry_out(self, edits: Sequence[Edit]) -> list[str | None]:
-        """Have it do the same; of each why it is not done there."""
+        """Send edits, and return for each why it was not done."""
         answer = await self._answer("POST", "/bo/edits", "items", {"items": [said.as_dict() for said in edits]})
         return [item["why"] for item in answer["items"]]
 
     async def _answer(
         self, method: str, path: str, holding: str, body: Mapping[str, Any] | None = None, **asked: Any
     ) -> dict[str, Any]:
-        """The answer, which holds a field of that name if it is a registry's."""
+        """Return the answer; only a registry's answer has the field `holding`."""
         try:
             headers, content = ({}, None) if body is None else await self._packed(body)
             request = self._client.build_request(method, path, params=asked, headers=headers, content=content)
@@ -140,7 +140,7 @@ class RemoteRegistry:
         raise self._failure(answer, found.get("error") if is_there else None)
 
     async def _read(self, answer: httpx.Response) -> httpx.Response:
-        """Read an answer as far as it may go: a small one may unpack to any size."""
+        """Read an answer up to the size limit: a small one may unpack to any size."""
         content = bytearray()
         try:
             async for part in answer.aiter_bytes():
@@ -170,7 +170,7 @@ class RemoteRegistry:
         return Unreachable(f"{why}{sent_on}; no registry answers like this: is CTXR_REMOTE_URL right?")
 
     async def _packed(self, body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
-        """The body, compressed where it is worth it and the server takes it so."""
+        """Return headers and body, compressed if it is large and the server takes gzip."""
         content = as_json(body).encode()
         headers = {"Content-Type": "application/json"}
         if len(content) < 500:  # less is not made smaller
@@ -186,7 +186,7 @@ class RemoteRegistry:
 
 
 def _object_in(answer: httpx.Response) -> dict[str, Any]:
-    """The object that was answered; an empty one for what is none, such as a proxy's page."""
+    """Return the JSON object of an answer; {} if it is none."""
     try:
         found = answer.json()
     except ValueError:

@@ -1,8 +1,7 @@
-"""Sending what is new here to a registry elsewhere, and bringing in what is new there.
+"""Send new messages and edits to another registry, and bring in its new ones.
 
-Both go the way of every conversation that a tool logs, so each side recognises what it has: what is sent twice, after
-a crash on either side or from two machines with the same history, is stored once. What is noted (`registry.storage.
-remote`) only spares sending it again.
+Both are logged like every conversation, so each side recognises what it has: what is sent twice, or from two machines
+with the same history, is stored once. The notes in `registry.storage.exchange` only save sending it again.
 """
 
 from __future__ import annotations
@@ -61,16 +60,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST = 200
-"""Messages sent at a time."""
+"""Messages in one request."""
 CLIENT = "ctxr pull"
 _PASSING = {error.code: error for error in (StorageError, OperationTimeout)}
-"""What could not be stored for these reasons is asked for again."""
+"""Errors that pass: what failed with one of these is asked for again."""
 _OWN = frozenset({"role", "text", "timestamp", "context"})
 
 
 @dataclass(slots=True)
 class Exchanged:
-    """How many messages went, came and were refused, how many edits went or came, and why the last was not done."""
+    """Counts of an exchange; `why`: the last refusal."""
 
     sent: int = 0
     received: int = 0
@@ -80,7 +79,7 @@ class Exchanged:
 
 
 async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
-    """Send what is not there yet, oldest first; Unreachable ends it, and the rest waits."""
+    """Send what is not there yet, oldest first. Raises Unreachable; the rest waits."""
     registry = orchestrator.registry
     known = await registry.read(find_key)
     key = known if known else await registry.write(key_of)
@@ -100,7 +99,7 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
 
 def _all_sent(tx: ReadTransaction, url: str) -> int:
-    """Up to which number all is there; what was restored since may be any."""
+    """Return the number up to which all messages are there; 0 after a restoration."""
     return 0 if is_anything_restored(tx, url) else reached(tx, url).sent
 
 
@@ -125,7 +124,7 @@ def _named_masked(said: Edit, key: bytes) -> Edit:
 
 
 async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> str | None:
-    """Send a message once more that its client went on writing after it was sent; why it is to be tried again."""
+    """Send a message again that its client has extended; return why it must be tried again."""
     unsent = await registry.read(lambda tx: grown_message(tx, number, said.value["id"]))
     if unsent:
         try:
@@ -156,7 +155,7 @@ async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict
 
 
 async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], dict[str, Any]]:
-    """The ids that the new messages have there; what stands before them goes along only where it is needed."""
+    """Return the ids of the new messages there; earlier messages go along only if needed."""
     if unsent.follows:
         alone = replace(unsent, messages=unsent.messages[unsent.known :], known=0)
         with suppress(RemoteRefused):
@@ -167,7 +166,7 @@ async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], di
 
 
 async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
-    """Each behind those that were taken, so that it keeps its place."""
+    """Send messages one by one, each after those that were taken."""
     taken = list(unsent.messages[: unsent.known])
     ids: dict[int, str | None] = {}
     for row in unsent.messages[unsent.known :]:
@@ -192,7 +191,7 @@ async def _conversation(unsent: Unsent) -> dict[str, Any]:
 
 
 def _message(row: MessageRow, stored_id: str | None) -> dict[str, Any]:
-    """The message, and what it is called there if it is there."""
+    """Return the message, with its id there if it is known."""
     named = {"native_id": row.native_id} if row.native_id else {}
     named |= {"stored_id": stored_id} if stored_id else {}
     return {**named, **_as_sent(message_item(row))}
@@ -205,9 +204,9 @@ def _as_sent(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
-    """Bring in what is new there; what ends it leaves the rest for the next time.
+    """Bring in what is new there.
 
-    Raises Unreachable; StorageError or OperationTimeout where it cannot be stored here.
+    Raises Unreachable; StorageError or OperationTimeout if it cannot be stored here. The rest comes next time.
     """
     registry = orchestrator.registry
     place = (await registry.read(lambda tx: reached(tx, remote.url))).place
@@ -225,7 +224,7 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
 
 async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
-    """Before a push that no pull precedes: what is not there any more is sent again."""
+    """Check the place before a push without a pull: what is gone there is sent again."""
     place = (await registry.read(lambda tx: reached(tx, remote.url))).place
     changes = await remote.changes(place)
     if changes.starts_over:
@@ -233,7 +232,7 @@ async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
 
 
 async def _start_over(registry: Registry, remote: RemoteRegistry, first: RemoteChanges) -> None:
-    """It is an older state of itself, or another: what is not there any more is sent again, and all is read anew."""
+    """Compare everything: the other registry was replaced, or restored from a backup."""
     logger.warning("The registry elsewhere is not what it was, so it is compared from the beginning: %s", remote.url)
     ids, changes = set[str](), first
     while True:
@@ -264,7 +263,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
 
 
 async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
-    """Do here what was done there; what is restored there and never came here comes now."""
+    """Repeat an edit of the other registry here; a restored message that never came here comes now."""
     if said.field == GROWN:
         await _pull_grown(orchestrator, remote, said.value["id"], said.value["digest"])
         return
@@ -285,7 +284,7 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
 
 
 async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there: str, digest: str) -> None:
-    """Bring in what its client has added there to a message that came from there before."""
+    """Bring in the longer text of a message that came from there."""
     here = await orchestrator.registry.read(lambda tx: id_in_other_words(tx, remote.url, there, digest))
     if here is None:
         return

@@ -1,4 +1,4 @@
-"""What was named, tagged, deleted or forgotten on one machine, done on another by the operations that did it there."""
+"""Repeat edits of another machine here, by the operations that made them there."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SOURCE = "remote"
 
 
 async def replay(ask: Ask, registry: Database, edit: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Carry out an edit as another registry sent it (`Edit.as_dict`); the error if it cannot be done."""
+    """Repeat an edit as another registry sent it (`Edit.as_dict`); return the error if it fails."""
     return await carry_out(ask, registry, Edit(**{**edit, "done_at": parse_time(edit["done_at"])}))
 
 
 async def carry_out(ask: Ask, registry: Database, said: Edit) -> dict[str, Any] | None:
-    """Do what was said elsewhere, with ids as they are here; the error if it cannot be done."""
+    """Repeat an edit, with ids of this registry; return the error if it fails."""
     for request in await registry.read(lambda tx: _requests(tx, said)):
         answer = await ask({**request, "source": SOURCE, "timestamp": format_time(said.done_at)})
         if not answer["success"]:
@@ -40,7 +40,7 @@ async def carry_out(ask: Ask, registry: Database, said: Edit) -> dict[str, Any] 
 
 
 def _requests(tx: ReadTransaction, said: Edit) -> list[dict[str, Any]]:
-    """The operations; none where it is done already, or what it speaks of is not here."""
+    """Return the operations that repeat an edit; none if it is done already, or its target is not here."""
     if said.field == FORGOTTEN:
         return _forgetting(tx, said)
     if said.field == GROWN:  # the message itself is sent

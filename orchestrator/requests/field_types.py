@@ -1,4 +1,4 @@
-"""What a field of a request may hold: times, also in words, names, limits."""
+"""Define the types of request fields: times (also in words), names, limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from datetime import date, datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
-from pydantic.json_schema import SkipJsonSchema
 
 from registry.domain import now, parse_time
 from registry.text.times.spans import Span
@@ -20,12 +19,12 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def _begin(given: object) -> object:
-    """The first instant of what is said in words (yesterday, 지난주, 7d), or the time itself."""
+    """Return the first instant of a time in words (yesterday, 지난주, 7d), or the time itself."""
     return _instant_of(given, lambda span: span.start)
 
 
 def _end(given: object) -> object:
-    """The last instant of what is said; a day as the end of a span means all of it."""
+    """Return the last instant; a day as the end of a span means all of it."""
     return _instant_of(given, lambda span: span.end)
 
 
@@ -42,7 +41,7 @@ def _instant_of(given: object, end_of: Callable[[Span], datetime | None]) -> obj
 
 
 def _iso(given: object) -> object:
-    """A time as ISO 8601 writes it. A bare day is a span and no time."""
+    """Parse a time in ISO 8601. A bare day is a span and not a time."""
     if isinstance(given, datetime):
         return given
     if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
@@ -58,7 +57,7 @@ def _visible(given: str) -> str:
 
 
 def _day(given: object) -> object:
-    """The day that a word means here; what is a date already stays as it is."""
+    """Return the day of a word; a date stays as it is."""
     if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
         here = now().astimezone()
         span = parse_span(given, here)
@@ -97,15 +96,12 @@ NameKind = Literal["session", "channel", "tag", "project", "source"]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 MOST_MESSAGES = 20_000
-"""In one call: more would hold up all others while they are stored. A conversation may be longer."""
+"""Messages in one call: more would block other writers for too long."""
 MOST_COUNTED = 2**31 - 1
-"""No channel and no list is longer, and every database can count so far."""
+"""Largest count: every database can hold it."""
 Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Mode = Literal["raw", "summary", "digest"]
 Order = Literal["asc", "desc"]
-LeastCoverage = SkipJsonSchema[Annotated[float, Field(ge=0, le=1)] | None]
-"""The share of the request that a message must hold to count, where another is tried than the usual one. Not told to
-models: it is for who tries out a run."""
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
 Also = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=400)]],
@@ -117,7 +113,6 @@ Also = Annotated[
     ),
     BeforeValidator(_said),
 ]
-"""Who gave the other wordings, where it was not who asks."""
 Roles = Annotated[list[RoleName], BeforeValidator(_listed)]
 SourceName = Annotated[str, Field(min_length=1, max_length=64)]
 Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]

@@ -1,4 +1,4 @@
-"""The queries of questions as checked shapes: which part of what is wanted, and how much of it."""
+"""Define the queries of questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from orchestrator.requests.field_types import (
     Also,
     EndInstant,
     Instant,
-    LeastCoverage,
     Limit,
     Mode,
     Offset,
@@ -22,10 +21,14 @@ from orchestrator.requests.field_types import (
 )
 
 
-class ExtractQuery(BaseModel):
-    """The part that is wanted. A plain string is its `text`."""
+class QueryShape(BaseModel):
+    """A shape that refuses fields it does not have."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class ExtractQuery(QueryShape):
+    """The part that is wanted. A plain string is its `text`."""
 
     text: str | None = Field(None, max_length=4000, description="what it was about, in the user's own words")
     also: Also = []
@@ -37,7 +40,6 @@ class ExtractQuery(BaseModel):
     roles: Roles = Field(["user", "assistant"], min_length=1)
     max_tokens: int | None = Field(None, ge=1, description="of the whole answer")
     utc_offset_minutes: SkipJsonSchema[UtcOffset | None] = None
-    least_coverage: LeastCoverage = None
 
     @model_validator(mode="before")
     @classmethod
@@ -45,10 +47,8 @@ class ExtractQuery(BaseModel):
         return {"text": given} if isinstance(given, str) else given
 
 
-class SearchQuery(BaseModel):
-    """Which messages are wanted, in the whole registry."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+class SearchQuery(QueryShape):
+    """Messages in the whole registry."""
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     limit: Limit = 20
@@ -60,13 +60,10 @@ class SearchQuery(BaseModel):
     to: EndInstant | None = None
     roles: list[RoleName] | None = Field(None, min_length=1)
     order: Order | None = Field(None, description="by time instead of best first: all that has to do with the words")
-    least_coverage: LeastCoverage = None
 
 
-class ListQuery(BaseModel):
-    """Which sessions are wanted, by last activity; with `text`, those that speak of it or are called so."""
-
-    model_config = ConfigDict(extra="forbid")
+class ListQuery(QueryShape):
+    """Sessions by last activity; with `text`, those about it or with such a name."""
 
     text: str | None = Field(None, min_length=1, max_length=4000)
     limit: Limit = 20
@@ -84,10 +81,8 @@ class ListQuery(BaseModel):
     as_lines: bool = Field(False, description="one line for each session")
 
 
-class SessionsQuery(BaseModel):
-    """Which sessions are wanted, by what was said in them."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+class SessionsQuery(QueryShape):
+    """Sessions by what was said in them."""
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     also: Also = []
@@ -103,4 +98,3 @@ class SessionsQuery(BaseModel):
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     max_tokens: int | None = Field(None, ge=1, description="the passages together stay within it; null: all of them")
     utc_offset_minutes: UtcOffset | None = None
-    least_coverage: LeastCoverage = None

@@ -1,4 +1,4 @@
-"""A request that is not valid, in words: each fault names the field, what was given and what is allowed."""
+"""Describe invalid requests: each problem names the field, what was given and what is allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from registry.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A call whose arguments a door has refused itself: recorded as the operation that it would have been."""
+    """A call whose arguments a door has refused; recorded as a run of its operation."""
 
     operation: str
     source: str

@@ -1,6 +1,4 @@
-"""What may be asked, as checked shapes. The requests of questions are here because the answer reads them; those of
-other operations are in the operations' own files.
-"""
+"""Define requests. Those that the answer reads are here; those of other operations are in the operations' files."""
 
 from __future__ import annotations
 
@@ -75,7 +73,7 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
     operation: ClassVar[str]
     takes_long: ClassVar[bool] = False
-    """Whether the operation may take as long as there is much to copy."""
+    """The operation has no time limit."""
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"
@@ -104,7 +102,7 @@ class Request(BaseModel):
 
     @property
     def written_to(self) -> str | None:
-        """The name of what it writes to: requests of the same name are stored one after the other."""
+        """Return the name of what it writes to; requests with the same name are stored one after the other."""
         return self.channel
 
     def summary(self) -> dict[str, Any]:
@@ -113,7 +111,7 @@ class Request(BaseModel):
 
 
 READ_TOKENS, READ_MESSAGES = 30_000, 400
-"""So much of a conversation is read for a summary or a digest; with a limit of its own only that."""
+"""Limits of what is read of a conversation for a summary or a digest, unless the request has its own limit."""
 
 
 class ExtractRequest(Request):
@@ -124,7 +122,7 @@ class ExtractRequest(Request):
 
     @property
     def is_shortened(self) -> bool:
-        """All but the messages as they are."""
+        """Return True unless the messages themselves are wanted."""
         return self.query.mode != "raw"
 
     def as_read(self) -> ExtractRequest:

@@ -1,8 +1,8 @@
-"""Vectors without what only the language of a text gives them.
+"""Subtract from a vector what comes from its text's language alone.
 
-A small multilingual model calls texts of one language similar whatever they say, so in a registry of two languages it
-finds nothing across them. From each vector the mean of its kind (question or message) and language is subtracted, in
-the shares in which the text's letters are Hangul and Latin. The means were fitted on the sets in benchmarks/retrieval.
+A small multilingual model calls texts of one language similar, whatever they say. From each vector the mean of its kind
+(question or message) and language is subtracted, weighted by the shares of Hangul and Latin letters. The means were
+fitted on the sets in benchmarks/retrieval.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def centres_of(package: str) -> tuple[Floats, Floats]:
 
 
 def centred(vectors: Floats, texts: Sequence[str], means: Floats) -> Floats:
-    """The vectors, each of length 1, without the means of their texts' languages."""
+    """Return the vectors without the means of their languages, each of length 1."""
     found: Floats = vectors - np.array([shares(text) for text in texts], np.float32) @ means
     found /= np.linalg.norm(found, axis=1, keepdims=True)
     return found

@@ -1,38 +1,37 @@
-"""What a model is to everybody else: texts go in, vectors come out."""
+"""Define the interface of an embedding model, and the prefixes of texts that known models need."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Vectors = Sequence[Sequence[float]]
 
 
 class Unavailable(Exception):
-    """No vectors now: the endpoint is gone, slow, refuses us or talks nonsense; or the model cannot be loaded."""
+    """The endpoint or model does not answer properly, or cannot be loaded."""
 
 
 class TextRefused(Exception):
-    """These texts are not taken, most likely because one is too long."""
+    """The model refuses these texts, most likely because one is too long."""
 
 
 class Embedder(Protocol):
-    """A model of one name: the same name gives the same vectors.
+    """An embedding model; the same name always gives the same vectors.
 
-    What is asked and what was said go in by different ways: many models want other words in front of each, some
-    are two models. All vectors have the same length.
+    Questions and messages are embedded separately: many models want different prefixes, or are two models.
     """
 
     name: str
     cost: str
-    """What it takes, for a person to read."""
+    """Its cost in time and memory, for a person to read."""
     patience_s: float
-    """A search waits no longer."""
+    """Seconds that a search waits."""
     answer_s: float | None
-    """A request for the vectors of a batch waits no longer; None: a model in this process ends, however busy it is."""
+    """Seconds that a batch waits; None: without limit, for a model in this process."""
 
     async def warm_up(self) -> None:
-        """Load what the first search would wait for; Unavailable if that cannot be."""
+        """Load the model. Raises Unavailable."""
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
         """Return one vector for each question; raises Unavailable or TextRefused."""
@@ -41,4 +40,35 @@ class Embedder(Protocol):
         """Return one vector for each message, at low priority; raises Unavailable or TextRefused."""
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""
+
+
+class Prefixes(NamedTuple):
+    """The texts put before questions and before messages."""
+
+    query: str = ""
+    passage: str = ""
+
+
+PREFIXES = {
+    "e5": Prefixes("query: ", "passage: "),
+    "bge-m3": Prefixes(),
+    "bge": Prefixes("Represent this sentence for searching relevant passages: "),
+    "nomic": Prefixes("search_query: ", "search_document: "),
+    "qwen3-embedding": Prefixes(
+        "Instruct: Given what a user asks, retrieve the messages of earlier conversations that answer it\nQuery: "
+    ),
+    "jina-embeddings-v5": Prefixes("Query: ", "Document: "),
+}
+"""Prefixes that models were trained with, by a part of their names; the first match counts."""
+
+
+def prefixes_for(model: str) -> Prefixes:
+    """Return a known model's prefixes; none for any other."""
+    known = (prefixes for part, prefixes in PREFIXES.items() if part in model.lower())
+    return next(known, Prefixes())
+
+
+def named(model: str, prefixes: Prefixes) -> str:
+    """Return the model's name, with the prefix that changes its vectors."""
+    return f"{model}, {prefixes.passage.strip()!r} before what was said" if prefixes.passage else model

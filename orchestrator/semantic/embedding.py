@@ -1,6 +1,6 @@
-"""Embedding what is stored: behind a running server, or on demand. Nothing waits for it, and no text is lost to it.
+"""Embed stored messages: in the background of a server, or on demand.
 
-The model is asked outside of any transaction; what it answered is stored in small ones. Stopped anywhere, it goes on
+The model is called outside of any transaction, and its vectors are stored in small ones. If it is stopped, it continues
 with the messages that still lack a vector.
 """
 
@@ -11,16 +11,17 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
+from importlib.resources import files
 from math import inf
+from statistics import fmean, pstdev
+from typing import NamedTuple
 
-from orchestrator.semantic.calibration import VERSION, Calibration, calibrate, texts
 from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
-from orchestrator.semantic.meaning import Beat, Pause
-from orchestrator.semantic.passages import passages
+from orchestrator.semantic.meaning import Pause
 from registry.domain import new_id, now
 from registry.errors import RegistryError
 from registry.registry import Registry
-from registry.search.meaning import pack
+from registry.search.meaning import pack, similarity
 from registry.search.vectors import (
     EmbeddingModel,
     Unembedded,
@@ -39,47 +40,44 @@ from registry.storage.database import WriteTransaction
 
 logger = logging.getLogger(__name__)
 
-LOOKED_AHEAD = 64
-"""So many messages are read at once."""
-EVERY_S = 5.0
-"""How often a server looks for new messages."""
-TURN_S = 120.0
-"""A process that embeds is left alone for so long after it was last heard of; two at once do work twice, no harm."""
+LOOKED_AHEAD = 64  # messages read at once
+REQUEST_CHARACTERS = 8_000  # of the passages embedded at once
+EVERY_S = 1.0  # between two looks for new messages: what was just logged is soon found by its meaning
+TURN_S = 120.0  # a process that embeds is left alone for so long after its last batch
 
-Progress = Callable[[int, int], None]
-"""Told how many messages are embedded, of how many."""
+Progress = Callable[[int, int], None]  # called with the number of embedded messages, and the number of all
 
 
 class Embedding:
     """Embeds the messages of a registry that lack a vector."""
 
     def __init__(self, registry: Registry, embedder: Embedder, *, is_asked_for: bool = False) -> None:
-        """`is_asked_for`: somebody waits for it, so it is its turn at any time."""
+        """`is_asked_for`: do not wait for another process that embeds."""
         self._registry, self._embedder, self._is_asked_for = registry, embedder, is_asked_for
         self._holder = new_id("exec")
 
     async def model(self) -> EmbeddingModel:
-        """The model as it is known here, measured first where it is not; Unavailable if it does not answer."""
+        """Return the model's record, measuring it first if there is none. Raises Unavailable."""
         name = self._embedder.name
         known = await self._registry.read(lambda tx: find_model(tx, name))
-        if known and known.calibration == VERSION:
+        if known and known.calibration == CALIBRATION_VERSION:
             return known
         return (await self.measured())[0]
 
     async def measured(self) -> tuple[EmbeddingModel, Calibration]:
-        """The model, measured now."""
+        """Measure the model, and return its record and the measurement."""
         requests, messages = texts()
         asked, said = await self._in_time(self._embedder.queries, requests), await self._vectors(messages)
         if not all(map(len, said)):
             raise Unavailable(f"{self._embedder.name} refuses short texts")
         found = calibrate(asked, said)
-        kept = (self._embedder.name, len(said[0]), VERSION, found.background, found.spread)
+        kept = (self._embedder.name, len(said[0]), CALIBRATION_VERSION, found.background, found.spread)
         return await self._registry.write(lambda tx: keep_model(tx, *kept)), found
 
     async def step(self, model: EmbeddingModel, above: int = 0) -> int:
-        """Embed the next messages, the newest first; how many they were, 0 if it is another process's turn.
+        """Embed the next messages, newest first, and return how many; 0 while another process embeds.
 
-        Raises Unavailable if the model does not answer.
+        Raises Unavailable.
         """
         found = await self._registry.read(lambda tx: unembedded(tx, model, above, LOOKED_AHEAD))
         if not found or not await self._registry.write(lambda tx: self._take_turn(tx, model)):
@@ -92,9 +90,9 @@ class Embedding:
         return len(kept)
 
     def _at_once(self, found: Sequence[Unembedded]) -> list[tuple[Unembedded, list[str]]]:
-        """The first of these messages, in passages, as many as go in one request; one in any case."""
+        """Return the first messages, with their passages, that fit into one request; at least one."""
         batch: list[tuple[Unembedded, list[str]]] = []
-        room = 8_000  # characters of a request
+        room = REQUEST_CHARACTERS
         for one in found:
             parts = passages(one.text)
             room -= sum(map(len, parts))
@@ -112,8 +110,7 @@ class Embedding:
         return take_turn(tx, model, self._holder, until, even_if_taken=self._is_asked_for)
 
     async def _vectors(self, given: Sequence[str]) -> list[Sequence[float]]:
-        """A vector for each text; an empty one for a text that the model does not take in any length, or never ends
-        with: it is left out, and the others are not kept waiting for it."""
+        """Return a vector for each text; an empty one for a text that the model refuses or never finishes."""
         if not given:
             return []
         try:
@@ -132,7 +129,7 @@ class Embedding:
         return [()]
 
     async def _must_answer(self) -> None:
-        """Unavailable if the model does not even take a word: then it is not the texts that are wrong."""
+        """Raise Unavailable if the model does not even embed one word."""
         try:
             await self._in_time(self._embedder.passages, ["hello"], at_most_s=10.0)
         except TextRefused as exc:
@@ -162,9 +159,9 @@ def _kept(one: Unembedded, vectors: Sequence[Sequence[float]], model: EmbeddingM
 async def embed_all(
     registry: Registry, embedder: Embedder, on_progress: Progress, *, everything: bool = False
 ) -> tuple[int, Calibration]:
-    """Embed every message that lacks a vector, or every one; how many they were, and how well the model tells texts.
+    """Embed every message that lacks a vector, or every one; return how many, and the model's measurement.
 
-    The vectors of other models are thrown away at the end. Raises Unavailable if the model does not answer.
+    The vectors of other models are deleted at the end. Raises Unavailable.
     """
     work = Embedding(registry, embedder, is_asked_for=True)
     model, found = await work.measured()
@@ -183,14 +180,13 @@ async def embed_all(
     return done, found
 
 
-async def keep_embedding(registry: Registry, embedder: Embedder, beat: Beat) -> None:
-    """Embed what comes, for as long as nobody cancels it: every few seconds, and at once where a search waits."""
+async def keep_embedding(registry: Registry, embedder: Embedder) -> None:
+    """Embed new messages every second until cancelled."""
     work = Embedding(registry, embedder)
     pause, above, all_at = Pause(), 0, 0.0
     clock = asyncio.get_running_loop().time
     while True:
-        wait_s = 0.0
-        waiting = beat.begin()
+        wait_s = EVERY_S
         try:
             if clock() >= all_at:
                 above, all_at = 0, clock() + 600.0  # old messages whose text was corrected
@@ -198,14 +194,71 @@ async def keep_embedding(registry: Registry, embedder: Embedder, beat: Beat) -> 
             while await work.step(model, above):
                 pause.end()
             if not await registry.read(partial(unembedded, model=model, above=above, limit=1)):
-                above = beat.embedded_to = newest
+                above = newest
         except (Unavailable, RegistryError) as exc:
             wait_s = pause.begin()
             logger.warning("Messages are not embedded for %.0f s: %s", wait_s, exc)
         except Exception:  # the server goes on, whatever is wrong here
             wait_s = pause.begin()
             logger.exception("Messages are not embedded for %.0f s", wait_s)
-        for one in waiting:
-            if not one.done():
-                one.set_result(None)
-        await (asyncio.sleep(wait_s) if wait_s else beat.rest(EVERY_S))
+        await asyncio.sleep(wait_s)
+
+
+LONGEST = 1_000
+"""Characters of a passage: about what a small model reads of a text."""
+MOST = 8
+"""Passages of a message; what follows is found by its words only."""
+_ENDS = ("\n\n", "\n", ". ", "? ", "! ", "다 ", " ")
+
+
+def passages(text: str) -> list[str]:
+    """Return the passages of a message, each ending at a paragraph, line or sentence if possible."""
+    rest, found = text.strip(), list[str]()
+    while rest and len(found) < MOST:
+        end = _end(rest)
+        found.append(rest[:end].strip())
+        rest = rest[end:].strip()
+    return found
+
+
+def _end(text: str) -> int:
+    if len(text) <= LONGEST:
+        return len(text)
+    for mark in _ENDS:
+        place = text.rfind(mark, LONGEST // 2, LONGEST)
+        if place >= 0:
+            return place + len(mark)
+    return LONGEST
+
+
+CALIBRATION_VERSION = 2
+
+
+class Calibration(NamedTuple):
+    """`background`, `spread`: mean and standard deviation of the similarity of unrelated texts. Of the known pairs
+    the model finds `found` of `pairs`: nothing else is as similar to the request."""
+
+    background: float
+    spread: float
+    found: int
+    pairs: int
+
+
+def texts() -> tuple[list[str], list[str]]:
+    """Return requests, and the message that belongs to each, for measuring a model.
+
+    Models differ in how similar they call unrelated texts; the measurement is used as long as a registry has too few
+    messages to compare with.
+    """
+    lines = files(__package__).joinpath("calibration.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.partition(" | ") for line in lines if line and not line.startswith("#")]
+    return [request for request, _, _ in pairs], [message for _, _, message in pairs]
+
+
+def calibrate(requests: Vectors, messages: Vectors) -> Calibration:
+    """Measure a model by its vectors of `texts()`."""
+    table = [[similarity(request, message) for message in messages] for request in requests]
+    unrelated = [value for i, row in enumerate(table) for j, value in enumerate(row) if i != j]
+    background, spread = fmean(unrelated), pstdev(unrelated)
+    found = sum(table[i][i] == max(table[i]) for i in range(len(table)))
+    return Calibration(background, spread, found, len(table))

@@ -1,4 +1,4 @@
-"""A model behind an endpoint that speaks OpenAI's embeddings API."""
+"""Use an embedding model behind an endpoint with OpenAI's API."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import httpx
 
-from orchestrator.semantic.embedders import TextRefused, Unavailable, Vectors
-from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
+from orchestrator.semantic.embedders import Prefixes, TextRefused, Unavailable, Vectors, named, prefixes_for
 from registry.tracing import span
 
 _TOO_MUCH = (400, 413, 422)
@@ -32,7 +31,7 @@ class Endpoint:
         query_model: str = "",
         prefixes: Prefixes | None = None,
     ) -> None:
-        """`query_model` where what is asked goes to a model of its own; no prefixes: those the model is known for."""
+        """`query_model`: the model for questions, if it is another; `prefixes`: None for the model's known ones."""
         prefixes = prefixes_for(model) if prefixes is None else prefixes
         self._query, self._passage = (query_model or model, prefixes.query), (model, prefixes.passage)
         self.name = named(model, prefixes)
@@ -44,11 +43,11 @@ class Endpoint:
         """Do nothing: an endpoint has nothing to load."""
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
-        """Time limits are the caller's."""
+        """Embed questions; the caller limits the time."""
         return await self._embed(*self._query, texts)
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
-        """Time limits are the caller's."""
+        """Embed messages; the caller limits the time."""
         return await self._embed(*self._passage, texts)
 
     async def _embed(self, model: str, prefix: str, texts: Sequence[str]) -> Vectors:

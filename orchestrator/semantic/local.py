@@ -1,4 +1,4 @@
-"""A model in this process: loaded at the first need, in a thread, and let go when nobody has asked for a while."""
+"""Run an embedding model in this process; it is loaded in a thread when first needed, and dropped when idle."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from orchestrator.semantic.embedders import Unavailable, Vectors
 
-IDLE_S = 600.0
-"""A model that nobody asked for so long is let go: every chat window may have one."""
+IDLE_S = 600.0  # an unused model is dropped after so long: it takes 130 MB
 
-
-Encode = Callable[[Sequence[str]], Any]
-"""Texts to their vectors (any rows of numbers)."""
+Encode = Callable[[Sequence[str]], Any]  # returns a row of numbers for each text
 
 
 class Loaded(NamedTuple):
-    """A model in memory: what takes what is asked, and what was said."""
+    """A loaded model: its encoder of questions, and that of messages."""
 
     queries: Encode
     passages: Encode
 
 
 class LocalModel:
-    """A model that `load` brings into this process."""
+    """A model that `load` loads."""
 
     patience_s = 10.0
     answer_s: float | None = None
@@ -39,25 +36,19 @@ class LocalModel:
         self._load = load
         self._loading: asyncio.Future[Loaded] | None = None
         self._idle: asyncio.TimerHandle | None = None
-        self._background = ThreadPoolExecutor(1, "embedding", _step_back)
+        self._background = ThreadPoolExecutor(1, "embedding", _lower_priority)
 
     async def warm_up(self) -> None:
-        """Load the model, and use it once: what it reads from its file comes with the first text."""
+        """Load the model, and use it once: it reads parts of its file with the first text."""
         await self.queries(["ready"])
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
-        """In a thread: the loop goes on. A caller who stops waiting does not stop the loading."""
+        """Embed in a thread. A caller that stops waiting does not stop the loading."""
         return await self._in_thread(None, (await self._loaded()).queries, texts)
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
-        """In a thread that works when the machine has nothing better to do, where the system knows such threads.
-
-        A few at a time: a program that ends waits for what is begun.
-        """
-        encode, found = (await self._loaded()).passages, list[Sequence[float]]()
-        for some in _portions(texts):
-            found.extend(await self._in_thread(self._background, encode, some))
-        return found
+        """Embed in a thread of low priority, where the system has such threads."""
+        return await self._in_thread(self._background, (await self._loaded()).passages, texts)
 
     async def _loaded(self) -> Loaded:
         if self._loading is None:
@@ -76,32 +67,21 @@ class LocalModel:
         finally:
             if self._idle:
                 self._idle.cancel()
-            self._idle = loop.call_later(IDLE_S, self._let_go)
+            self._idle = loop.call_later(IDLE_S, self._unload)
 
-    def _let_go(self) -> None:
+    def _unload(self) -> None:
         self._loading = None
 
     async def close(self) -> None:
-        """Let the model go; what it is at is not waited for."""
+        """Drop the model without waiting for a batch that has begun."""
         if self._idle:
             self._idle.cancel()
-        self._let_go()
+        self._unload()
         self._background.shutdown(wait=False, cancel_futures=True)
 
 
-def _portions(texts: Sequence[str]) -> Iterator[list[str]]:
-    portion: list[str] = []
-    for text in texts:
-        portion.append(text)
-        if sum(map(len, portion)) >= 3_000:  # about a second of work
-            yield portion
-            portion = []
-    if portion:
-        yield portion
-
-
-def _step_back() -> None:
-    """Linux has priorities for threads; elsewhere the whole process would have the lowest."""
+def _lower_priority() -> None:
+    """Lower the thread's priority on Linux; elsewhere it would be the whole process's."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

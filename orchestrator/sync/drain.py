@@ -1,7 +1,7 @@
-"""From the spool into the registry: what the clients' hooks were told, as conversations.
+"""Store the events in the hooks' spool as conversations.
 
-Nothing is lost or doubled wherever it is interrupted: a file of events is removed after all of it is stored, and an
-event that comes again is recognised (`registry.ingest.from_hook`).
+Nothing is lost or doubled if it is interrupted: a file is removed after all its events are stored, and repeated events
+are recognised (`registry.ingest.from_hook`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CLIENT = "ctxr hook"
 _HOOKS = {client.source: client.hooks for client in CLIENTS if client.hooks}
 _SAID = {event.lower(): said for hooks in _HOOKS.values() for event, said in hooks.said.items()}
-"""Who says what in which event. One table for all, because Cursor also runs the hooks of Claude Code."""
+"""Role and text field of each event. One table for all clients, because Cursor also runs the hooks of Claude Code."""
 
 _REQUESTS = ("generation_id", "prompt_id", "turn_id")
 
@@ -41,11 +41,11 @@ class Drained:
     new_messages: int = 0
     sources: set[str] = field(default_factory=set)
     is_complete: bool = True
-    """Otherwise the registry could not take all of it, and what is left waits for the next time."""
+    """False if the registry could not take everything; the rest waits for the next time."""
 
 
 async def drain(orchestrator: Orchestrator, home: Path) -> Drained:
-    """Store what the spool holds. Several may do so at once; each takes files of its own."""
+    """Store the spool's events. Several processes may do so at once; each takes its own files."""
     drained = Drained()
     for file, events in take(str(home)):
         drained.events += len(events)
@@ -59,7 +59,7 @@ async def drain(orchestrator: Orchestrator, home: Path) -> Drained:
 
 
 async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]], drained: Drained) -> bool:
-    """Return whether all is in the registry, or can never be."""
+    """Return whether all events are stored, or never can be."""
     is_done = True
     for source, session in sessions_of(events):
         answer = await orchestrator.run(HookRequest(source=source, session=session), CLIENT)
@@ -71,7 +71,7 @@ async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]]
 
 
 def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]]:
-    """The events as sessions, each with its source. Pure but for the time of an event that has none."""
+    """Return the events as sessions with their sources. Pure, but for the time of events without one."""
     told: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
     for event in events:
         source, payload = string(event.get("source")), mapping(event.get("payload"))

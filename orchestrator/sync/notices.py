@@ -1,6 +1,6 @@
-"""The system's notices that something changed in a folder (inotify, FSEvents and the like, by way of watchfiles).
+"""Watch folders for changes (inotify, FSEvents and the like, with watchfiles).
 
-The system allows only so many watches: the folders are chosen so that few see most of what clients write.
+The system allows only so many watches: folders are chosen so that few watches see most of what clients write.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from sources.base import Places, Source, Watched
 logger = logging.getLogger(__name__)
 
 QUIET_S = 0.2
-"""A burst of writes is over when nothing was written for so long ..."""
+"""Seconds without a change that end a burst of changes."""
 BURST_S = 0.8
-"""... and one that does not end is told of after so long."""
+"""Seconds after which a longer burst is reported."""
 _STEP_MS = 50
 
 MOST = 500
-"""Folders of one store. What lies beyond is noticed by the regular look."""
+"""Folders watched of one store; changes in others are found by the regular sync."""
 
 Plan = dict[str, frozenset[str]]
-"""Folder to the names of the readers that want to know of changes in it."""
+"""Folder to the names of the readers to sync when it changes."""
 
 
 def plan(readers: Iterable[Source], places: Places) -> Plan:
-    """The folders of all stores that are there now."""
+    """Return the folders of all existing stores."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for reader in readers:
         for folder in _folders_of(reader, places):
@@ -58,7 +58,7 @@ def _tops(reader: Source, store: Path) -> Iterable[Path]:
 
 
 def _nearest(tops: Iterable[Path]) -> list[str]:
-    """The folders in and below the given ones: upper levels before lower ones, on each the latest changed first."""
+    """Return the folders in and below the given ones: upper levels first, on each level the latest changed first."""
     found: list[str] = []
     level = [str(top) for top in tops if os.path.isdir(top)]
     for _ in range(7):  # levels below a store's folder
@@ -90,9 +90,9 @@ def _changed(folder: os.DirEntry[str]) -> float:
 
 
 class Notices:
-    """Watches the folders of a plan, each by itself, and collects the names of those concerned.
+    """Watches the folders of a plan, and collects the readers concerned.
 
-    Where the system gives no notices, or no more of them, there are none: nobody may depend on them.
+    Some systems send no notices, or only so many: nothing may depend on them.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Notices:
         await self._end()
 
     async def watch(self, plan: Plan) -> bool:
-        """Watch these folders from now on. True if they are others than before, and notices may have been missed."""
+        """Watch these folders. Returns True if they have changed, so that notices may have been missed."""
         if plan == self._plan:
             return False
         await self._end()
@@ -120,7 +120,7 @@ class Notices:
         return True
 
     async def next(self, within_s: float) -> frozenset[str] | None:
-        """The names concerned by what has changed since the last time; None if nothing does for so long."""
+        """Return the names concerned by changes since the last call; None after so many seconds without one."""
         if not await self._hears(within_s):
             return None
         burst_ends = time.monotonic() + BURST_S

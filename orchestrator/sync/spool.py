@@ -1,11 +1,9 @@
-"""The spool: where hooks leave the events they were told of, without waiting for the registry. `drain` empties it.
+"""Keep hook events in a file until the registry takes them (`drain`).
 
-One file of JSON lines that everybody appends to. Who drains it renames it first; the locks see to it that nobody
-writes into a file that was taken away. What is written has no secrets: they are marked as the registry marks them, so
-that a reader's copy of the same message is recognised.
+Hooks append JSON lines to one file. A process that drains it renames it first; locks keep hooks from writing into a
+file that was taken. Secrets are masked as the registry masks them, so that a reader's copy of a message is recognised.
 
-Imported by every hook that a client waits for: the standard library only. Most of what is said cannot hold a secret,
-and that is seen without importing anything; for the rest the rules are loaded, which takes some 0.03 s.
+Every hook that a client waits for imports this: it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -45,14 +43,14 @@ def registry_home() -> str:
 
 
 def open_folder(home: str) -> str:
-    """The spool's folder, made if need be, for this user only; OSError if it cannot be."""
+    """Return the spool's folder, made for this user only if need be. Raises OSError."""
     folder = os.path.join(home, FOLDER)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder
 
 
 def append(home: str, event: Mapping[str, Any]) -> None:
-    """Add one event, readable by this user only; OSError if it cannot be."""
+    """Append one event, readable by this user only. Raises OSError."""
     path = os.path.join(open_folder(home), CURRENT)
     line = dumps(event).encode("ascii") + b"\n"
     for _ in range(_TRIES):
@@ -67,7 +65,7 @@ def append(home: str, event: Mapping[str, Any]) -> None:
 
 
 def _write(file: int, line: bytes) -> None:
-    """In one piece, so that lines of several processes never mix; what a full disk cut off ends its own line only."""
+    """Write a line at once, so that lines of several processes never mix; a full disk cuts off only its own line."""
     written = os.write(file, line)
     if written < len(line):
         os.write(file, b"\n")
@@ -86,10 +84,10 @@ def _is_ours_to_write(file: int, path: str) -> bool:
 
 
 def take(home: str) -> Generator[tuple[str, list[dict[str, Any]]]]:
-    """Each file of events that nobody else is draining, and its events in order of arrival.
+    """Yield each file that nobody else drains, with its events in order of arrival.
 
-    A file stays locked until the next one is asked for; remove it as soon as its events are stored. What a killed
-    process left behind is taken again.
+    A file stays locked until the next one is asked for; remove it when its events are stored. Files that a killed
+    process left are yielded again.
     """
     folder = os.path.join(home, FOLDER)
     try:
@@ -138,7 +136,7 @@ def _is_ours_to_drain(file: int) -> bool:
 
 
 def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Without what is no event: the half line of a process that was killed."""
+    """Yield the events, without incomplete lines of killed processes."""
     for line in lines:
         try:
             event = loads(line.decode())
@@ -154,7 +152,7 @@ def loads(text: str) -> Any:
 
 
 MASKING = "masking.json"
-"""In the registry's folder: the key of its marks, and the projects whose secrets are kept."""
+"""File in the registry's folder: the key of masks, and the projects whose secrets are kept."""
 SAID = ("prompt", "text", "last_assistant_message", "attachments")
 
 HINTS = (
@@ -167,18 +165,18 @@ HINTS = (
     *("genpsk", "base64", "아이디", "계정", "connect(", "bind(", "recovery", "backup", "복구", "softlayer", "session"),
     *("contrase", "kennwort", "rabbitmqctl", "user("),
 )
-"""One of these, a word of `LONGEST` characters or `DIGITS` digits is in every text in which a rule of
-`registry/text/privacy/rules.toml` finds anything."""
+"""Every text in which a rule of `registry/text/privacy/rules.toml` finds something contains one of these, a word of
+`LONGEST` characters, or `DIGITS` digits; only then are the rules loaded, which takes most of a hook's time."""
 OWN_RULES = "secret-rules.toml"
-"""As in `registry.text.privacy.rules`, which a hook loads only where a text may hold a secret."""
+"""Name of the user's rules, as in `registry.text.privacy.rules`."""
 LONGEST = 20
-"""Characters: no key that is known by its beginning alone is shorter."""
+"""Characters: no key that is recognised by its prefix alone is shorter."""
 DIGITS = 13
-"""A resident number has as many, a card no fewer."""
+"""Digits of a resident number; a card number has no fewer."""
 
 
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
-    """Let hooks mark secrets as the registry does; written only where it is not said yet. OSError if it cannot be."""
+    """Share the masking key with hooks. Raises OSError."""
     path = os.path.join(home, MASKING)
     told = dumps({"key": key.hex(), "unmasked": list(unmasked)})
     if _read(path) == told:
@@ -194,10 +192,7 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
 
 
 def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Mask the secrets in a hook's payload.
-
-    Where no registry has told its key yet, secrets are marked without one.
-    """
+    """Mask the secrets in a hook's payload; without a key if no registry has shared one yet."""
     has_own_rules = os.path.exists(os.path.join(home, OWN_RULES))
     held = {
         name: payload[name]
@@ -235,7 +230,7 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def may_hold_secret(text: str) -> bool:
-    """Return whether it is worth while to look; never False for a text that holds one."""
+    """Return whether the rules must be asked; never False for a text with a secret."""
     lowered = text.lower()
     if any(hint in lowered for hint in HINTS) or sum(map(text.count, "0123456789")) >= DIGITS:
         return True
@@ -243,7 +238,7 @@ def may_hold_secret(text: str) -> bool:
 
 
 def _is_unmasked(payload: Mapping[str, Any], patterns: Sequence[str]) -> bool:
-    """All folders that the hook names must be such projects: which of them it is, the registry will say."""
+    """Return whether all folders named by the hook belong to projects whose secrets are kept."""
     if not patterns:
         return False
     from registry.text.privacy.secrets import is_like

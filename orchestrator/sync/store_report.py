@@ -1,4 +1,4 @@
-"""How the sync of one store went, and whether there is anything to sync: told without graph and database layer."""
+"""Report the sync of a store; find out without the database layer that there is nothing to sync."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sources.base import FoundSession, Places, Skipped, Source
 
 
 def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] | None:
-    """The reports of a sync that would change nothing; None where it might, or only a sync can tell."""
+    """Return the reports of a sync that would change nothing; None if it might change something."""
     home = registry_home()
     try:
         file = embedded_file(Path(home), places.environment)
@@ -62,7 +62,7 @@ def _passes_over_all(reader: Source, store: Path, seen: Mapping[str, str], repor
 
 @dataclass(slots=True)
 class StoreReport:
-    """How the sync of one store went."""
+    """The outcome of one store's sync."""
 
     source: str
     path: str
@@ -72,28 +72,28 @@ class StoreReport:
     skipped: list[Skipped] = field(default_factory=list)
     skipped_count: int = 0
     is_complete: bool = True
-    """Otherwise all of it is looked at again next time."""
+    """False if the whole store must be read again next time."""
     has_news: bool = False
-    """Otherwise all is as the last sync left it."""
+    """False if nothing has changed since the last sync."""
 
     def skip(self, some: Iterable[Skipped]) -> None:
-        """Note what was passed over."""
+        """Note skipped parts."""
         for one in some:
             self.skipped_count += 1
             if len(self.skipped) < 200:  # all are counted
                 self.skipped.append(one)
 
     def keep(self, left: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:
-        """Keep what earlier syncs skipped in sessions that were not read again."""
+        """Keep the parts that earlier syncs skipped in sessions that were not read again."""
         kept = (Skipped(**one) for one in left)
         self.skip(one for one in kept if one.session and one.session not in read_again)
 
     def is_as_left(self, left: Iterable[Mapping[str, str]]) -> bool:
-        """Return whether just that was passed over which was at the last sync, in any order."""
+        """Return whether exactly the same parts were skipped as at the last sync, in any order."""
         return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in left}
 
     def as_dict(self) -> dict[str, Any]:
-        """As `ctxr sync --json` shows it."""
+        """Return it as `ctxr sync --json` shows it."""
         return asdict(self)
 
 

@@ -1,6 +1,6 @@
-"""Bringing the clients' own histories into the registry: what changed since the last time, batch by batch.
+"""Import what is new in the clients' stores, in batches.
 
-A store that cannot be read, or is gone, is reported and never taken for a deletion: what a client purges is kept.
+A store that cannot be read, or is gone, is reported; nothing is deleted for it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 500, 20
-"""Messages stored in one transaction, and in one while others ask something: they wait for its end."""
+"""Messages in one transaction; and while others ask something, who wait for its end."""
 BATCH_CHARACTERS = 8 * 2**20
-"""Characters of a batch: a few sessions full of long results fill the memory, too."""
+"""Characters in one transaction: a few sessions full of long results fill the memory, too."""
 
 CLIENT = "ctxr sync"
 Progress = Callable[[StoreReport, int], None]
-"""Told of a store before its first batch and after each, and how many new sessions it has about; 0: not known."""
+"""Called before a store's first batch and after each, with the number of new sessions expected; 0: not known."""
 
 
 class Ongoing:
@@ -52,16 +52,16 @@ class Ongoing:
         return self._task is not None and not self._task.done()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin; only where none is running."""
+        """Start the work; only if none is running."""
         self._task = asyncio.create_task(work)
 
     async def wait(self, patience_s: float) -> None:
-        """Until it has ended, but no longer than that."""
+        """Wait until it has ended, at most so long."""
         if self._task:
             await asyncio.wait([self._task], timeout=patience_s)
 
     async def close(self) -> None:
-        """End it; what it has stored stays, the rest comes next time."""
+        """Cancel it; what it has stored stays."""
         if self._task:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -94,12 +94,12 @@ async def sync(
 
 
 def stores_on(readers: Sequence[Source], places: Places) -> Iterator[tuple[str, str]]:
-    """Source and path of every store that the readers find."""
+    """Yield source and path of every store that the readers find."""
     yield from ((reader.name, str(store)) for reader, store in _stores(readers, places))
 
 
 def _stores(readers: Sequence[Source], places: Places) -> list[tuple[Source, Path]]:
-    """Every store that the readers find; one way into a thread for all of them, for nearly every question takes it."""
+    """Return every store that the readers find."""
     return [(reader, store) for reader in readers for store in _found(reader, places)]
 
 
@@ -163,7 +163,7 @@ def _collecting_seldom() -> Iterator[None]:
 
 
 async def _next(batches: Iterator[list[FoundSession]], orchestrator: Orchestrator) -> list[FoundSession] | None:
-    """The next batch, read and to be stored while nobody waits for something else, if that can be."""
+    """Read the next batch while no caller waits, if possible."""
     await orchestrator.give_way()
     batch = await asyncio.to_thread(next, batches, None)
     await orchestrator.give_way()
@@ -198,7 +198,7 @@ async def _is_there(orchestrator: Orchestrator) -> bool:
 
 
 async def _teller(reader: Source, store: Path, report: StoreReport, progress: Progress | None) -> Callable[[], None]:
-    """Tells the progress so far; has told it once."""
+    """Return a function that reports the progress, and report once."""
     if progress is None:
         return lambda: None
     expected = await asyncio.to_thread(_expected, reader, store, report.seen)
@@ -269,7 +269,7 @@ def _characters(found: FoundSession) -> int:
 
 
 def _length(value: Any) -> int:
-    """The characters of all texts in a value."""
+    """Return the number of characters of all texts in a value."""
     if isinstance(value, str):
         return len(value)
     held = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
@@ -277,11 +277,11 @@ def _length(value: Any) -> int:
 
 
 WORTH = 10
-"""What took a moment to look at stays good for so many: the stores' stamps are looked at by nearly every question."""
+"""The stores are not checked again for this many times the duration of the last sync: nearly every question asks."""
 PATIENCE_S = 0.25
-"""A question waits no longer than this; a longer sync goes on behind it."""
+"""Seconds that a question waits for a sync, which then continues behind it."""
 FIRST_PATIENCE_S = 2.0
-"""And so long while stores are read for the first time: nothing is known yet, and small ones are soon there."""
+"""Seconds that it waits while stores are read for the first time."""
 
 
 class Freshness:
@@ -294,9 +294,9 @@ class Freshness:
         self._stores: set[tuple[str, str]] | None = None
 
     async def refresh(self, is_about_now: bool = False) -> Syncing | None:
-        """Bring in what is new, as far as the patience goes; while stores are first read, how many are done.
+        """Sync, and wait as long as the patience allows; during the first import, return its progress.
 
-        `is_about_now`: what was written this moment is needed, so a look of a moment ago does not do.
+        `is_about_now`: what was written this moment is needed, so the outcome of a moment ago does not do.
         """
         if is_about_now:
             await self._ongoing.wait(FIRST_PATIENCE_S)

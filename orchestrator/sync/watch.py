@@ -1,7 +1,7 @@
-"""Keeping up with the clients of this machine while a program runs: what they write is here a moment later.
+"""Sync continuously with the clients of this machine.
 
-The system's notices of changed files say when to look, the regular look finds what they cannot tell: stores on network
-drives, stores that were not there before, folders beyond those that are watched. Nothing depends on a notice.
+Notices of changed files trigger a sync; a regular sync finds what they miss: network drives, new stores, folders that
+are not watched.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EVERY_S = 3.0
-"""The regular look, where it costs next to nothing ..."""
+"""Seconds between two regular syncs if they are cheap ..."""
 SELDOM_S = 60.0
-"""... but it is never farther away. After trouble neither."""
+"""... and at most, also after trouble."""
 
 Told = Callable[[list[StoreReport]], None]
 
@@ -41,10 +41,10 @@ async def watch(
     told: Told = lambda _: None,
     progress: Progress | None = None,
 ) -> None:
-    """Bring in what there is, then what comes, until cancelled.
+    """Sync now, then whenever something changes, until cancelled.
 
-    That is what the hooks leave in the spool of `home`, and what the `readers` find, who may be none. `told` gets
-    the reports of the first sync, then those of each store in which something has changed; `progress` the first.
+    Reads the spool of `home`, and the stores that `readers` find. `told` gets the reports of the first sync, then those
+    of each store that has changed; `progress` is for the first sync.
     """
     is_first = True
     named: frozenset[str] | None = None
@@ -71,7 +71,7 @@ async def watch(
 
 
 def _spool(home: Path) -> Plan:
-    """The folder where hooks leave their events; where it cannot be made there are no hooks."""
+    """Return the spool's folder to watch; {} if it cannot be made."""
     try:
         return {open_folder(str(home)): frozenset()}
     except OSError:

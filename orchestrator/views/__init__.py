@@ -1,1 +1,1 @@
-"""What pages and lists show: reads of the registry that are no execution of their own, and what an operator notes."""
+"""Read what pages and lists show, without an execution, and store what an operator notes."""

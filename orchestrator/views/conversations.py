@@ -1,4 +1,4 @@
-"""Channels and messages as lists and pages show them."""
+"""Read channels and messages for lists and pages."""
 
 from __future__ import annotations
 

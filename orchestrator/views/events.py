@@ -1,17 +1,19 @@
-"""Stream stored messages and finished executions to listeners, resumable from any place."""
+"""Stream stored messages and finished executions; list messages and edits for registries that follow this one."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from registry.errors import StorageError
 from registry.registry import Registry
-from registry.storage.exchange import change_feed
-from registry.storage.exchange.change_feed import Event, Listener, newest_place
+from registry.storage.database import ReadTransaction
+from registry.storage.exchange import change_feed, edits
+from registry.storage.exchange.change_feed import Event, Listener, UpdatedChannels, newest_place
 from registry.storage.exchange.change_feed import Place as Place
 
 RETRY_S = 3.0  # pause after the registry could not be read
@@ -81,3 +83,31 @@ async def _events_since(registry: Registry, listener: Listener) -> tuple[float, 
             return change_feed.POLL_S, await registry.read(listener.news)
     except StorageError:  # whoever read has logged it
         return RETRY_S, []
+
+
+def list_changes(tx: ReadTransaction, after: int) -> change_feed.Changes:
+    """Return messages in the order in which they were stored; `after`: the place of the last answer."""
+    return change_feed.changes_after(tx, after)
+
+
+def list_edits(tx: ReadTransaction, after: int) -> dict[str, Any]:
+    """Return what was named, tagged, deleted and forgotten, in the order in which it became known here."""
+    found = edits.edits_after(tx, after)
+    return {"items": [edit.as_dict() for edit in found.items], "place": found.place, "is_all": found.is_all}
+
+
+async def grown_channels(registry: Registry, since: datetime) -> AsyncIterator[set[str]]:
+    """Yield the names of channels that gained messages since a moment, without end; of each channel all its names."""
+    updated: UpdatedChannels | None = None
+    while True:
+        try:
+            if updated is None:
+                updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
+            names = await registry.read(updated.names)
+        except StorageError:  # logged by the database
+            await asyncio.sleep(3)
+            continue
+        if names:
+            yield names
+        else:
+            await asyncio.sleep(change_feed.POLL_S)

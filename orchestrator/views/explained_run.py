@@ -1,4 +1,4 @@
-"""One run explained: the recorded steps, with the messages they speak of."""
+"""Read one run with the messages that its steps name."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class RunView:
     steps: dict[str, dict[str, Any]]
     """By node."""
     edges: frozenset[tuple[str, str]]
-    """The way taken through the graph."""
+    """The edges taken through the graph."""
     judging: str | None
-    """The node that noted verdicts on the messages found."""
+    """The node that recorded the verdicts."""
     verdicts: list[Judgement]
-    """On the best messages found."""
+    """Verdicts on the best messages found."""
     missed: Missed | None
-    """Why nothing was delivered, or only a guess, where something was asked for in words."""
+    """Reasons why nothing or only a guess was delivered, if words were asked for."""
     delivered: list[dict[str, Any]]
     gone: int
-    """How many of the delivered messages are deleted by now, or were left out of the record."""
+    """Delivered messages that are deleted by now, or not in the record."""
     tokens: int | None
-    """An estimate of the length of what was delivered, cut texts as they were cut; None where none was noted."""
+    """Estimated tokens delivered; None if they were not recorded."""
 
     @property
     def path(self) -> list[str]:
@@ -45,7 +45,7 @@ class RunView:
 
 
 def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
-    """The run with that id; NotFound if there is none."""
+    """Return the run. Raises NotFound."""
     run = get_execution(tx, execution_id)
     steps = {step["node"]: step for step in run["steps"]}
     judging = next((node for node, step in steps.items() if "verdicts" in step["detail"]), None)

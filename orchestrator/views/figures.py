@@ -1,4 +1,4 @@
-"""Activity, token usage and recurring errors as figures."""
+"""Read activity, token usage and recurring errors as figures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from registry.monitor.activity import messages_by_day, messages_by_hour, message
 from registry.monitor.problems import recurring_problems
 from registry.monitor.recalls import top_sessions
 from registry.monitor.token_usage import total, usage_by
+from registry.storage.client_stores import conversations_read, list_stores
+from registry.storage.conversations.facets import projects_by_activity
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel
 
@@ -38,3 +40,14 @@ def insights(tx: ReadTransaction, year: datetime, start: datetime | None, utc_of
         "problems": recurring_problems(tx)[:8],
         "usage": token_usage(tx, start, utc_offset_minutes),
     }
+
+
+MOST_PROJECTS = 20  # the latest ones of a client, for looking into their folders
+
+
+def stores(
+    tx: ReadTransaction, source: str
+) -> tuple[list[dict[str, Any]], list[str], dict[tuple[str, str], list[str]]]:
+    """Return the stores, the latest projects of a client, and the conversations read from each (source, path)."""
+    folders = [path for _, path, _ in projects_by_activity(tx, MOST_PROJECTS, source)]
+    return list_stores(tx), folders, conversations_read(tx)

@@ -1,4 +1,4 @@
-"""Executions as lists, figures and test cases."""
+"""Read executions as lists, figures and test cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access tokens as a door checks them."""
+"""Look up and manage access tokens."""
 
 from __future__ import annotations
 

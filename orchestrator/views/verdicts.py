@@ -51,11 +51,11 @@ class RecordedLookup:
     noted: Mapping[str, Any]
     delivered: frozenset[str]
     is_complete: bool
-    """Whether all that was delivered is in the record."""
+    """All delivered messages are in the record."""
 
     def judge(self, verdict: Mapping[str, Any], row: MessageRow | None, shown: dict[str, Any] | None) -> Judgement:
         """Return a recorded verdict with its reason."""
-        wording = int(verdict.get("wording") or 0)
+        wording = int(verdict["wording"])
         query = self._query(wording)
         held = matched_words(query, row.text) if row else ()
         similarity = verdict.get("similarity")
@@ -66,7 +66,7 @@ class RecordedLookup:
             name,
             verdict["role"],
             verdict["coverage"],
-            verdict.get("fused", verdict["score"]),
+            verdict["score"],
             similarity if isinstance(similarity, int | float) else None,
             wording,
             reason,
@@ -88,9 +88,7 @@ class RecordedLookup:
             return (DELIVERED if verdict["kept"] else WITH_QUESTION), None
         if not verdict["kept"]:
             return DROPPED, verdict["reason"]
-        is_weak = (
-            verdict["coverage"] < self.noted.get("least_coverage", LEAST_COVERAGE) and verdict.get("similarity") is None
-        )
+        is_weak = verdict["coverage"] < LEAST_COVERAGE and verdict.get("similarity") is None
         if self.operation in LISTS_HITS and is_weak:
             return DROPPED, LITTLE
         is_left_out = self.is_complete and self.operation in GIVES_MESSAGES

@@ -21,7 +21,7 @@ RECALLS = (
     *("fetch_session_by_id", "fetch_session_by_nickname", "get_session_detail"),
 )
 """The tools that bring another conversation into a chat."""
-OTHERS = ("conversation_log", "tag_current_session", "export_session")
+OTHERS = ("conversation_log", "tag_current_session", "export_session", "remember")
 
 CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the question of a recall"
 """Reasons, like RECALL, why a message is kept but not searched; stored in its payload."""

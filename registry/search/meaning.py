@@ -1,4 +1,4 @@
-"""Find the messages most similar to a request in the embedding model. Needs numpy (extra `meaning`).
+"""Find the messages most similar to a request in the embedding model. Imports numpy.
 
 Vectors are stored as int8: a quarter of the space, for less than a thousandth of similarity. A process holds only their
 signs, which select the vectors that are read from the database and compared in full.

@@ -12,14 +12,19 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from backoffice.app import create_app, create_app_over
+from backoffice.admission import ON_LOOPBACK, Rules
+from backoffice.app import assemble, create_app, use_orchestrator
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
 
 
-def application(orchestrator: Orchestrator, **options: Any) -> FastAPI:
-    """The backoffice over an orchestrator that is open already and stays open."""
-    return with_known_routes(create_app_over(orchestrator, **options))
+def application(
+    orchestrator: Orchestrator, *, host: str = "127.0.0.1", rules: Rules = ON_LOOPBACK, **options: Any
+) -> FastAPI:
+    """Return the backoffice over an orchestrator that is open already and stays open."""
+    app = assemble(host, rules)
+    use_orchestrator(app, orchestrator, **options)
+    return with_known_routes(app)
 
 
 def with_known_routes(app: FastAPI) -> FastAPI:

@@ -16,7 +16,7 @@ from mcp_server.resources import uri_of
 from mcp_server.server import create_server
 from mcp_server.subscriptions import ChannelBus
 from orchestrator.service import Orchestrator
-from orchestrator.sync.grown_channels import grown_channels
+from orchestrator.views.events import grown_channels
 from registry.access import ASKING, Access, Level
 from registry.registry import Registry
 

@@ -89,9 +89,9 @@ async def test_what_was_found_is_judged_once(
         await log(orchestrator, number)
     judged: list[Any] = []
 
-    def noted(found: SearchResult, least: float | None = None) -> list[Judged]:
+    def noted(found: SearchResult) -> list[Judged]:
         judged.append(found)
-        return judge(found, least)
+        return judge(found)
 
     doors = ("operations.extract", "operations.search", "operations.search_sessions")
     for module in ("answer.finding.relevance", "answer.finding.choosing", *doors):

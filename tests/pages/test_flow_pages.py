@@ -8,16 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import update
 
 from backoffice.pages.flow.rendering import bar, duration, share
 from backoffice.pages.flow.run import waterfall
 from orchestrator.graph import describe_graph
 from orchestrator.operations import reading
 from orchestrator.service import Orchestrator
-from registry.storage.database import WriteTransaction
-from registry.storage.records.executions import get_execution
-from registry.storage.tables import execution
 from tests.pages.seeds import FIBONACCI
 
 pytestmark = pytest.mark.anyio
@@ -240,32 +236,6 @@ async def test_a_refused_request_names_its_fields_in_words(
     await orchestrator.run({"operation": "search_sessions", "query": {"text": "x", "limit": 0, "context_window": -1}})
     for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
         assert told in await text_of(http, address)
-
-
-async def test_the_verdicts_of_an_older_record_are_still_read(
-    http: httpx.AsyncClient, orchestrator: Orchestrator
-) -> None:
-    await orchestrator.run({"operation": "search", "query": {"text": "피보나치 메모이제이션 재귀 retry"}})
-    run = await newest(http)
-    because = {"code": "coverage", "share": 0.12, "least": 0.2}
-    older: dict[str, Any] = {
-        "session": 0.25,
-        "kept": False,
-        "reason": "covers 12% of the request, less than 20%",
-        "because": because,
-    }
-
-    def age(tx: WriteTransaction) -> None:
-        steps = get_execution(tx, run["id"])["steps"]
-        for verdict in next(step for step in steps if step["node"] == "filter")["detail"]["verdicts"]:
-            verdict |= older
-            del verdict["wording"]
-        tx.execute(update(execution).where(execution.c.id == run["id"]).values(steps=steps))
-
-    await orchestrator.registry.write(age)
-    assert str(older["reason"]) in await text_of(http, f"/flow/{run['id']}")
-    http.headers["Accept-Language"] = "ko"
-    assert "요청의 12%만 다룹니다 (기준 20% 미만)" in await text_of(http, f"/flow/{run['id']}")
 
 
 async def test_a_message_deleted_since_is_no_longer_shown(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:

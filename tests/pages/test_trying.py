@@ -101,30 +101,3 @@ async def test_only_searches_and_messages_make_a_case(http: httpx.AsyncClient) -
     run = (await asked(http, operation="search", text="token")).removeprefix("/flow/")
     for message, status in (("x", 400), ("conv_nothing", 404)):
         assert (await http.post(f"/flow/{run}/expected", data={"message": message})).status_code == status
-
-
-async def test_one_tries_how_much_of_the_request_a_message_must_hold(http: httpx.AsyncClient) -> None:
-    words = {"text": "refresh token zebra"}
-    usual = (await asked(http, operation="extract", **words)).removeprefix("/flow/")
-    strict = await asked(http, operation="extract", least_coverage="0.95", of=usual, **words)
-    run = (await http.get(strict.replace("/flow/", "/bo/ao/executions/").partition("?")[0])).json()
-    assert run["request"]["query"]["least_coverage"] == 0.95, "the record says what was tried"
-    assert run["status"] == "not_found"
-    page = (await http.get(strict)).text
-    assert "holds less of the request than this run wanted" in page
-    assert "<td>nothing found</td><td>guessed</td>" in page
-    assert 'value="0.95"' in (await http.get(f"/flow/try?run={run['id']}")).text, "and it is tried again with it"
-
-
-@pytest.mark.parametrize("operation", ["search", "search_sessions"])
-async def test_lists_of_hits_take_another_share(http: httpx.AsyncClient, operation: str) -> None:
-    found = []
-    for least in ("0", "1"):
-        run = (await asked(http, operation=operation, text="refresh zebra", least_coverage=least)).partition("?")[0]
-        found.append((await http.get(run)).text.count("holds less of the request than a hit in a list must"))
-    assert found[0] == 0 < found[1]
-
-
-async def test_a_share_beyond_the_whole_is_refused(http: httpx.AsyncClient) -> None:
-    shown = (await http.get(await asked(http, operation="search", text="token", least_coverage="1.5"))).text
-    assert "INVALID_REQUEST" in shown

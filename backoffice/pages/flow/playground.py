@@ -23,11 +23,11 @@ router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 SEE_OTHER = 303
 TAKES = {
-    "extract": ("text", "also", "limit", "mode", "roles", "max_tokens", "from", "to", "least_coverage"),
-    "search": ("text", "limit", "roles", "project", "tag", "from", "to", "least_coverage"),
-    "search_sessions": ("text", "also", "limit", "roles", "project", "tag", "from", "to", "least_coverage"),
+    "extract": ("text", "also", "limit", "mode", "roles", "max_tokens", "from", "to"),
+    "search": ("text", "limit", "roles", "project", "tag", "from", "to"),
+    "search_sessions": ("text", "also", "limit", "roles", "project", "tag", "from", "to"),
 }
-"""What the form has that an operation takes."""
+"""Fields of the form that each operation takes."""
 NUMBERS = ("limit", "max_tokens")
 _MESSAGE = re.compile(r"(?:conv|snap)_[0-9a-z]+")
 
@@ -65,7 +65,6 @@ async def try_it(
     limit: Text = "",
     max_tokens: Text = "",
     mode: Text = "",
-    least_coverage: Text = "",
     from_: Annotated[str, Form(alias="from")] = "",
     to: Text = "",
     roles: Annotated[Sequence[str], Form()] = (),
@@ -74,7 +73,7 @@ async def try_it(
     """Run the request and show it, beside the run the form was filled in from."""
     lines = [line.strip() for line in also.splitlines() if line.strip()]
     given = {"text": text, "also": lines, "project": project, "tag": tag, "limit": limit, "max_tokens": max_tokens}
-    given |= {"mode": mode, "from": from_, "to": to, "roles": list(roles), "least_coverage": least_coverage}
+    given |= {"mode": mode, "from": from_, "to": to, "roles": list(roles)}
     query = {name: _number(name, given[name]) for name in TAKES.get(operation, ()) if given[name]}
     asked = {"operation": operation, "channel": channel.strip() or None, "query": query, "source": SOURCE}
     made = new_id("exec")

@@ -78,7 +78,7 @@ def by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, An
 
 @router.get("/running")
 async def running_runs(request: Request, client: Asking) -> HTMLResponse:
-    """The runs that have not ended: a part of the list's page."""
+    """Return the unfinished runs, a part of the list's page."""
     return render_flow(request, "running.html", running=client.running())
 
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
 from backoffice.dependencies import SOURCE, Asking, CopyOf, Local, for_everything, without_parameters
@@ -156,20 +156,3 @@ def _forget_page(
         problem=None if is_nothing else problem,
         is_nothing=is_nothing,
     )
-
-
-OLD = {
-    "/flow/sources": "/settings",
-    "/backups": "/settings/backups",
-    "/deleted": "/settings/trash",
-    "/forget": "/settings/forget",
-    "/briefings": "/today",
-}
-
-
-async def _redirect(request: Request) -> Response:
-    return RedirectResponse(address(OLD[request.url.path], **request.query_params), 301)
-
-
-for _path in OLD:
-    router.add_api_route(_path, _redirect, methods=["GET"])

@@ -1,22 +1,27 @@
-"""Actions on conversations and messages: name, delete, restore, export."""
+"""Actions on conversations and messages: name, pin, delete, restore, export; saved views."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from io import BytesIO
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
+from zipfile import ZIP_DEFLATED, ZipFile
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import SOURCE, Asking, Client
+from backoffice.dependencies import SOURCE, Asking, Client, for_everything
 from backoffice.pages.rendering import address, channel_url, render
-from backoffice.pages.viewer.export import as_archive, as_file
 from backoffice.pages.viewer.messages import shown
-from orchestrator.export.texts import ExportFormat
+from backoffice.queries import Word
+from orchestrator.export.texts import ENDINGS, ExportFormat, export
 from orchestrator.requests.field_types import ChannelName
 from orchestrator.views import conversations as views
+from registry.errors import InvalidRequest
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -111,3 +116,61 @@ async def export_channel(client: Asking, channel: Name, kind: ExportFormat = "ma
     """Download a whole conversation."""
     session, messages = await client.view(views.transcript, channel)
     return await asyncio.to_thread(as_file, kind, session, messages)
+
+
+Session = Mapping[str, Any]
+Messages = Sequence[Mapping[str, Any]]
+
+FORMATS: Mapping[ExportFormat, str] = {
+    "markdown": "text/markdown; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "pdf": "application/pdf",
+}
+
+
+def as_file(kind: ExportFormat, session: Session, messages: Messages) -> Response:
+    """Return the conversation as a download."""
+    name = quote(f"{session['channel']}{ENDINGS[kind]}", safe="")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "X-Content-Type-Options": "nosniff"}
+    return Response(export(kind, session, messages), media_type=FORMATS[kind], headers=headers)
+
+
+def as_archive(conversations: Sequence[tuple[Session, Messages]]) -> Response:
+    """Return several conversations as Markdown in one ZIP."""
+    file = BytesIO()
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        for session, messages in conversations:
+            archive.writestr(f"{quote(session['channel'], safe=' ')}.md", export("markdown", session, messages))
+    headers = {"Content-Disposition": 'attachment; filename="conversations.zip"'}
+    return Response(file.getvalue(), media_type="application/zip", headers=headers)
+
+
+LISTS = ("/?", "/flow?")
+"""Addresses of lists: only these can be saved as views."""
+ViewName = Annotated[str, Form(min_length=1, max_length=100)]
+
+
+@router.post("/views", dependencies=[for_everything])
+async def keep_view(client: Asking, name: ViewName, address: Annotated[str, Form(max_length=4000)]) -> Response:
+    """Save a list's filters under a name; the same name again replaces it."""
+    if not address.startswith(LISTS):
+        raise InvalidRequest("That is no list with filters.", f"address: given {address!r}; allowed: /?… or /flow?…")
+    await client.change(views.save_view, name.strip() or name, address)
+    return RedirectResponse(address, SEE_OTHER)
+
+
+@router.post("/views/{view_id}/deletion", dependencies=[for_everything])
+async def forget_view(client: Asking, view_id: Annotated[Word, Path()]) -> Response:
+    """Delete a saved view."""
+    await client.change(views.drop_view, view_id)
+    return RedirectResponse("/", SEE_OTHER)
+
+
+@router.post("/pins")
+async def pin_channel(
+    client: Asking, channel: Annotated[ChannelName, Form()], pinned: Annotated[bool, Form()] = True
+) -> Response:
+    """Pin or unpin a conversation."""
+    await client.run({"operation": "tag", "channel": channel, "query": {"pinned": pinned}, "source": SOURCE})
+    return RedirectResponse(channel_url(channel), SEE_OTHER)

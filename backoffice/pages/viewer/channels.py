@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Query, Request
@@ -14,7 +14,6 @@ from backoffice.channels import find_channels
 from backoffice.dependencies import SOURCE, Asking, Client, CopyOf
 from backoffice.pages.reader import as_instant, as_local, day_of, named_days, since, utc_offset_minutes, visit
 from backoffice.pages.rendering import address, channel_url, render
-from backoffice.pages.viewer.snippets import Part, snippet
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
@@ -125,7 +124,7 @@ async def suggestions(
 
 
 IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[_/-])[^\s\"]{8,200}")
-"""What is pasted as an id, and not searched for in words."""
+"""Matches an id: pasted into the search field, it is opened instead of searched for."""
 
 
 class Chip(NamedTuple):
@@ -193,3 +192,32 @@ def marked(passage: str, words: Sequence[str]) -> list[Part]:
     if "**" not in passage:
         return snippet(passage, words)
     return [Part(part, at % 2 == 1) for at, part in enumerate(passage.split("**")) if part]
+
+
+BEFORE = 60
+WIDTH = 200
+
+
+class Part(NamedTuple):
+    """A part of a snippet; `is_hit`: it is one of the words."""
+
+    text: str
+    is_hit: bool
+
+
+def snippet(text: str, words: Sequence[str]) -> list[Part]:
+    """Return one line of the text from shortly before the first of the words, with all words marked."""
+    pattern = re.compile("|".join(re.escape(word) for word in _longest_first(words)) or "(?!)", re.IGNORECASE)
+    first = pattern.search(text)
+    start = max(first.start() - BEFORE, 0) if first else 0
+    line = " ".join(text[start : start + WIDTH].split())
+    shown = f"{'…' if start else ''}{line}{'…' if start + WIDTH < len(text) else ''}"
+    return [Part(part, pattern.fullmatch(part) is not None) for part in _split(pattern, shown)]
+
+
+def _longest_first(words: Sequence[str]) -> list[str]:
+    return sorted(filter(None, words), key=len, reverse=True)
+
+
+def _split(pattern: re.Pattern[str], text: str) -> Iterable[str]:
+    return filter(None, re.split(f"({pattern.pattern})", text, flags=re.IGNORECASE))

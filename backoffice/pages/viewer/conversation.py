@@ -10,18 +10,18 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import SOURCE, Asking, Client, without_parameters
 from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
-from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context
+from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import blocks_of, shown
-from backoffice.pages.viewer.snippets import snippet
 from backoffice.queries import Start, Word
+from orchestrator.requests.queries import QueryShape
 from orchestrator.views import conversations as views
 from registry.domain import format_time
 from registry.errors import NotFound
@@ -35,10 +35,8 @@ AHEAD = 6  # messages shown before the one that was jumped to
 MOST_HITS = 100
 
 
-class ConversationQuery(BaseModel):
+class ConversationQuery(QueryShape):
     """Which stretch of a conversation, and what is searched for in it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     at: Word | None = Field(None, description="a message's id, or `latest`")
     after: str | None = Field(None, max_length=500)
@@ -85,7 +83,7 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
 
 
 def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str | None:
-    """The address of the stretch before or after, if there is one."""
+    """Return the address of the stretch before or after, if there is one."""
     if not any(cursor.values()):
         return None
     return channel_url(channel, q=query.q, deleted="1" if query.deleted else None, **cursor)
@@ -114,7 +112,7 @@ def continue_prompt(channel: dict[str, Any]) -> str:
 
 
 def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
-    """Each client in which it can go on as a session of its own, and the command that opens it there."""
+    """Return the clients that can resume it, each with its command."""
     named = shlex.quote(channel["nickname"] or channel["session_id"])
     return [(writer.client.name, f"ctxr resume {named} --in {source} --run") for source, writer in WRITERS.items()]
 
@@ -129,16 +127,9 @@ async def margin(request: Request, client: Asking, channel: Name) -> HTMLRespons
     return await asyncio.to_thread(render, request, "margin.html", commits=answer.get("found", []), **found)
 
 
-@router.get("/related/{channel:path}")
-@router.get("/commits/{channel:path}")
-async def old_margin(channel: Name) -> RedirectResponse:
-    """Redirect the pages that are parts of the conversation's page now."""
-    return RedirectResponse(channel_url(channel), 301)
-
-
 @router.get("/messages/{id}")
 async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
-    """A message where it stands."""
+    """Redirect to a message's place in its conversation."""
     item = await client.view(views.show_message, message_id)
     deleted = "1" if item["deleted"] else None
     return RedirectResponse(f"{channel_url(item['channel'], at=item['id'], deleted=deleted)}#{item['id']}")
@@ -161,7 +152,7 @@ async def whole_message(request: Request, client: Asking, message_id: Id) -> HTM
 
 @router.get("/messages/{id}/images/{number}", response_class=Response)
 async def message_image(client: Asking, message_id: Id, number: Annotated[int, Path(ge=0)]) -> Response:
-    """A picture that a message holds itself; nothing is ever fetched from outside."""
+    """Return a picture embedded in a message; nothing is fetched from outside."""
     item = await client.view(views.show_message, message_id)
     found = image_in(item["text"], number)
     if found is None:
@@ -172,7 +163,7 @@ async def message_image(client: Asking, message_id: Id, number: Annotated[int, P
 
 @router.get("/messages/{id}/raw")
 async def raw_message(client: Asking, message_id: Id) -> Response:
-    """A message as it was written, however long."""
+    """Return a message's whole text."""
     item = await client.view(views.show_message, message_id)
     return Response(item["text"], media_type="text/plain; charset=utf-8", headers=HEADERS)
 

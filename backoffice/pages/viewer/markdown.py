@@ -113,7 +113,7 @@ def _block(code: str, language: str) -> str:
 
 _NAME = re.compile(r"[\w+#.-]{1,30}")
 _SPOKEN = {"mermaid": "Mermaid", "tex": "TeX", "latex": "TeX", "math": "TeX", "text": "", "diff": ""}
-"""What a block is called where its language is no programming language; "" for what shows it itself."""
+"""Labels of code blocks whose language is no programming language; "": no label."""
 
 
 def _lexer(code: str, language: str) -> Any:

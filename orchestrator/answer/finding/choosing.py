@@ -56,7 +56,7 @@ def chosen(asked: Lookup[ExtractQuery], found: SearchResult, folder: str | None)
     row = candidates[0][0]
     if len(found.candidates) >= CANDIDATES:
         found = replace(asked, scope=replace(asked.scope, channel_number=row.number)).find()
-    return Choice(found, judge(found, asked.query.least_coverage), row, candidates)
+    return Choice(found, judge(found), row, candidates)
 
 
 def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None = None) -> list[Scored]:

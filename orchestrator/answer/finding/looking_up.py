@@ -103,7 +103,7 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
 def _similar(meant: Meant, tx: ReadTransaction, scope: Scope) -> SimilarMessages:
     if meant.model is None:
         return SimilarMessages(note=meant.note)
-    from registry.search.meaning import similar_messages  # needs numpy, which only the extra `meaning` installs
+    from registry.search.meaning import similar_messages  # imports numpy: slow
 
     return similar_messages(tx, scope, meant.model, meant.vector)
 

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
 from orchestrator.recording.recorder import KEPT_ITEMS
-from orchestrator.requests.queries import SearchQuery, SessionsQuery
-from orchestrator.state import Run
 from registry.search.retrieval import CALLED, SearchResult
 from registry.search.scope import Scope
 from registry.text.ranking.confidence import Confidence, confidence_of
@@ -26,7 +24,6 @@ NEAR = 2.0  # standard deviations above the mean from which on a similar message
 REASONS = {
     "parts": "contains only parts of words, or what sounds like them, and stands beside nothing better",
     "beside": "holds nothing of the request, and stands two places from what does",
-    "little": "holds less of the request than this run wanted",
 }
 
 
@@ -65,11 +62,11 @@ class Judged(NamedTuple):
         }
 
 
-def judge(found: SearchResult, least: float | None = None) -> list[Judged]:
+def judge(found: SearchResult) -> list[Judged]:
     """Judge every message found, best first.
 
-    Kept are those that hold a word of the request (at least the share `least` of a wording), are similar to it, stand
-    beside one of these, or were said on a date that the request names in a conversation that holds a word.
+    Kept are those that hold a word of the request, are similar to it, stand beside one of these, or were said on a date
+    that the request names in a conversation that holds a word.
     """
     similar = found.similar
     near = similar.standing_out if similar else frozenset[int]()
@@ -88,8 +85,6 @@ def judge(found: SearchResult, least: float | None = None) -> list[Judged]:
             is_beside = place - 1 in holding or place + 1 in holding
             if not is_beside and not (number in found.dated and message[1] in spoken_of):
                 reason = REASONS["parts" if covered > 0 else "beside"]
-        if least is not None and covered < least and number not in near:
-            reason = reason or REASONS["little"]
         verdicts.append(Judged(one, covered, best, reason, similar.similarities.get(number) if similar else None))
     return verdicts
 
@@ -155,7 +150,6 @@ class Found:
     read: Understood
     result: SearchResult
     verdicts: Sequence[Judged]
-    least: float = LEAST_COVERAGE
     listed: Scope | None = None
 
     @cached_property
@@ -166,17 +160,9 @@ class Found:
         return [
             one
             for one in self.verdicts
-            if (one.ranked.candidate.number in matched and one.coverage >= self.least)
+            if (one.ranked.candidate.number in matched and one.coverage >= LEAST_COVERAGE)
             or one.ranked.candidate.number in similar
         ]
-
-
-def least_of(run: Run, query: SearchQuery | SessionsQuery) -> float:
-    """Return the share of the request that makes a hit; record it where another than the usual one is tried."""
-    if query.least_coverage is None:
-        return LEAST_COVERAGE
-    run.recorder.explain(least_coverage=query.least_coverage)
-    return query.least_coverage
 
 
 def is_about_something(read: Understood, result: SearchResult) -> bool:

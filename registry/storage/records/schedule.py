@@ -1,12 +1,11 @@
-"""Claim scheduled jobs and leases, so that of several processes one does the work."""
+"""Claim scheduled jobs, so that of several processes one does the work."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 
-from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import schedule
 
@@ -28,21 +27,3 @@ def claim(tx: WriteTransaction, job: str, due: datetime) -> bool:
 def put_back(tx: WriteTransaction, job: str, due: datetime) -> None:
     """Set a job's claimed time back, after a clock that was ahead has been corrected."""
     tx.execute(update(schedule).where(schedule.c.job == job).values(due=due))
-
-
-def hold(tx: WriteTransaction, job: str, until: datetime, held: datetime | None) -> bool:
-    """Lease a job until then, or extend the lease until `held`; False if another process has it.
-
-    All leases are equally long: one that ends much later was written by a clock that was ahead.
-    """
-    due, moment = last_claimed(tx, job), now()
-    if due and due > until + (until - moment):
-        put_back(tx, job, moment)
-    elif due and due > moment and due != held:
-        return False
-    return claim(tx, job, until)
-
-
-def let_go(tx: WriteTransaction, job: str, held: datetime) -> None:
-    """End a lease."""
-    tx.execute(delete(schedule).where(schedule.c.job == job, schedule.c.due == held))

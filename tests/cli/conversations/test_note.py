@@ -123,11 +123,11 @@ def test_each_client_gets_the_note_in_its_own_form(client: str, event: str, told
     assert answer("opencode", "session.start", {}, "N") == "N"
 
 
-def test_only_a_new_chat_gets_one_and_cursor_only_its_own() -> None:
+def test_a_new_or_compacted_chat_gets_one_and_cursor_only_its_own() -> None:
     assert is_start("claude-code", "SessionStart", {"source": "startup"})
     assert is_start("copilot-cli", "sessionStart", {"source": "new"})
     assert not is_start("claude-code", "SessionStart", {"source": "resume"})
-    assert not is_start("claude-code", "SessionStart", {"source": "compact"})
+    assert is_start("claude-code", "SessionStart", {"source": "compact"})
     assert not is_start("claude-code", "SessionStart", {"cursor_version": "3.16.2"})
     assert not is_start("claude-code", "Stop", {})
 

@@ -73,6 +73,10 @@ def test_the_histories_of_clients_are_in_a_backup_without_their_keys(ctxr: Ctxr,
     names = [part["name"] for part in answer["manifest"]["parts"]]
     assert any(SESSION in name for name in names)
     assert not any("credentials" in name for name in names)
+    assert {store["source"]: store["files"] for store in answer["manifest"]["stores"]} == {
+        "claude-code": 1,
+        "cursor": 1,
+    }
     out = empty_home / "out"
     assert ctxr("backup", "restore", answer["path"], "--stores", str(out)).exit_code == 0
     assert (out / "claude-code" / "0" / "projects" / "shop" / f"{SESSION}.jsonl").read_bytes() == session.read_bytes()

@@ -22,7 +22,6 @@ from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.exchange import remote
 from registry.storage.exchange.remote import send_again, waiting_for
-from registry.storage.records import schedule
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
 
 pytestmark = pytest.mark.anyio
@@ -194,9 +193,8 @@ async def test_a_clock_that_was_a_day_ahead_holds_nothing_up_when_it_is_put_righ
 
     monkeypatch.setattr(line, "handle_async_request", watched)
     with monkeypatch.context() as ahead, anyio.fail_after(60):
-        for module in (background_exchange, schedule, remote):
+        for module in (background_exchange, remote):
             ahead.setattr(module, "now", lambda: now() + timedelta(days=1))
-        ahead.setattr(background_exchange, "let_go", lambda *_: None)  # it is killed
         await one.log("basket", "Why does the basket lose its items?")
         async with exchanging(one.orchestrator, Settings(remote_url=URL)):
             await arrived.wait()
@@ -210,18 +208,6 @@ async def test_a_clock_that_was_a_day_ahead_holds_nothing_up_when_it_is_put_righ
         async with exchanging(one.orchestrator, Settings(remote_url=URL)):
             await arrived.wait()
     assert (await said(elsewhere)).keys() == {"basket", "phone"}
-
-
-async def test_a_clock_that_is_put_right_meanwhile_leaves_the_exchange_where_it_is(
-    laptops: Laptops, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, _ = laptops
-    turn = background_exchange._Turn(one.orchestrator.registry, URL)
-    for days in (1, 0):
-        for module in (background_exchange, schedule):
-            monkeypatch.setattr(module, "now", lambda days=days: now() + timedelta(days=days))
-        assert await turn.is_mine()
-        assert not await background_exchange._Turn(one.orchestrator.registry, URL).is_mine()
 
 
 async def test_what_is_huge_goes_piece_by_piece(laptops: Laptops, elsewhere: Orchestrator, line: Line) -> None:

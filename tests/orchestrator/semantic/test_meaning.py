@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -278,14 +277,6 @@ async def test_a_search_before_anything_is_embedded_asks_nobody(
     assert embedding_server.asked == []
 
 
-async def test_without_numpy_search_goes_by_words(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
-    await embed(orchestrator)
-    monkeypatch.setattr("orchestrator.semantic.meaning.find_spec", lambda _: None)
-    assert await found(orchestrator, "feline") == ["pet"]
-    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
-    assert note.startswith(f"numpy is not installed: {sys.executable} -m pip install ")
-
-
 async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_anew(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer
 ) -> None:
@@ -484,24 +475,3 @@ async def test_a_model_that_refuses_everything_marks_nothing_as_done(
         await Embedding(orchestrator.registry, orchestrator.meaning.embedder, is_asked_for=True).step(model)
     embedding_server.longest = 1000
     assert await embed(orchestrator) == 2
-
-
-async def test_what_was_just_logged_is_found_by_its_meaning_at_once(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert orchestrator.meaning
-    monkeypatch.setattr("orchestrator.semantic.meaning.CATCHING_UP_S", 60.0)
-    monkeypatch.setattr("orchestrator.semantic.embedding.EVERY_S", 600.0)
-    await embed(orchestrator)
-    async with orchestrator.meaning.embedding():
-        await eventually_all_embedded(orchestrator)
-        await log(orchestrator, "new", ["kitten", "meals"])
-        assert sorted(await found(orchestrator, "cat food")) == ["haustier", "new", "pet"]
-
-
-async def eventually_all_embedded(orchestrator: Orchestrator) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            if orchestrator.meaning and orchestrator.meaning.beat and orchestrator.meaning.beat.embedded_to:
-                return
-            await asyncio.sleep(0.01)

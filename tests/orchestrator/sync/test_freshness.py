@@ -16,6 +16,7 @@ from cli.incoming.hook import spooled
 from mcp_server.server import create_server
 from orchestrator.opening import open_orchestrator
 from orchestrator.sync.spool import append
+from registry.access import Access, Level
 from registry.settings import Settings
 from sources.base import FoundSession, Skipped
 from sources.claude_code.reader import ClaudeCode
@@ -122,9 +123,12 @@ async def test_while_the_first_import_runs_every_answer_says_how_far_it_is(
             early = await call("extract", query="basket items")
             listed = await call("list_sessions")
             nothing = await call("extract", query="zebra")
+            some = Access("ann", Level.READ, ("c",), ())
+            seen = await orchestrator.run({"operation": "list", "query": {}}, access=some)
             go_on.set()
             monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 20.0)
             later = await call("extract", query="basket items")
     assert early["result"]["metadata"]["syncing"] == listed["result"]["syncing"] == {"done": 0, "left": 1}
+    assert "syncing" not in seen, "who may see some channels only is not told of others' histories"
     assert "1 of 1 histories on this machine are still being read" in nothing["error"]["details"]
     assert "syncing" not in later["result"]["metadata"]

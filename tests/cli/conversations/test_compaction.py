@@ -1,0 +1,67 @@
+"""After a compaction a chat is told what its summary dropped, and nothing that the summary says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.incoming import hook
+from tests.cli.conftest import Ctxr
+from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_id, write
+
+SUMMARY = "This session continues an earlier one. The shop's orders were moved to PostgreSQL 17 and its port is 5433."
+
+
+@pytest.fixture
+def chat(empty_home: Path) -> Dialogue:
+    """A chat with decisions, commands that worked and failed, and a summary that names one of them."""
+    talk = Dialogue(session_id(1))
+    talk.user("Move the shop's orders to PostgreSQL 17. We decided to use port 5433.")
+    talk.calls("Bash", {"command": "make migrate"}, "c1", "m1")
+    talk.result("c1", "relation orders does not exist", is_error=True)
+    talk.calls("Bash", {"command": "createdb orders && make migrate"}, "c2", "m2")
+    talk.result("c2", "42 rows")
+    talk.calls("Edit", {"file_path": f"{CWD}/shop/orders.py", "old_string": "a", "new_string": "b"}, "c3", "m3")
+    talk.result("c3", "ok")
+    talk.says("The orders are moved.", "m4")
+    talk.user("We decided to retry five times with the order's id as idempotency key, never with the user's.")
+    talk.says("I will keep it so.", "m5")
+    talk.add(
+        "system", subtype="compact_boundary", content="Conversation compacted", compactMetadata={"trigger": "auto"}
+    )
+    talk.user(SUMMARY, isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    write(empty_home / ".claude", talk)
+    return talk
+
+
+def test_what_the_summary_dropped_is_told_and_what_it_says_is_not(ctxr: Ctxr, chat: Dialogue) -> None:
+    told = ctxr("note", CWD, "--session", chat.session_id, "--compacted").output
+    assert "idempotency key" in told
+    assert "worked: `createdb orders && make migrate`" in told
+    assert "failed: `make migrate`: relation orders does not exist" in told
+    assert "shop/orders.py" in told
+    assert "5433" not in told
+    assert len(told) <= 1501
+
+
+def test_the_clients_hook_hands_it_to_the_model(
+    ctxr: Ctxr, chat: Dialogue, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 60)
+    payload = {"session_id": chat.session_id, "cwd": CWD, "source": "compact", "hook_event_name": "SessionStart"}
+    monkeypatch.setattr(hook, "_read_all", lambda _: json.dumps(payload).encode())
+    hook.run_hook("claude-code", "SessionStart")
+    given: dict[str, Any] = json.loads(capfd.readouterr().out)
+    assert "idempotency key" in given["hookSpecificOutput"]["additionalContext"]
+
+
+def test_a_summary_that_says_it_all_leaves_nothing_to_tell(ctxr: Ctxr, empty_home: Path) -> None:
+    talk = Dialogue(session_id(2))
+    talk.user("We decided to use pnpm in the web folder.")
+    talk.says("Understood.", "m1")
+    talk.user("We decided to use pnpm in the web folder. Understood.", isCompactSummary=True)
+    write(empty_home / ".claude", talk)
+    assert ctxr("note", CWD, "--session", talk.session_id, "--compacted").output == ""
