@@ -69,28 +69,17 @@ async def test_the_asking_chat_is_no_candidate(earlier: Orchestrator, case: str,
         "what did we do about ingress?",
     ],
 )
-async def test_a_failed_ask_in_the_asking_folder_is_not_taken_for_what_it_asks_for(
+async def test_a_failed_ask_that_its_client_named_after_the_question_is_not_taken_for_what_it_asks_for(
     orchestrator: Orchestrator, question: str
 ) -> None:
-    asked, at = {"source": "claude-code"}, datetime.now(UTC)
     sorry = "Sorry, I cannot look that up. Which ingress migration of kubernetes do you mean?"
-    talk = [
-        ("How do we migrate the kubernetes ingress?", "To the Gateway API, one route at a time."),
-        (f"{question} (shop)", sorry),
-    ]
-    for (question_then, answer), days, project in zip(talk, (9, 1), ("infra", "shop"), strict=True):
-        when = (at - timedelta(days=days)).isoformat()
-        said = [{"role": "user", "text": question_then}, {"role": "assistant", "text": answer}]
-        about = {
-            "project": f"/home/me/{project}",
-            "title": f"{question_then} (shop)" if project == "shop" else "Gateways",
-        }
-        messages = [{**one, "timestamp": when} for one in said]
-        await orchestrator.run(
-            {"operation": "save", "channel": project, "messages": messages, "metadata": about, **asked}
-        )
-    request = {"operation": "extract", "query": {"text": question}, "folder": "/home/me/shop", **asked}
-    assert (await orchestrator.run(request, CLIENT))["channel"] == "infra"
+    answer = "To the Gateway API, one route at a time."
+    told = ("user", "How do we migrate the kubernetes ingress?"), ("assistant", answer)
+    await log(orchestrator, "infra", timedelta(days=9), *told)
+    await log(orchestrator, "asked", timedelta(days=1), ("user", f"{question} (shop)"), ("assistant", sorry))
+    title = {"title": f"{question} (shop)"}
+    await orchestrator.run({"operation": "tag", "channel": "asked", "query": title})
+    assert await found(orchestrator, question) == ["infra"]
 
 
 async def test_a_chat_that_was_answered_is_found_a_moment_later(earlier: Orchestrator) -> None:
