@@ -52,6 +52,15 @@ async def test_a_chat_without_a_channel_gets_one_and_goes_on_in_it(orchestrator:
     assert other["channel"] != first["channel"]
 
 
+@pytest.mark.parametrize("server", ["", "-context-registry", "-my notes"])
+async def test_a_client_that_adds_the_server_s_name_to_its_own_is_known(
+    orchestrator: Orchestrator, server: str
+) -> None:
+    program = Implementation(name=f"qwen-cli-mcp-client{server}", version="0.0.1")
+    first = await Chat(orchestrator, program).log("Why is the basket empty?")
+    assert first["channel"].startswith("qwen-code_session_")
+
+
 async def test_a_client_that_sends_its_chats_id_gets_the_same_channel_each_time(orchestrator: Orchestrator) -> None:
     chat, meta = Chat(orchestrator), {"example.com/session_id": "s-1"}
     channels = [(await chat.call("conversation_log", meta, messages=said(text)))["channel"] for text in ("one", "two")]

@@ -51,6 +51,11 @@ def write_goose(folder: Path) -> None:
     goose.write(folder, goose.working_messages())
 
 
+def write_note(folder: Path) -> None:
+    (folder / "memories").mkdir(parents=True, exist_ok=True)
+    (folder / "memories" / "MEMORY.md").write_text("The user likes short answers.", encoding="utf-8")
+
+
 STORES = (
     Store(
         *("claude-code", ".claude", lambda root: claude_code.write(root, claude_code.working_session())),
@@ -116,6 +121,7 @@ STORES = (
         *("pi", ".pi/agent", lambda root: pi.write(root, pi.working_session())),
         {"PI_CODING_AGENT_DIR": "", "CTXR_PI_DIR": ""},
     ),
+    Store("memory-files", ".codex", write_note, {"CODEX_HOME": "", "CTXR_CODEX_DIR": ""}),
     Store("aider", "src/shop", lambda root: aider.write(root, aider.FIRST), {"CTXR_AIDER_DIRS": ""}),
 )
 
