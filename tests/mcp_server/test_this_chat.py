@@ -6,10 +6,12 @@ import re
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.types import CallToolResult, Implementation, Tool
 
 from mcp_server.server import create_server, tools_of
+from orchestrator.operations import tools
 from orchestrator.service import Orchestrator
 
 pytestmark = pytest.mark.anyio
@@ -186,3 +188,54 @@ async def test_every_tool_is_taken_by_a_strict_host_and_says_the_main_thing_firs
         if tool.name in tools_of("all"):
             first = re.split(r"[;:.] ", tool.description or "")[0]
             assert len(first) <= 150, tool.name
+
+
+def as_strict(schema: dict[str, Any], path: str, free: list[str]) -> dict[str, Any]:
+    """A schema by OpenAI's rules: every field is required, optional ones may be null, no others are allowed.
+
+    `free` gets the paths of objects without declared fields, which strict mode has no form for.
+    """
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [as_strict(one, path, free) for one in schema["anyOf"]]}
+    if schema.get("type") == "array":
+        return {**schema, "items": as_strict(schema.get("items", {}), f"{path}[]", free)}
+    if schema.get("type") != "object":
+        return schema
+    if "properties" not in schema:
+        free.append(path)
+        return schema
+    fields = {name: as_strict(part, f"{path}.{name}", free) for name, part in schema["properties"].items()}
+    optional = fields.keys() - set(schema.get("required", ()))
+    nullable = {
+        name: {"anyOf": [part, {"type": "null"}]} if name in optional else part for name, part in fields.items()
+    }
+    return {"type": "object", "properties": nullable, "required": [*nullable], "additionalProperties": False}
+
+
+def with_nulls(given: Any, schema: dict[str, Any]) -> Any:
+    """A call as a strict host sends it: every field that is left out is null."""
+    if isinstance(given, list):
+        return [with_nulls(one, schema["items"]) for one in given]
+    if isinstance(given, dict) and "properties" in schema:
+        fields = schema["properties"]
+        return {name: with_nulls(given[name], part) if name in given else None for name, part in fields.items()}
+    return given
+
+
+async def test_a_strict_host_may_call_every_tool_and_send_null_for_what_it_leaves_out(
+    orchestrator: Orchestrator,
+) -> None:
+    free: list[str] = []
+    listed = {tool.name: tool.input_schema for tool in await published(orchestrator)}
+    strict = {name: as_strict(schema, name, free) for name, schema in listed.items()}
+    assert sorted(free) == [
+        "conversation_log.messages[].context",
+        "conversation_log.meta.additional_context",
+        "extract.meta",
+    ]
+    for name, schema in strict.items():
+        Draft202012Validator.check_schema(schema)
+        tool = tools()[name]
+        given = with_nulls({key: value for key, value in tool.example.items()}, listed[name])
+        Draft202012Validator(schema).validate(given)
+        tool.arguments.model_validate(given)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from mcp import Client
@@ -377,3 +378,11 @@ async def test_more_messages_than_a_call_may_bring_are_refused_before_any_is_loo
     assert answer["error"]["message"] == "Too many messages at once."
     assert "given 20001; allowed: at most 20000 in one call, more in several" in answer["error"]["details"]
     assert "nobody" not in answer["error"]["details"]
+
+
+async def test_clients_can_show_an_icon(client: Client) -> None:
+    assert client.server_info
+    [icon] = client.server_info.icons or []
+    drawing = unquote(icon.src.removeprefix("data:image/svg+xml,"))
+    assert drawing.startswith("<svg ")
+    assert len(icon.src) < 400
