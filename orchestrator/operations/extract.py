@@ -251,15 +251,16 @@ class ExtractArguments(ToolArguments):
 
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Move the parts of a query that a model puts at the top level into `query`, and a plain text too."""
+        """Move the parts of a query that a model puts at the top level into `query`, and the other way round."""
         query = given.get("query", {})
-        inside = {"text": query} if isinstance(query, str) else query
+        inside = {"text": query} if isinstance(query, str | list) else query
         if not isinstance(inside, Mapping):
             return given
+        if isinstance(texts := inside.get("text"), list) and texts:
+            inside = {"also": texts[1:], **inside, "text": texts[0]}
         fields = {field.alias or name for name, field in ExtractQuery.model_fields.items()}
-        if isinstance(inside.get("project"), str):
-            given, inside = {"project": inside["project"], **given}, {**inside}
-            del inside["project"]
+        given = {name: inside[name] for name in ("channel", "project") if name in inside} | given
+        inside = {name: value for name, value in inside.items() if name not in ("channel", "project")}
         renamed = {} if "text" in inside else {"query": "text", "q": "text"}
         named = {renamed.get(name, name): value for name, value in inside.items() if value not in (None, "")}
         merged = {name: value for name, value in given.items() if name in fields} | named

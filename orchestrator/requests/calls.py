@@ -28,10 +28,17 @@ _LISTED_AS = re.compile(r"(?<=-mcp-client)-.+")
 _SOURCES = {name: client.source for client in CLIENTS for name in client.handshake}
 
 
+def unwrapped(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a call that a model has written whole, with the tool's name."""
+    for name, arguments in (("tool", "parameters"), ("name", "arguments")):
+        if given.keys() == {name, arguments} and isinstance(given[arguments], Mapping):
+            return {**given[arguments]}
+    return given
+
+
 def as_request(operation: str, arguments: Mapping[str, Any], client: str | None = None) -> dict[str, Any]:
     """Return the arguments of conversation_log or extract, unchecked, as a request."""
-    if arguments.keys() == {"tool", "parameters"} and isinstance(arguments["parameters"], Mapping):
-        arguments = arguments["parameters"]
+    arguments = unwrapped(arguments)
     request = {name: value for name, value in arguments.items() if name != "meta" or value is not None}
     meta, channel = request.get("meta"), request.get("channel")
     named = meta.get("source") if isinstance(meta, dict) else None
