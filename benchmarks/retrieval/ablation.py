@@ -35,15 +35,12 @@ def _no_correction(_tx: Any, _index: Any, parsed: Any, known: Any, _total: int) 
 
 
 RULES: Mapping[str, Sequence[Change]] = {
-    "the best message": [(weights, "BEST", 0.0)],
-    "all messages of a conversation": [(weights, "BEST", 1.0)],
     "neighbours": [(weights, "NEIGHBOUR", 0.0)],
     "titles": [(weights, "TITLE", 0.0)],
     "the model": [(weights, "MODEL", 0.0)],
     "dates in the request": [(weights, "DATE", 0.0)],
     "synonyms": [(query, "_synonyms", lambda subject: [() for _ in subject])],
-    "sounds": [(query, "_in_other_script", _nothing), (query, "_loan_compounds", _nothing)],
-    "sounds of compounds": [(query, "_loan_compounds", _nothing)],
+    "sounds": [(query, "_in_other_script", _nothing)],
     "other spellings of names": [(query, "_other_spellings", _nothing)],
     "typos": [(retrieval, "correct", _no_correction)],
     "half weight of general words": [(query, "_GENERIC", 1.0)],

@@ -1,1 +1,1 @@
-"""What an AI is given of a conversation: the right part, in the right size, honest about what is missing. Pure."""
+"""Compose the answer: the relevant part of a conversation within a size, and what is left out of it. Pure."""

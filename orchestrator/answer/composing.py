@@ -21,7 +21,7 @@ from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
 from sources.client import Room
 
-WHOLE = 1_500  # tokens up to which a conversation comes whole if it goes on, or if nearly all of it matches
+WHOLE = 1_500  # tokens up to which a conversation comes whole if it goes on
 ASIDE = ("extract_id", "ranking")  # kept with the record, and not sent
 
 
@@ -72,8 +72,11 @@ def _as_sent(result: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Known(NamedTuple):
-    """What is the same for all the sizes in which an answer is tried: how much of the request a text holds, the place
-    of a message (seq) in the channel, and all these in ascending order."""
+    """Values shared by all sizes in which an answer is tried.
+
+    `weigh`: the share of the request that a text holds. `place`: a message's place in the channel by its seq, and
+    `ascending` the seqs in order.
+    """
 
     weigh: Weigh
     place: Callable[[int], int | None]
@@ -97,7 +100,7 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, known: _Know
     budget = Budget(min(request.query.limit, few), tokens)
     goes_on = (data.read.goes_on and not _is_choice(data)) or not (data.ranked or data.kept)
     near = len(data.ranked) if request.is_shortened else _near_turns(data)
-    everything = _everything(data, budget, near=near, goes_on=goes_on)
+    everything = _everything(data, budget) if goes_on else None
     if everything is not None:
         selection = Selection(everything, len(data.turns))
     else:
@@ -120,12 +123,9 @@ def _near_turns(data: Extraction) -> int:
     return sum(data.shares.get(turn[0]["turn"], 0.0) >= least for turn in data.ranked)
 
 
-def _everything(data: Extraction, budget: Budget, *, near: int, goes_on: bool) -> list[MessageDict] | None:
-    """Return the whole conversation if it goes on or nearly all of it matches, and it fits; else None."""
+def _everything(data: Extraction, budget: Budget) -> list[MessageDict] | None:
+    """Return the whole conversation that goes on, if it fits; else None."""
     if data.kept or len(data.seqs) > sum(map(len, data.end)):
-        return None
-    matching = {message["number"] for turn in data.ranked[:near] for message in turn}
-    if not goes_on and len(matching) < 0.8 * len(data.seqs):
         return None
     return whole(data.end, budget._replace(tokens=min(budget.tokens, WHOLE)))
 
@@ -178,7 +178,7 @@ def _result(data: Extraction, shown: list[MessageDict], *, stands: bool) -> dict
 def _reading(data: Extraction) -> dict[str, Any]:
     """Return how the request was read, where that is more than its words."""
     read = _without(understood(data.read, data.result, relaxed=data.relaxed), "also")
-    return {"understood": read} if read.keys() - {"words"} else {}
+    return {"understood": read} if read.keys() - {"words", "typos"} else {}
 
 
 def _name_what_is_left(

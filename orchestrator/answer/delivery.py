@@ -1,5 +1,4 @@
-"""What is delivered: messages as the nodes pass them on, how much of them reaches the model behind each client, and
-their shorter forms. Pure."""
+"""Convert messages for delivery, shorten texts, and measure what reaches the model behind a client. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def message_dict(row: MessageRow) -> MessageDict:
 
 
 def context_of(role: str, payload: Mapping[str, Any]) -> Any:
-    """What a message says of its place; of a question, else, the file and place that its call told of the moment."""
+    """Return the context of a message; for a question without one the file and place that its call named."""
     return payload.get("context") or _where_it_was_asked(role, payload.get("meta"))
 
 
@@ -104,7 +103,7 @@ _TOOL_ITEMS = 10
 
 
 def _cut(value: Any, deeper: int = 2) -> Any:
-    """The same in short: texts by their beginning, the first items of what holds many."""
+    """Return a shortened copy: texts by their beginning, collections by their first items."""
     match value:
         case str():
             return preview_of(value, _TOOL_WIDTH) if len(value) > _TOOL_WIDTH else value
@@ -118,12 +117,12 @@ def _cut(value: Any, deeper: int = 2) -> Any:
 
 
 def cut_text(text: str, max_tokens: int | None) -> str:
-    """As much of a text as fits, and a mark where it was cut."""
+    """Return the text within the tokens, with a mark where it was cut."""
     return text if max_tokens is None else within(text, max_tokens)
 
 
 DEFAULT_TOKENS = 3_000
-"""What `extract` gives unless the caller asks for another size."""
+"""Tokens of an answer unless the caller asks for another size."""
 ENVELOPE = 600  # characters around a result: the envelope, where it was looked, the mark of quoted material
 
 
@@ -144,7 +143,7 @@ def tokens_of(value: Any) -> int:
 
 
 def within(text: str, max_tokens: int) -> str:
-    """As much of a text's beginning as fits, and a mark where it was cut."""
+    """Return the beginning of a text that fits, with a mark where it was cut."""
     if tokens_in(text) <= max_tokens:
         return text
     low, high = 0, len(text)
@@ -155,7 +154,7 @@ def within(text: str, max_tokens: int) -> str:
 
 
 Weigh = Callable[[str], float]
-"""How much of the request a piece of text holds."""
+"""Function that returns the share of the request that a text holds."""
 GAP = "\n[…]\n"
 LONGEST_PIECE = 600
 """Characters from which on a paragraph is taken apart at its sentences."""

@@ -1,4 +1,4 @@
-"""As much of a conversation, of a message or of a list of sessions as one answer holds. Pure."""
+"""Fit messages, texts and lists of sessions into the tokens of an answer. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def page_within(messages: Iterable[dict[str, Any]], max_tokens: int) -> list[dic
 
 
 def piece_of(text: str, offset: int, fits: Callable[[str], bool]) -> str:
-    """As much of a text from an offset on as fits, to the end of a line if there is one in its last tenth."""
+    """Return the text from an offset on that fits, up to the end of a line if there is one in its last tenth."""
     rest = text[offset:]
     if fits(rest):
         return rest
@@ -60,12 +60,12 @@ def _around(message: dict[str, Any]) -> int:
 
 SessionDict = dict[str, Any]
 _ALWAYS = ("session_id", "channel", "source", "title", "score", "match_count", "matches")
-"""What is shown of a session even where there is little room."""
+"""Fields of a session that are always shown."""
 _AT_LAST = ("summary", "summary_by")
-"""What is shown where there is room left: it answers no question."""
+"""Fields of a session that are shown if room is left."""
 _WORTH = {"match": (1.0, 0.55, 0.4), "line": (0.6, 0.45, 0.3), "about": (0.5,), "summary": (0.0,)}
-"""What the best match of a session is worth, the second, the third; the nearest line around the best one; and so on.
-Of a session that scores half of the first, half of that."""
+"""Worth of the first, second and third match of a session, of the lines around the best one, and so on; for a session
+with half of the first one's score half of that."""
 _SAID = ("match", "line")
 _LEAST_SHARE = 0.05
 """A session that is only near in meaning may score next to nothing; its first match still comes before its second."""
@@ -120,7 +120,7 @@ def as_many_as_fit(sessions: Sequence[SessionDict], fits: Callable[[Sequence[Ses
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What may be added to the session at a place: a match, a line around the match `of`, or a description."""
+    """Piece that may be added to the session at a place: a match, a line around the match `of`, or a description."""
 
     worth: float
     place: int
@@ -129,7 +129,6 @@ class _Piece:
     of: int = 0
 
     def may_join(self, session: SessionDict) -> bool:
-        """Whether the session lacks it, and has what it belongs to."""
         if self.kind == "line" and not any(one["sequence"] == self.of for one in session["matches"]):
             return False
         return self.kind not in _SAID or not _has(session, self.held["sequence"])
@@ -146,7 +145,6 @@ class _Piece:
 
 
 def _pieces_of(sessions: Sequence[SessionDict]) -> Iterator[_Piece]:
-    """What may be added, session by session."""
     best = max((session.get("score") or 0.0 for session in sessions), default=0.0)
     for place, session in enumerate(sessions):
         share = max((session.get("score") or 0.0) / best, _LEAST_SHARE) if best else 1.0
@@ -174,7 +172,7 @@ def _has(session: SessionDict, sequence: int) -> bool:
 
 
 def _filled(session: Mapping[str, Any], names: Any) -> SessionDict:
-    """Of these fields those that say something; the beginning of a chat says nothing beside a title made of it."""
+    """Return the fields that are not empty; a beginning equal to the title is left out."""
     kept = {name: session[name] for name in session if name in names and session[name] not in (None, "", [])}
     if kept.get("first_message_preview") == session.get("title"):
         kept.pop("first_message_preview", None)

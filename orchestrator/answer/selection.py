@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import MessageDict, Weigh, shortened, tokens_in
 
+SHORT = 100  # tokens; a shorter answer takes turns that match less, too
 TurnMessages = Sequence[MessageDict]
 """The messages of a turn, in order."""
 
 
 class Budget(NamedTuple):
-    """How many messages, and how many tokens of text."""
+    """Limits of an answer: messages, and tokens of text."""
 
     messages: int
     tokens: int
@@ -99,7 +100,7 @@ def select(
         _take_end(chosen, tail, best, leaving=0.4 if ranked else 0.0)
     taken = 0
     for at, one in enumerate(ranked):
-        if at >= near and chosen.tokens >= 250:
+        if at >= near and chosen.tokens >= SHORT:
             break
         is_whole = chosen.take(_found_first(_essence(one, hits), hits, budget), most if at or goes_on else best)
         found = [message for message in one if message["number"] in hits and message["turn"] == one[0]["turn"]]

@@ -15,9 +15,9 @@ from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.finding.looking_up import ask, find, understood
 from orchestrator.answer.finding.moved_folders import moved_from
 from orchestrator.answer.finding.relevance import best_channels, explanation
+from orchestrator.answer.session_list import pagination, within_client
 from orchestrator.operation import Operation
 from orchestrator.operations.blame import BlameQuery, BlameRequest
-from orchestrator.operations.search_sessions import pagination, within_client
 from orchestrator.requests.calls import project_of, searched_project
 from orchestrator.requests.field_types import EndInstant, Instant, Limit, Offset
 from orchestrator.requests.queries import ListQuery

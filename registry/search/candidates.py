@@ -240,14 +240,16 @@ def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
     return [candidate_of(row) for row in tx.execute(query)]
 
 
-def channel_lengths(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, int]:
-    """Return the number of tokens of some channels."""
-    return {number: count for number, count in tx.execute(_lengths(tx.dialect.name), given(tx, numbers)).all()}
+def channel_sizes(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Return the number of messages and of tokens of some channels."""
+    rows = tx.execute(_sizes(tx.dialect.name), given(tx, numbers)).all() if numbers else ()
+    return {number: (messages, tokens) for number, messages, tokens in rows}
 
 
 @cache
-def _lengths(dialect: str) -> Select[int, int]:
-    return select(channel.c.number, channel.c.token_count).where(is_one_of(dialect, channel.c.number))
+def _sizes(dialect: str) -> Select[int, int, int]:
+    columns = channel.c.number, channel.c.message_count, channel.c.token_count
+    return select(*columns).where(is_one_of(dialect, channel.c.number))
 
 
 PAUSE = timedelta(hours=2)  # after a longer one a new sitting begins, which may be about something else

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, reduce
 from heapq import nlargest
@@ -11,11 +12,11 @@ from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine, bindparam, func, select
+from sqlalchemy import Engine, func, select
 
 from registry.search.candidates import (
     Place,
-    channel_lengths,
+    channel_sizes,
     find_candidates,
     find_titles,
     messages_said,
@@ -43,6 +44,7 @@ from registry.text.ranking.scores import (
     sittings_from,
     weight_of,
     whole_scores,
+    word_scores,
 )
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.ranking.term_weights import Term, full_weight, weighted_terms
@@ -54,7 +56,19 @@ from registry.text.times.spans import Span
 BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
 STRETCH = 12  # messages that are judged together
 ASSUMED = 100  # messages without any word asked for, added to the real ones: in a tiny registry no word is rare
+_COVERED_OF = 5  # so many of the best channels tell how much of the request is held
 _NEIGHBOURS_OF = 100  # so many of the best messages are looked at for neighbours that hold no word themselves
+
+
+class Corpus(NamedTuple):
+    """The size of what is searched: index entries with `ASSUMED`, and a message's mean number of tokens.
+
+    `inside`: how many messages the one channel has that is searched.
+    """
+
+    size: int
+    average_length: float
+    inside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ class SearchResult:
     The terms of all wordings are one bag, each term once: `candidates` and `titles` (a bit for each of `terms`, by
     channel number) hold some of them. `cut_terms` were not looked up (the budget), `typos` are the words that were
     taken for others. `matched` are the messages that contain a word of the request, and not only parts of words.
-    `lengths` are the channels' tokens, `dated` the messages said on a date in the request, `echoes` the candidates
+    `dated` are the messages said on a date in the request, `echoes` the candidates
     that were left out because their turn only asks for another conversation.
     """
 
@@ -84,11 +98,10 @@ class SearchResult:
     titles: Mapping[int, int]
     matched: frozenset[int]
     index: str
-    average_length: float
+    corpus: Corpus
     ranked: Sequence[Ranked] = ()
     channels: Sequence[RankedChannel] = ()
     similar: SimilarMessages | None = None
-    lengths: Mapping[int, int] = field(default_factory=dict)
     dated: frozenset[int] = frozenset()
     echoes: frozenset[int] = frozenset()
     cut_terms: Sequence[Term] = ()
@@ -125,9 +138,17 @@ class SearchResult:
         best = shares[: 1 if len(shares) < 3 else 2]
         return sum(best) / len(best)
 
+    @cached_property
+    def _inside(self) -> Mapping[int, list[tuple[int, int]]]:
+        """Return the position of each candidate and the terms that it holds, by channel number."""
+        inside: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for one in self.candidates.values():
+            inside[one.channel_id].append((one.seq, one.held))
+        return inside
+
     def _stretches(self, channel_number: int) -> set[int]:
         """Return the terms that each `STRETCH` messages hold: a long conversation holds anything somewhere."""
-        inside = sorted((one.seq, one.held) for one in self.candidates.values() if one.channel_id == channel_number)
+        inside = sorted(self._inside.get(channel_number, ()))
         stretches = set()
         for at, (begin, _) in enumerate(inside):
             near = (held for seq, held in inside[at : at + STRETCH] if seq < begin + STRETCH)
@@ -135,19 +156,16 @@ class SearchResult:
         return stretches
 
     def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
-        """Return True if a channel holds enough of the request, or is similar enough to it beyond chance.
+        """Return True if a channel's score is above the floor, or a message is clearly more similar than by chance.
 
         Less is enough in the time or place that a request names (`is_narrowed`).
         """
-        support = self.covered(channel_number)
+        floor = weights.FLOOR_ONE if is_narrowed or len(self.wordings) == 1 else weights.FLOOR_SEVERAL
         if self.similar and self.similar.vectors:
-            best = self.similar.best_of_channels.get(channel_number, 0)
-            beyond_chance = self.similar.deviations(best) - self.similar.by_chance
-            if beyond_chance >= 1.0:
+            if self.similar.beyond_chance(channel_number) >= 1.0:
                 return True
-            support += weights.PER_DEVIATION * beyond_chance
-        has_one = is_narrowed or len(self.wordings) == 1
-        return support >= (weights.FLOOR_ONE if has_one else weights.FLOOR_SEVERAL)
+            floor += weights.FLOOR_MODEL
+        return any(one.score >= floor for one in self.channels if one.number == channel_number)
 
     def is_called(self, channel_number: int) -> bool:
         """Return True if a channel's title or nickname holds every word of the question."""
@@ -155,17 +173,6 @@ class SearchResult:
 
 
 CALLED = 0.99  # of a request: all of it, whatever the sum of the weights is rounded to
-
-
-class Corpus(NamedTuple):
-    """The size of what is searched: index entries with `ASSUMED`, and a message's mean number of tokens.
-
-    `inside`: how many messages the one channel has that is searched.
-    """
-
-    size: int
-    average_length: float
-    inside: int = 0
 
 
 Compare = Callable[[ReadTransaction, Scope], SimilarMessages]
@@ -189,13 +196,12 @@ def find_messages(
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
     corpus = corpus_of(tx)
     index = index_of(tx)
-    lengths: dict[int, int] = {}
-    if scope.channel_number is not None and (size := tx.execute(_SIZE, {"of": scope.channel_number}).first()):
-        corpus, lengths[scope.channel_number] = corpus._replace(inside=size[0]), size[1]
+    if scope.channel_number is not None:
+        corpus = corpus._replace(inside=sum(size for size, _ in channel_sizes(tx, [scope.channel_number]).values()))
     scope = replace(scope, without=[*scope.without, *_excluded_tokens(tx, index, search, corpus.size)])
     place = place_of(tx, index, scope, corpus.size)
     found = _looked_up(place, corpus, search, also, budget or BUDGETS[tx.dialect.name])
-    found = replace(found, lengths=lengths, similar=compare(tx, scope) if compare else None)
+    found = replace(found, similar=compare(tx, scope) if compare else None)
     # Neighbours and what was said on a date hold none of the words, so they might hold one that is excluded.
     beside = replace(scope, without=()) if not search.excluded else None
     ranked = _ranked(tx, found, scope, beside, dates, corpus)
@@ -210,9 +216,6 @@ def find_messages(
         found = replace(found, candidates=left, titles=titles, matched=found.matched - echoes, echoes=echoes)
         ranked = _ranked(tx, found, scope, beside, dates, corpus)
     return ranked
-
-
-_SIZE = select(channel.c.message_count, channel.c.token_count).where(channel.c.number == bindparam("of"))
 
 
 def _excluded_tokens(tx: ReadTransaction, index: MessageIndex, search: Search, total: int) -> list[str]:
@@ -250,18 +253,15 @@ def _ranked(
     begins = taken_up_again(tx, scope.channel_number) if scope.channel_number is not None else ()
     sittings = sittings_from(begins, corpus.inside, found.candidates.values(), found.weights) if begins else None
     ranked = rank(own, known.values(), sittings)
-    lengths = _with_lengths(tx, found.lengths, {one.channel_id for one in known.values()} | found.titles.keys())
+    sizes = channel_sizes(tx, {one.channel_id for one in known.values()} | found.titles.keys())
+    lengths = {number: tokens for number, (_, tokens) in sizes.items()}
     wholes = whole_scores(found.candidates.values(), found.weights, lengths)
+    words = word_scores(rank(by_words, [*said.values(), *found.candidates.values()]) if similar else ranked, wholes)
+    covered = max(map(found.covered, nlargest(_COVERED_OF, words, key=words.__getitem__)), default=0.0)
     titles = {number: max(found.share(held, one) for one in found.wordings) for number, held in found.titles.items()}
-    near_channels = {n: similar.share(message) for n, message in similar.best_of_channels.items()} if similar else {}
-    in_words = rank(by_words, known.values()) if similar else ranked
-    channels = rank_channels(in_words, wholes, titles, near_channels)
-    return replace(found, ranked=ranked, channels=channels, lengths=lengths, dated=frozenset(said))
-
-
-def _with_lengths(tx: ReadTransaction, known: Mapping[int, int], channels: Collection[int]) -> dict[int, int]:
-    missing = channels - known.keys()
-    return {**known, **(channel_lengths(tx, missing) if missing else {})}
+    similar_channels = similar.of_channels({number: size for number, (size, _) in sizes.items()}) if similar else {}
+    channels = rank_channels(words, covered, titles, similar_channels)
+    return replace(found, ranked=ranked, channels=channels, dated=frozenset(said))
 
 
 def _said_on(tx: ReadTransaction, scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
@@ -301,7 +301,7 @@ def _looked_up(place: Place, corpus: Corpus, search: Search, also: Sequence[str]
         {number: held for number, held in titles.items() if is_matched(held)},
         frozenset(one.number for one in candidates if is_matched(one.held)),
         place.index.name,
-        corpus.average_length,
+        corpus,
         cut_terms=cut,
         typos=corrected.typos,
     )

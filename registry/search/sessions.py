@@ -20,6 +20,7 @@ _SHOWN = (
     conversation.c.channel_number,
     conversation.c.id,
     conversation.c.seq,
+    conversation.c.turn,
     conversation.c.role,
     conversation.c.text,
     conversation.c.timestamp,

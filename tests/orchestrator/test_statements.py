@@ -52,7 +52,7 @@ MOST = {
         20,
     ),  # four of them only until the summaries are kept
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
-    "extract": ({"text": "memoize fibonacci"}, 24),
+    "extract": ({"text": "memoize fibonacci"}, 27),
     "list": ({"limit": 100}, 11),  # four of them only until the summaries are kept, two for what is suggested
     "daily_briefing": ({"date": DAY}, 8),
 }

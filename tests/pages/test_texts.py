@@ -18,7 +18,7 @@ from orchestrator.answer.finding.relevance import REASONS, explanation
 from orchestrator.requests.field_types import Mode
 from registry.domain import Role
 from registry.errors import ErrorCode
-from registry.search.retrieval import SearchResult, Wording
+from registry.search.retrieval import Corpus, SearchResult, Wording
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
 
@@ -84,7 +84,7 @@ def in_words(node: ast.expr) -> str:
 @pytest.mark.parametrize("similar", [SimilarMessages(), SimilarMessages(note="no model")])
 def test_what_a_record_tells_of_meaning_has_words(similar: SimilarMessages) -> None:
     asked = Wording("", parse_query(""), 0, 0.0)
-    told = explanation(SearchResult([asked], (), {}, {}, frozenset(), "fts5", 1.0, similar=similar))
+    told = explanation(SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar))
     assert told["meaning"].keys() - FIELDS.keys() == set()
 
 

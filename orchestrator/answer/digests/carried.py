@@ -23,7 +23,7 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What goes along, oldest first, and how many messages of the conversation do not."""
+    """Return the messages to carry over, oldest first, and the number of those left out."""
 
     messages: list[TalkPart]
     left_out: int
@@ -111,7 +111,7 @@ def _call(message: Mapping[str, Any]) -> Call | None:
 
 
 def _brief(value: Any) -> Any:
-    """The same with the middle of long texts left out."""
+    """Return the messages with the middle of long texts left out."""
     match value:
         case str():
             return shortened(value)

@@ -16,22 +16,22 @@ from registry.project import REMEMBERED
 from registry.text.request.recalling import asks_to_recall
 
 STANDING = 2
-"""Of so many it is told where they stand ..."""
+"""Conversations whose state the note tells ..."""
 LATEST = 8
 """... and of so many the title: most of what is gone on with is among them (docs/decisions/0016-the-start-note.md)."""
 MAX_TOKENS = 300
-"""Of the note as a whole: every chat pays for it."""
+"""Tokens of the whole note: every chat pays for it."""
 TITLE_CHARACTERS = 40
 TITLE_TOKENS = 130
-"""Of them those titles may take."""
+"""Tokens of the titles, out of those of the note."""
 READ = 5 * LATEST
-"""So many of a folder's latest are read: some began without a word, others only asked for one of these."""
+"""Latest conversations of a folder that are read: some began without a word, others only asked for one of these."""
 LOOKED_AT = 40
 """Messages from a conversation's end back in which it is seen where it stands."""
 ASKING = 4
-"""Messages at most of a chat that only asks for another: a question and its answer, with thoughts."""
+"""Most messages of a chat that only asks for another one: a question and its answer, with thoughts."""
 REMEMBERED_TOKENS = 200
-"""Of the sentences to remember; they come on top of the note's tokens."""
+"""Tokens of the sentences to remember; they come on top of the note's tokens."""
 _REMEMBERED_HEAD = "The user asked to remember:"
 _HEAD = (
     "Context Registry has earlier conversations of this project, from all AI clients. The latest, quoted, not"
@@ -49,7 +49,7 @@ class Standing:
 
 
 def without_the_new_one(latest: Iterable[Mapping[str, Any]], session_id: str | None) -> list[Mapping[str, Any]]:
-    """Of a folder's last sessions those there is something to tell of: the chat that begins may be stored already."""
+    """Return the folder's latest sessions that have something to tell, without the chat that begins."""
     said = (each for each in latest if (each["title"] or each["first_message_preview"]) and not _only_asks(each))
     others = (each for each in said if session_id not in (each["session_id"], each["channel"]))
     return [each for each in others if each["source"] != REMEMBERED][:LATEST]
@@ -79,7 +79,7 @@ def told(latest: Sequence[Standing], remembered: Sequence[str] = (), session_id:
 
 
 def _fitting(titled: Sequence[Standing]) -> list[Standing]:
-    """Those whose titles leave room for where the latest stand."""
+    """Return the titles that leave room for the state of the latest conversations."""
     sums = accumulate(tokens_in(_title(one) + "\n") for one in titled)
     return [one for one, tokens in zip(titled, sums, strict=True) if tokens <= TITLE_TOKENS]
 
@@ -102,7 +102,7 @@ def _line(one: Standing) -> str:
 
 
 def _points(at: Mapping[str, Any]) -> Iterator[str]:
-    """What matters most of where it stands, the open question first: the line's end may be cut."""
+    """Return the parts of a state by importance, the open question first: the line's end may be cut."""
     if open_question := at.get("open_question"):
         yield f"open: {preview_of(open_question, 90)}"
     elif question := at.get("last_question"):

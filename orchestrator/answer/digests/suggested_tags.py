@@ -34,7 +34,6 @@ _NO_NOUN = re.compile(
 )
 """Ends of Korean words that are no nouns."""
 _NOUN = re.compile(r"(?<![는은을할던한])[지고서니게요어](?:가|를|와|의|에서)$")
-"""What looks so and has a noun's particle: 장바구니가, 페이지를."""
 
 
 def suggest_tags(texts: Iterable[str], used: Iterable[str]) -> list[str]:
@@ -51,7 +50,7 @@ def _parts(tag: str) -> Set[str]:
 
 
 def _most_said(spoken: Sequence[Sequence[tuple[str, bool]]]) -> list[str]:
-    """What is said more than once, or is a name, what most of the texts say first; else what is said at all."""
+    """Return words that occur more than once or are names, those of most texts first; else all words."""
     said = Counter(word for words in spoken for word, _ in words)
     held_by = Counter(word for words in spoken for word in {word for word, _ in words})
     named = {word for words in spoken for word, is_name in words if is_name}

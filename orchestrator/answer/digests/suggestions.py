@@ -1,4 +1,4 @@
-"""What sessions might be called and tagged, where nobody has said so."""
+"""Suggest names and tags for sessions that have none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from registry.storage.conversations.nicknames import all_nicknames
 from registry.storage.database import ReadTransaction
 
 KNOWN_TAGS = 200
-"""Of the tags in use, the most used."""
+"""Number of tags in use that are considered, the most used first."""
 TITLE = 60
 """Characters of a title."""
 

@@ -24,13 +24,13 @@ from registry.storage.database import ReadTransaction
 TOKENS = 200
 """A session's summary is no longer."""
 BEGINNING, END = 20, 100
-"""Of a longer session, its first and its last messages."""
+"""Messages of a longer session that are read: its first and its last ones."""
 LISTED = 300
 """Characters of it in a list."""
 FOUND = 120
 """Characters of it beside the passages of a search."""
 AT_ONCE = 50
-"""So many are made for one answer; the rest are made for later ones."""
+"""Summaries made for one answer; further ones are made for later answers."""
 _LONGEST = 4000
 _PREAMBLE = re.compile(r"\A.*?(?:Primary Request and Intent:|<summary>|Summary:)", re.DOTALL)
 _LEAST = 80

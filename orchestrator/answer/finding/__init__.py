@@ -1,1 +1,1 @@
-"""Which conversations and messages a request means, and how sure that is."""
+"""Find the conversations and messages that a request means, and how sure that is."""

@@ -16,6 +16,7 @@ from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage
 
+LEAST_SHARE = 0.5  # of the best score, for a conversation that is offered
 CHOICE_TOKENS = 85  # of each conversation that an unsure answer offers: five make 500 with what stands around them
 
 
@@ -28,9 +29,10 @@ def candidates_of(
     """Return up to four others: of a guess each with its turn, else by name; none if the answer is sure."""
     if sure is Confidence.HIGH:
         return []
-    further = candidates[1:5]
+    least = LEAST_SHARE * candidates[0][1] if candidates else 0.0
+    further = [(row, score) for row, score in candidates[1:5] if score >= least]
     if sure is Confidence.MEDIUM:
-        return [candidate(row, score=score) for row, score in further if score >= 0.3 * candidates[0][1]]
+        return [candidate(row, score=score) for row, score in further]
     places: dict[int, list[int]] = {row.number: [] for row, _ in further}
     for one in found.ranked:
         if places.get(one.candidate.channel_id) == []:

@@ -1,4 +1,4 @@
-"""In which conversation a change came about: a commit against what was said and done in its time. Pure."""
+"""Rate how likely a change came about in a conversation: a commit against its messages. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from registry.domain import is_within
 from registry.project import Project
 
 BEFORE, AFTER = timedelta(days=14), timedelta(minutes=5)
-"""When a change comes about: some time before its commit; clocks leave a little after it. Later it is only quoted."""
+"""Time before and after a commit in which its conversation is looked for; clocks may differ by the second."""
 _SHORTEST = 8
 """Characters of a line that says something: `}` and `else:` stand everywhere."""
 _WORTH = {"lines": 6.0, "files": 3.0, "named": 1.0, "time": 2.0, "project": 1.5}
 _HALF_LIFE_H = 12.0
 _BY_USER = 0.4
-"""What a line counts that the user put in: pasted to be spoken of, more often than written there."""
+"""Weight of a line that the user put in: it was more often pasted than written there."""
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|apply|save", re.IGNORECASE)
 LEAST = 2.0
 """A conversation with less evidence has just been going on at that time."""
@@ -30,7 +30,7 @@ LEAST = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What came about: lines, in files below the repository, at a time. `files` of a whole commit weigh as much."""
+    """A change: lines, in files below the repository, at a time. `files` of a whole commit weigh as much."""
 
     at: datetime
     lines: frozenset[str]
@@ -39,7 +39,7 @@ class Change:
 
 @dataclass(slots=True)
 class Evidence:
-    """What speaks for a conversation, and the message that speaks most."""
+    """Evidence for a conversation, and the message that holds most of it."""
 
     lines: float = 0.0
     files: float = 0.0
@@ -83,7 +83,7 @@ def significant(lines: Iterable[str]) -> frozenset[str]:
 
 
 def evidence_of(change: Change, messages: Sequence[Mapping[str, Any]], top: str, project: str | None) -> Evidence:
-    """What of one conversation speaks for a change; `weigh_lines` says how much its lines do, beside the others.
+    """Return the evidence of one conversation for a change; `weigh_lines` compares the lines of all.
 
     Each message has `role`, `text`, `time`, and perhaps `tool`.
     """
@@ -119,14 +119,13 @@ def weigh_lines(change: Change, found: Iterable[Evidence]) -> None:
 
 
 def _has_written(message: Mapping[str, Any]) -> bool:
-    """Whether a tool was told what to write, or is called so that it must have been."""
     tool = message["tool"]
     written = (text for text in _strings(tool.get("params")) if "\n" in text)
     return bool(_WRITES.search(str(tool.get("name")))) or any(written)
 
 
 def _texts(message: Mapping[str, Any]) -> Iterator[str]:
-    """What was said, or what a tool was told to write; what it has read and shown came about elsewhere."""
+    """Yield spoken text and a tool's input; its output came about elsewhere."""
     tool = message.get("tool")
     if isinstance(tool, Mapping):
         yield from _strings(tool.get("params"))

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
-from orchestrator.answer.finding.newer import as_of_then
 from orchestrator.answer.finding.relevance import Judged, best_channels, confidence_in, judge
 from orchestrator.requests.queries import ExtractQuery
-from registry.domain import is_within, preview_of
+from registry.domain import is_within, now, preview_of
 from registry.errors import NotFound
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import latest_sessions
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, recent_channels
 from registry.text.ranking.confidence import Confidence
+from registry.text.request.understanding import Understood
 
 CHOICES = 5  # conversations that an unsure answer offers
 
@@ -81,9 +82,36 @@ def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None
         close = [one for one in best if one[1] >= 0.5 * best[0][1]]
         latest = max(close, key=lambda one: one[0].updated_at)
         best = [(latest[0], best[0][1]), *(one for one in best if one is not latest)]
-    best = list(as_of_then(best, said))
+    best = list(_as_of_then(best, said))
     asked.run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])
     return best
+
+
+def _is_near(row: ChannelRow, score: float, chosen: ChannelRow, best: float) -> bool:
+    """Return True if a conversation may speak of the same thing: in the same project, or scoring nearly as much."""
+    return score >= (0.4 if row.project_path == chosen.project_path else 0.7) * best
+
+
+def _as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
+    """Put first the conversation that held at the time a request asks for: the last before a date that it names, or,
+    asked for what was before a change, the one before the latest."""
+    if len(candidates) < 2:
+        return candidates
+    (chosen, best), *others = candidates
+    near = [row for row, score in others if _is_near(row, score, chosen, best)]
+    end = max(past_ends(said), default=None)
+    older: list[ChannelRow] = []
+    if end and chosen.created_at > end:
+        older = [row for row in near if row.created_at <= end]
+    if not older and said.in_the_past and not any(row.created_at > chosen.created_at for row in near):
+        older = near
+    first = [one for one in candidates if one[0] in older[:1]]
+    return [*first, *(one for one in candidates if one not in first)]
+
+
+def past_ends(said: Understood) -> list[datetime]:
+    """Return the ends of the past times that a request names."""
+    return [span.end for span in said.dates if span.end and span.end < now()]
 
 
 def _is_in(row: ChannelRow, folders: Sequence[str]) -> bool:

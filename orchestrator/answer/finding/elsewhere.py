@@ -1,4 +1,4 @@
-"""Where nothing of a request was said in the time or place that it names: where and when there is something instead."""
+"""Name what is nearest if nothing was found in the time or place of a request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 
 HELD = 0.3
-"""So much of the request must a conversation hold to be named as the one of another time."""
+"""Share of the request that a conversation of another time must hold to be named."""
 TITLE = 60
 """Characters of a title in a sentence."""
 
@@ -46,7 +46,7 @@ class About(NamedTuple):
 
 
 def nearest_about(asked: Lookup[Query]) -> About | None:
-    """Of the conversations of other times that hold the words of a request best, the one nearest to its time."""
+    """Return the conversation nearest in time among those that hold the words best."""
     anywhen = asked.at_any_time()
     if not anywhen.said.has_words:
         return None
@@ -72,7 +72,7 @@ def _apart(at: datetime, scope: Scope) -> timedelta:
 
 
 def note_of(about: About | None, scope: Scope, utc_offset_minutes: int | None) -> str:
-    """What is said where only the time was kept to."""
+    """Return the note of an answer in which only the time was kept to."""
     nearest = f" Nearest: {about.spoken(utc_offset_minutes)}." if about else ""
     return f"Nothing about it from {spoken_span(scope, utc_offset_minutes)}: this is what was said then.{nearest}"
 
@@ -91,7 +91,7 @@ def nothing_found(text: str | None, nearest: Sequence[str] = ()) -> NotFound:
 
 
 def nothing_then(asked: Lookup[Query]) -> NotFound:
-    """Nothing in the time or place that was named: what is nearest, and when it was spoken of."""
+    """Return the error for a time or place without messages; it names what is nearest."""
     text, offset = asked.query.text, asked.query.utc_offset_minutes
     zone = local_time(offset).tzinfo
     near = ", ".join(f"{moment.astimezone(zone):%Y-%m-%d %H:%M}" for moment in nearest_times(asked.tx, asked.scope))
@@ -110,13 +110,13 @@ Answer = Callable[[Run, Request], Awaitable[dict[str, Any]]]
 """Carries out an operation that only reads, once more."""
 TAGS = 20
 NEAR = 3
-"""How many folders that are called nearly so are named."""
+"""Number of folders with similar names that are named."""
 
 
 async def elsewhere(run: Run, request: Request, result: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
-    """Where there are such sessions, as nothing was found: in other folders, at other times. Empty if nowhere.
+    """Return where such sessions are, in other folders and at other times, if nothing was found; empty if nowhere.
 
-    Where there are guesses: in which other folders it is none.
+    For a guess: the other folders in which it is none.
     """
     query = request.query if isinstance(request, ListRequest | SessionsRequest) else None
     if query is None:
@@ -129,7 +129,6 @@ async def elsewhere(run: Run, request: Request, result: Mapping[str, Any], answe
 
 
 def _nearest(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Mapping[str, Any]) -> dict[str, Any]:
-    """When something was said just before and just after the time that was named."""
     given = (query.since, query.until) if isinstance(query, ListQuery) else (query.from_, query.to)
     from_, to = (parse_time(read[name]) if name in read else at for name, at in zip(("from", "to"), given, strict=True))
     place = Scope(sources=[query.source] if query.source else read.get("sources", ()), project=query.project)
@@ -147,7 +146,7 @@ def _known_tags(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Map
 async def _in_other_folders(
     run: Run, request: Request, query: ListQuery | SessionsQuery, answer: Answer, *, but_guesses: bool = False
 ) -> dict[str, Any]:
-    """How many there are in all, in a folder of the same name, and which folders are called nearly so."""
+    """Return the number in all, in a folder of the same name, and folders with similar names."""
     if query.project is None:
         return {}
     recorder = Recorder(request.operation, request.source, None, None)

@@ -1,4 +1,4 @@
-"""A folder that was renamed or moved: the project whose folder is gone and whose files are here."""
+"""Recognise a renamed or moved folder: the project whose folder is gone and whose files are here."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from registry.storage.conversations.project_moves import channels_of_project
 from registry.storage.database import ReadTransaction
 
 SESSIONS, MESSAGES = 5, 300
-"""Of a project, so many of its sessions and of each its last messages tell what files it has."""
+"""Sessions of a project, and last messages of each, that are read to learn its files."""
 LEAST_FILES = 2
 SHARE = 0.5
-"""Of the files that were worked on so many must be here: some are deleted as a project goes on."""
+"""Share of those files that must exist in the folder: some are deleted as a project goes on."""
 
 
 async def moved_from(run: Run, folder: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _names_in(payload: Mapping[str, Any]) -> Iterator[str]:
 
 
 def is_same_project(files: Collection[str], folder: str) -> bool:
-    """Whether most of these files are in the folder."""
+    """Return True if most of these files are in the folder."""
     here = sum(_is_file(Path(folder) / name) for name in files)
     return here >= LEAST_FILES and here >= SHARE * len(files)
 

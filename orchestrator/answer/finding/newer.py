@@ -6,26 +6,35 @@ Near is enough to show a later statement (`newer`); an earlier one is called rep
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn, cut_text
-from orchestrator.answer.finding.relevance import Judged, turns_in
-from registry.domain import Role, format_time, now
-from registry.search.retrieval import SearchResult, corpus_of
+from orchestrator.answer.finding.choosing import Choice, past_ends
+from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.finding.relevance import Judged
+from registry.domain import Role, format_time
+from registry.search.candidates import place_of
+from registry.search.retrieval import SearchResult
 from registry.search.sessions import surroundings
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import MessageRow, by_numbers, turns_of
+from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
-from registry.text.analysis.analyzer import analyze
-from registry.text.ranking.scores import weight_of
+from registry.text.analysis.analyzer import KEY_PREFIX, analyze
 from registry.text.ranking.snippets import passage
+from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
 
-Scored = tuple[ChannelRow, float]
-FOLLOWING = 4  # messages after a hit in which a suggestion is taken up and carried out
+STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
+RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
+LATER = 40  # messages that hold most of them are read
+LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
+SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
+LINE = 100  # characters of it that an answer leads with
+SHOWN = 400  # characters of a message that are compared
 
 
 class Change(NamedTuple):
@@ -37,67 +46,98 @@ class Change(NamedTuple):
     """The turn of this conversation that makes it."""
 
 
-class Stretch(NamedTuple):
-    """A hit, and the spoken messages of its turn and of those behind it."""
-
-    hit: MessageRow
-    around: Sequence[MessageRow]
-
-
 NO_CHANGE = Change(None, {})
 
 
-def _is_near(row: ChannelRow, score: float, chosen: ChannelRow, best: float) -> bool:
-    """Return True if a conversation may speak of the same thing: in the same project, or scoring nearly as much."""
-    return score >= (0.4 if row.project_path == chosen.project_path else 0.7) * best
-
-
-def as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
-    """Put first the conversation that held at the time a request asks for: the last before a date that it names, or,
-    asked for what was before a change, the one before the latest."""
-    if len(candidates) < 2:
-        return candidates
-    (chosen, best), *others = candidates
-    near = [row for row, score in others if _is_near(row, score, chosen, best)]
-    end = max(_past_ends(said), default=None)
-    older: list[ChannelRow] = []
-    if end and chosen.created_at > end:
-        older = [row for row in near if row.created_at <= end]
-    if not older and said.in_the_past and not any(row.created_at > chosen.created_at for row in near):
-        older = near
-    first = [one for one in candidates if one[0] in older[:1]]
-    return [*first, *(one for one in candidates if one not in first)]
-
-
-def change_of(
-    tx: ReadTransaction,
-    chosen: ChannelRow,
-    candidates: Sequence[Scored],
-    found: SearchResult,
-    kept: Sequence[Judged],
-    said: Understood,
-) -> Change:
-    """Return the later statement on the same thing in another conversation, else in this one where it says so."""
+def change_of(asked: Lookup[Any], choice: Choice) -> Change:
+    """Return the later statement on the same thing, in another conversation in scope or later in this one."""
+    chosen, found, kept = choice.channel, choice.found, choice.kept
+    tx, said = asked.tx, asked.said
     if said.in_the_past or _is_dated(chosen, said):
         return NO_CHANGE
-    turns = turns_of(tx, turns_in(kept[:6]))
-    hits = [row for row in turns if row.role in _SPOKEN and not _ASKS.search(row.text)]
-    if not hits:
-        return NO_CHANGE
-    later = _in_later_conversation(tx, candidates, found, max(row.timestamp for row in hits))
-    if later:
-        is_same = _is_same_subject(found, chosen.number, later.hit.channel_number)
-        replaced = _latest_turn(_replaced_by(tx, hits, later.around, found)) if is_same else []
-        return Change(_newer(later, found), {row.id: format_time(later.hit.timestamp) for row in replaced})
-    hit, replaced = _in_same_conversation(tx, hits, found, kept)
+    hit = next((row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)), None)
     if hit is None:
         return NO_CHANGE
-    when = format_time(hit.timestamp)
-    marked = {row.id: when for row in _latest_turn(replaced)}
-    return Change(_newer(Stretch(hit, [hit]), found), marked, (chosen.number, hit.turn))
+    statement = _stretch(tx, hit.channel_number, hit.turn)
+    if not statement:
+        return NO_CHANGE
+    later, alike = _best_later(asked, choice, statement)
+    if later is None:
+        return NO_CHANGE
+    around = _stretch(tx, later.channel_number, later.seq)
+    turn = (later.channel_number, later.turn) if later.channel_number == chosen.number else None
+    if turn:
+        around = [row for row in around if row.turn == later.turn]
+    replaced = _latest_turn(_replaced_by(tx, statement, around, found)) if alike >= LEAST else []
+    when = format_time(around[0].timestamp)
+    return Change(_newer(later, around, found), {row.id: when for row in replaced}, turn)
 
 
-def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
+def _rows(tx: ReadTransaction, judged: Sequence[Judged]) -> list[MessageRow]:
+    """Return the rows of some messages, in that order."""
+    rows = {row.number: row for row in by_numbers(tx, [one.ranked.candidate.number for one in judged])}
+    return [rows[number] for one in judged if (number := one.ranked.candidate.number) in rows]
+
+
+def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[Any]:
+    """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
+    around = surroundings(tx, {channel_number: list(range(seq, seq + STRETCH))}, 0)[channel_number]
+    return [row for row in around if row.role in _SPOKEN]
+
+
+def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Any]) -> tuple[MessageRow | None, float]:
+    """Return the later message whose stretch holds most of the question's terms and of the statement's rare ones; the
+    search's own score speaks for it, too. Return also the share that it holds."""
+    tx, last, scores = asked.tx, statement[-1], _scores(choice)
+    weights = _subject(tx, choice.found, statement)
+    place = place_of(tx, index_of(tx), asked.scope, choice.found.corpus.size)
+    held: dict[int, set[str]] = defaultdict(set)
+    for token, numbers in place.holding(list(weights), ()).items():
+        for number in numbers:
+            held[number].add(token)
+
+    def share(numbers: Iterable[int]) -> float:
+        tokens = set().union(*(held[number] for number in numbers))
+        return sum(weights[token] for token in tokens) / sum(weights.values())
+
+    others = held.keys() - {row.number for row in statement}
+    by_channel: dict[int, list[MessageRow]] = defaultdict(list)
+    for row in by_numbers(tx, nlargest(LATER, others, key=lambda number: (share([number]), number))):
+        is_later = row.seq > last.seq if row.channel_number == last.channel_number else row.timestamp > last.timestamp
+        if is_later and row.role in _SPOKEN:
+            by_channel[row.channel_number].append(row)
+    best, most, alike = None, LEAST, 0.0
+    for number, rows in by_channel.items():
+        is_same = number == choice.channel.number
+        for row in rows:
+            near = [one.number for one in rows if row.seq <= one.seq < row.seq + (2 if is_same else STRETCH)]
+            shared = share(near)
+            gained = shared + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
+            if gained > most:
+                best, most, alike = row, gained, shared
+    return best, alike
+
+
+def _scores(choice: Choice) -> dict[int, float]:
+    """Return the scores of messages, and of channels by their negative numbers, as shares of the best."""
+    scores = {-row.number: score / choice.candidates[0][1] for row, score in choice.candidates}
+    inside = choice.inside
+    return scores | {one.ranked.candidate.number: one.score / (inside[0].score or 1.0) for one in inside}
+
+
+def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[Any]) -> dict[str, float]:
+    """Return the question's terms and the rarest tokens of a statement that occur elsewhere, with their rarity."""
+    said = {token for row in statement for token in analyze(row.text[:SHOWN]) if not token.startswith(KEY_PREFIX)}
+    question = {token for word in found.query.words for token in word.exact}
+    size = found.corpus.size
+    frequencies = index_of(tx).frequencies(tx, said | question, size)
+    often = [token for token in said - question if frequencies.get(token, 0) > 1]
+    rare = sorted(often, key=lambda token: (frequencies[token], token))[:RARE]
+    known = (token for token in (*question, *rare) if frequencies.get(token))
+    return {token: idf(frequencies[token], size) for token in known}
+
+
+def _latest_turn(replaced: Sequence[Any]) -> list[Any]:
     """Return the messages of the last turn only: it settled what the ones before it were about."""
     last = max((row.turn for row in replaced), default=0)
     return [row for row in replaced if row.turn == last]
@@ -105,47 +145,14 @@ def _latest_turn(replaced: Sequence[MessageRow]) -> list[MessageRow]:
 
 def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
     """Return True if a date in the request asks for what held then, and does not only speak of that day."""
-    return any(chosen.created_at <= end for end in _past_ends(said))
+    return any(chosen.created_at <= end for end in past_ends(said))
 
 
-def _past_ends(said: Understood) -> list[datetime]:
-    return [span.end for span in said.dates if span.end and span.end < now()]
-
-
-def _in_later_conversation(
-    tx: ReadTransaction, candidates: Sequence[Scored], found: SearchResult, after: datetime
-) -> Stretch | None:
-    """Return the stretch of the best later conversation; one of the same project goes first."""
-    if not candidates:
-        return None
-    (chosen, best), *others = candidates
-    near = [row for row, score in others if row.updated_at > after and _is_near(row, score, chosen, best)]
-    for row in sorted(near, key=lambda row: row.project_path != chosen.project_path):
-        stretch = _stretch(tx, [one.candidate.number for one in found.ranked if one.candidate.channel_id == row.number])
-        if stretch and stretch.hit.timestamp > after:
-            return stretch
-    return None
-
-
-def _stretch(tx: ReadTransaction, numbers: Sequence[int]) -> Stretch | None:
-    """Return the stretch around the first of these messages that does not ask, else around the first of all."""
-    rows = {row.number: row for row in by_numbers(tx, numbers[:3])}
-    ordered = [rows[number] for number in numbers[:3] if number in rows]
-    if not ordered:
-        return None
-    hit = next((row for row in ordered if not _ASKS.search(row.text)), ordered[0])
-    around = surroundings(tx, {hit.channel_number: [hit.seq]}, FOLLOWING)[hit.channel_number]
-    numbers = [row.number for row in around if row.role in _SPOKEN]
-    spoken = [row for row in by_numbers(tx, numbers) if row.seq > hit.seq or row.turn == hit.turn]
-    return Stretch(hit, sorted(spoken, key=lambda row: row.seq))
-
-
-def _newer(stretch: Stretch, found: SearchResult) -> dict[str, Any]:
+def _newer(hit: MessageRow, around: Sequence[Any], found: SearchResult) -> dict[str, Any]:
     """Return the hit and the last answer behind it, in which a suggestion that was taken up is carried out."""
-    hit, later = stretch.hit, [row for row in stretch.around if row.seq > stretch.hit.seq]
-    answers = [row for row in later if row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
+    answers = [row for row in around if row.seq > hit.seq and row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
     shown = [hit, *answers[-1:]]
-    line = " → ".join(cut_text(passage(row.text, found.query), 150 // len(shown)) for row in shown)
+    line = " → ".join(cut_text(passage(row.text, found.query), LINE // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
         "channel": hit.channel,
@@ -155,45 +162,7 @@ def _newer(stretch: Stretch, found: SearchResult) -> dict[str, Any]:
     }
 
 
-def _in_same_conversation(
-    tx: ReadTransaction, hits: Sequence[MessageRow], found: SearchResult, kept: Sequence[Judged]
-) -> tuple[MessageRow | None, list[MessageRow]]:
-    """Return a later message of the same conversation that says that it replaces a hit, and what it replaces.
-
-    The user takes back something that an earlier message says; or, some turns later, a sentence that names a change
-    holds two terms of the request.
-    """
-    asked = frozenset(term.token for term in found.terms)
-    rows = by_numbers(tx, [one.ranked.candidate.number for one in kept[:12]])
-    for later in sorted(rows, key=lambda row: (row.timestamp, row.number), reverse=True):
-        if later.role not in _SPOKEN or _KEEPS.search(later.text):
-            continue
-        changed = frozenset(token for sentence in _changing(later.text) for token in analyze(sentence))
-        is_taken_back = later.role == Role.USER and bool(_TAKES_BACK.search(later.text))
-        replaced = [
-            row
-            for row in hits
-            if row.turn < later.turn
-            and (
-                (is_taken_back and changed & frozenset(analyze(row.text)))
-                or (len(changed & asked) >= 2 and later.turn - row.turn > 2)
-            )
-        ]
-        if replaced:
-            return later, replaced
-    return None, []
-
-
-def _is_same_subject(found: SearchResult, chosen: int, later: int) -> bool:
-    """Return True if the later conversation holds most of the question's terms that the chosen one holds."""
-    asked = found.held.get(chosen, 0) & found.wordings[0].bits
-    both = asked & found.held.get(later, 0)
-    return weight_of(both, found.weights) >= 0.5 * weight_of(asked, found.weights)
-
-
-def _replaced_by(
-    tx: ReadTransaction, earlier: Sequence[MessageRow], stretch: Sequence[MessageRow], found: SearchResult
-) -> list[MessageRow]:
+def _replaced_by(tx: ReadTransaction, earlier: Sequence[Any], stretch: Sequence[Any], found: SearchResult) -> list[Any]:
     """Return the earlier messages of which the stretch says that something else holds now: a sentence names a change,
     and a rare word of the earlier message that was not asked for (the old value).
 
@@ -206,9 +175,9 @@ def _replaced_by(
     values = frozenset[str]().union(*said.values()) - {term.token for term in found.terms}
     if not values:
         return []
-    corpus = corpus_of(tx)
-    frequencies = index_of(tx).frequencies(tx, values, corpus.size)
-    rare = {token for token in values if frequencies.get(token, 0) <= 2 + corpus.size // 100}
+    size = found.corpus.size
+    frequencies = index_of(tx).frequencies(tx, values, size)
+    rare = {token for token in values if frequencies.get(token, 0) <= 2 + size // 100}
     return [row for row in earlier if rare & said[row.id]]
 
 
@@ -228,12 +197,6 @@ _CHANGES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """Says that something else holds than before."""
-_TAKES_BACK = re.compile(
-    r"\b(?:instead|rather than|actually|after all|changed my mind|scrap that|forget (?:the|that)"
-    r"|(?:change|undo) (?:it|that))\b"
-    r"|취소|말고|대신|빼고|아까|생각해 ?보니",
-    re.IGNORECASE,
-)
 _KEEPS = re.compile(
     r"""\b(?:leave\ (?:it|the|them|as)|keep\ (?:it|what|the|using)|stay(?:ing)?\ with|stick(?:ing)?\ with|as\ it\ is
         |not\ worth|never\ ?mind|for\ now|temporar\w+|only|except|until|till|just\ (?:for|this|the))\b

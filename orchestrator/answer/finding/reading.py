@@ -26,16 +26,15 @@ from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import Understood
 
 END = 80
-"""So many of a channel's last messages say where it stands."""
-NEAR = 0.4
-"""Messages that score so much of the best one have to do with the request."""
+"""Last messages of a channel that its state is read from."""
+NEAR = 0.6  # share of the best message's score from which on a message is delivered
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRanking:
-    """Where an earlier extraction's ranking goes on, so that its next page is what it would have been then."""
+    """Place in the ranking of an earlier extraction, for its next page."""
 
     result_id: str
     offset: int
@@ -43,10 +42,10 @@ class KeptRanking:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was read of one channel: `ranked` turns best first, and its last turns in order.
+    """Messages read of one channel: `ranked` turns best first, and its last turns in order.
 
-    `seqs` are the places of all its messages of the roles asked for. Where nothing was asked by words, `ranked` is
-    empty and `has_older` says whether there is more before `end`.
+    `seqs` are the places of all its messages of the roles asked for. Without words `ranked` is empty and `has_older`
+    says whether there is more before `end`.
     """
 
     channel: ChannelRow
@@ -69,18 +68,18 @@ class Extraction:
     newer: dict[str, Any] | None = None
     """A later statement on the same thing, which may change what this conversation says."""
     relaxed: str = ""
-    """What of the request was given up because nothing was found with it: its words, or its time."""
+    """Part of the request that was given up because nothing was found with it: its words, or its time."""
     note: str = ""
     has_older: bool = False
     is_paged: bool = False
     """A cursor may go on with what is older."""
     kept: KeptRanking | None = None
     relaxation: str = ""
-    """What to give up next, because this is not sure enough (`orchestrator.answer.finding.relaxing`)."""
+    """Part of the request to give up next, if this is not sure enough (`orchestrator.answer.finding.relaxing`)."""
 
 
 class NothingRead(NamedTuple):
-    """Nothing answers; `relaxation` as above."""
+    """Result of a request that nothing answers; `relaxation` as above."""
 
     error: NotFound
     relaxation: str
@@ -91,7 +90,7 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
     tx, query, said = asked.tx, asked.query, asked.said
     asked.run.recorder.explain(confidence=sure.value)
     found, row, candidates = choice.found, choice.channel, choice.candidates
-    change = change_of(tx, row, candidates, found, kept, said)
+    change = change_of(asked, choice)
     turns = turns_in(kept)
     if change.turn:  # the turn that changes what the best one says is shown with it
         turns = list(dict.fromkeys([turns[0], change.turn, *turns[1:]]))

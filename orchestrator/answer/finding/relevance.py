@@ -177,7 +177,8 @@ def best_channels(found: SearchResult, *, is_narrowed: bool = False) -> list[tup
     """
     shown = {found.candidates[number].channel_id for number in found.matched} | found.titles.keys()
     if similar := found.similar:
-        shown |= {of for of, number in similar.best_of_channels.items() if similar.deviations(number) >= NEAR}
+        near = (number for number in similar.similarities if similar.deviations(number) >= NEAR)
+        shown |= {similar.candidates[number].channel_id for number in near}
     best = [(one.number, one.score) for one in found.channels if one.number in shown]
     return best if best and found.is_supported(best[0][0], is_narrowed=is_narrowed) else []
 

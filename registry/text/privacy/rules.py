@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from registry.text.privacy.likeness import TESTS
 
 OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
-MOST_PLAIN_WORDS = 50_000  # cached words without a keyword
+MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
+BEGINNING = 4  # characters of a word by which keywords are looked up
 SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
 _LONG_NUMBER = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [0-9]{6})")
@@ -51,6 +52,8 @@ class Name(NamedTuple):
     kind: str
     words: str
     is_whole_word: bool
+    is_cue: bool = False
+    """True for a word that only announces a login, so that a value near it may be a password."""
 
     @property
     def needs_long(self) -> bool:
@@ -59,14 +62,21 @@ class Name(NamedTuple):
 
 
 class Keywords:
-    """Keywords, each of one or more words, with the longest word of each."""
+    """Keywords, each of one or more words, looked up by the beginning of the longest word of each."""
 
     def __init__(self, keywords: Iterable[str]) -> None:
         self.words = {keyword: max(keyword.split(), key=len) for keyword in keywords}
+        self._by_beginning: dict[str, list[str]] = {}
+        for keyword, word in self.words.items():
+            self._by_beginning.setdefault(word[:BEGINNING], []).append(keyword)
+        self._short = [beginning for beginning in self._by_beginning if len(beginning) < BEGINNING]
 
-    def found_in(self, text: str, words: str) -> list[str]:
-        """Return the keywords in a text; `words` are its words that may belong to one."""
-        return [keyword for keyword, word in self.words.items() if word in words and keyword in text]
+    def announced_by(self, text: str) -> tuple[str, ...]:
+        """Return the keywords whose longest word is in a word or text."""
+        beginnings = self._by_beginning.keys() & {text[at : at + BEGINNING] for at in range(len(text))}
+        beginnings.update(beginning for beginning in self._short if beginning in text)
+        found = [keyword for beginning in beginnings for keyword in self._by_beginning[beginning]]
+        return tuple(keyword for keyword in found if self.words[keyword] in text)
 
 
 def _any_of(words: set[str]) -> re.Pattern[str]:
@@ -93,40 +103,51 @@ class Rules:
             for keyword in rule.keywords:
                 self._places.setdefault(keyword, []).append(at)
         self._in_runs = Keywords(each for rule in self.all if rule.is_long for each in rule.keywords)
-        self._in_text = Keywords(each for rule in self.all if not rule.is_long for each in rule.keywords)
-        self._short_names = Keywords(name.words for name in self.names.values() if not name.needs_long)
-        self._long_names = Keywords(name.words for name in self.names.values() if name.needs_long)
+        self._of_texts = {each for rule in self.all if not rule.is_long for each in rule.keywords}
+        self._in_text = Keywords([*self._of_texts, *self.names])
         self._numbers = [at for at, rule in enumerate(self.all) if not rule.keywords]
-        self._telling = _any_of({*self._in_text.words.values(), *self._short_names.words.values()})
+        self._telling = _any_of({*self._in_text.words.values()})
         self._plain_words: set[str] = set()
+        self._telling_words: dict[str, tuple[str, ...]] = {}
 
     def matching(self, text: str) -> tuple[list[Rule], list[Name]]:
         """Return the rules and the names that may match in a text, the rules in their order."""
         words = set(text.split())
         long = " ".join([word for word in words if len(word) >= SHORTEST_KEY and _MADE.search(word)]).lower()
-        telling = self._telling_of(words)
-        if not telling and not long and not _LONG_NUMBER.search(text):
+        announced = self._announced_by(words)
+        if not announced and not long and not _LONG_NUMBER.search(text):
             return [], []
         lowered = text.lower()
-        keywords = [*self._in_text.found_in(lowered, telling), *self._in_runs.found_in(long, long)]
+        keywords = [each for each in announced if each in self._of_texts and each in lowered]
+        keywords += [each for each in self._in_runs.announced_by(long) if each in long]
         places = {at for keyword in keywords for at in self._places[keyword]}
         if _LONG_NUMBER.search(text):
             places.update(self._numbers)
-        spaced = spaced_words(lowered)
-        names = self._short_names.found_in(spaced, telling)
-        names += self._long_names.found_in(spaced, spaced) if long else []
         rules = [self.all[at] for at in sorted(places)]
         rules = [rule for rule in rules if not rule.needs or any(each in lowered for each in rule.needs)]
-        return rules, [self.names[each] for each in names]
+        spaced = spaced_words(lowered)
+        names = [self.names[each] for each in announced if each in self.names and each in spaced]
+        names.sort(key=lambda name: (name.is_cue, name.words))
+        return rules, [name for name in names if long or not name.needs_long]
 
-    def _telling_of(self, words: set[str]) -> str:
-        """Return the words that may hold a keyword, in lower case. Words without one are cached."""
+    def _announced_by(self, words: set[str]) -> set[str]:
+        """Return the keywords that the words may be part of. Words of up to 64 characters are remembered."""
         telling = words.difference(self._plain_words)
-        plain = {word for word in telling if not self._telling.search(word.lower())}
-        if len(self._plain_words) > MOST_PLAIN_WORDS:
+        new = telling.difference(self._telling_words)
+        plain = {word for word in new if not self._telling.search(word.lower())}
+        if len(self._plain_words) + len(self._telling_words) > MOST_PLAIN_WORDS:
             self._plain_words.clear()
+            self._telling_words.clear()
         self._plain_words.update([word for word in plain if len(word) <= 64])
-        return " ".join(telling - plain).lower()
+        announced: set[str] = set()
+        for word in telling - plain:
+            keywords = self._telling_words.get(word)
+            if keywords is None:
+                keywords = self._in_text.announced_by(word.lower())
+                if len(word) <= 64:
+                    self._telling_words[word] = keywords
+            announced.update(keywords)
+        return announced
 
 
 def spaced_words(lowered: str) -> str:
@@ -146,11 +167,11 @@ def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
 
 
 def _read_names(table: Mapping[str, Any]) -> Iterator[Name]:
-    for section in ("names", "words"):
+    for section in ("names", "words", "cues"):
         for kind, names in table.get(section, {}).items():
             for name in names:
                 for words in {name, name.replace(" ", "")}:
-                    yield Name(kind, words, section == "words")
+                    yield Name(kind, words, section != "names", section == "cues")
 
 
 _own_files: list[str] = []

@@ -14,12 +14,14 @@ from registry.text.privacy.likeness import (
     TITLED,
     is_chosen,
     is_code,
+    is_mentioned,
     is_name,
     is_password,
     is_random,
     is_strong,
     is_thrown,
 )
+from registry.text.privacy.prose import find_in_column, find_mentioned, find_pin
 from registry.text.privacy.rules import SHORTEST_KEY, Name, Rule, Rules, load_rules, spaced_words
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
@@ -105,6 +107,9 @@ def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:
             yield Secret(rule.kind, *match.span(group))
 
 
+CLOSE = 40
+MOST_REPEATS = 20
+"""After so many times of a name, each within CLOSE characters of the one before, sentences are not searched again."""
 _VALUE = (
     r"(?:\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
     r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,}+)(?![(\[]))"
@@ -121,15 +126,15 @@ _FURTHER = re.compile(  # a few words between, or nothing that says that a value
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<verb>(?:,?[ ][\w@.-]{1,20}){0,6}(?:[ ](?:is|are|was|to|as|be|->|→)|:))?"
     r"[ \t]{1,12}" + _VALUE
 )
-_BELOW = re.compile(r"[^\n=;{}]{0,100}:[ \t]*\r?\n\s{0,8}(?P<bare>[^\s()\[\]{}<>]{12,})[ \t]*(?:\r?\n|\Z)")
+_BELOW = re.compile(r"[^\n=;{}]{0,100}:[ \t]*\r?\n\s{0,8}(?P<bare>[^\s()\[\]{}<>]{6,})(?<!:)[ \t]*(?:\r?\n|\Z)")
 """A line that ends in a colon, and a value alone on the next."""
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:_|-)?(?:hash(?:er|ed)?|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
-    r"|regex|pattern|column|endpoint|expir\w*|count|size|version|env|var|header|prefix|dir|class|arn|ring|accessor"
+    r"|regex|pattern|column|endpoint|expir\w*|count|size|version|env|var|header|prefix|age|limit|reset|dir|class|arn|ring|accessor"
     r"|manager)s?$",
     re.IGNORECASE,
 )
-_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
+_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
 
 
 def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
@@ -138,17 +143,38 @@ def _by_name(text: str, names: Sequence[Name]) -> Iterator[Secret]:
         lowered = text
     spaced = spaced_words(lowered)
     for name in names:
-        at = spaced.find(name.words)
+        at, repeats, before = spaced.find(name.words), 0, 0
         while at >= 0:
-            end = at + len(name.words)
-            if not (name.is_whole_word and _is_part(spaced, at, end)) and not _is_public(text[max(0, at - 200) : at]):
-                secret, end = _value_behind(text, end, name)
+            end = behind = at + len(name.words)
+            is_part = name.is_whole_word and _is_part(
+                spaced, at, end, may_be_plural=name.is_cue and name.kind == "password"
+            )
+            if not is_part and not _is_public(text[max(0, at - 200) : at]):
+                secret, behind = (None, end) if name.is_cue else _value_behind(text, end, name)
                 yield from [secret] if secret else ()
-            at = spaced.find(name.words, end)
+                repeats = repeats + 1 if at - before < CLOSE else 0
+                if repeats < MOST_REPEATS:
+                    yield from _around(text, at, end, name)
+                before = at
+            at = spaced.find(name.words, behind)
 
 
-def _is_part(text: str, start: int, end: int) -> bool:
+def _around(text: str, at: int, end: int, name: Name) -> Iterator[Secret]:
+    """Yield what is said near a name and in the column of a table below it."""
+    is_password = name.kind == "password"
+    if name.kind == "pin" or (is_password and not name.is_cue and name.words != "pass"):
+        if pin := find_pin(text, at, end, is_told=is_password and name.words.isascii()):
+            yield Secret("pin", *pin)
+        for place in find_in_column(text, at, end):
+            yield Secret(name.kind, *place)
+    if name.kind != "pin":
+        for place in find_mentioned(text, at, end, is_password, name.is_cue or name.words == "pass"):
+            yield Secret(name.kind, *place)
+
+
+def _is_part(text: str, start: int, end: int, *, may_be_plural: bool) -> bool:
     """Return whether a name is part of a longer word. A Korean particle may follow it."""
+    end += may_be_plural and text[end : end + 1] == "s"
     behind = text[end : end + 1]
     return text[start - 1 : start].isalnum() or (behind.isascii() and behind.isalnum())
 
@@ -167,7 +193,9 @@ def _value_behind(text: str, end: int, name: Name) -> tuple[Secret | None, int]:
 
 def _is_public(before: str) -> bool:
     """Return whether the words before a name make it the name of something public."""
-    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or _ARN.search(before) is not None
+    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or (
+        any(map(before.__contains__, ("arn:", "urn:", "AWS::"))) and _ARN.search(before) is not None
+    )
 
 
 def _assigned(found: re.Match[str], name: Name) -> str | None:
@@ -176,17 +204,21 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
         return None
     group = "quoted" if found["quoted"] else "bare"
     value, is_listed = found[group], found["listed"] is not None
-    if name.is_whole_word and (found["more"] or is_listed):
+    if name.is_whole_word and (found["more"] or (is_listed and not found["listed"].isspace())):
         return None
     is_prose = group == "bare" and found["told"] is not None and TITLED.fullmatch(value[:200])
-    if is_prose or (is_listed and (is_name(value) or is_code(value))):
+    if is_prose or (
+        is_listed
+        and (is_code(value) or re.match("-|.*=$", value) or (is_name(value) and not found["listed"].isspace()))
+    ):
         return None
     return group if _is_secret(name, value, is_quoted=group == "quoted") else None
 
 
 def _mentioned(found: re.Match[str], name: Name) -> str | None:
     if found.re is _BELOW:
-        return "bare" if is_thrown(found["bare"]) else None
+        value = found["bare"]
+        return "bare" if is_thrown(value) or (name.kind == "password" and is_mentioned(value)) else None
     if (name.is_whole_word and not found["verb"]) or _ABOUT.search(found["more"]):
         return None
     is_told = found["verb"] and not name.is_whole_word and name.kind == "password"
@@ -199,7 +231,7 @@ def _mentioned(found: re.Match[str], name: Name) -> str | None:
 
 
 def _is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
-    if not is_quoted and (is_code(value) or (name.kind == "secret" and len(value) < SHORTEST_KEY and is_name(value))):
+    if (not is_quoted and is_code(value)) or (name.kind == "secret" and is_name(value)):
         return False
     if name.kind == "password":
         return is_password(value)
@@ -223,6 +255,8 @@ def _name_of(field: str) -> Name | None:
     if _ABOUT.search(field):
         return None
     for name in load_rules().names.values():
+        if name.is_cue:
+            continue
         if spaced == name.words if name.is_whole_word else name.words in spaced:
             return name
     return None

@@ -44,12 +44,10 @@ class Ranked(NamedTuple):
 
 
 class RankedChannel(NamedTuple):
-    """A channel with its score and its parts: best message and whole conversation (0 to 1)."""
+    """A channel with its score."""
 
     number: int
     score: float
-    best: float
-    whole: float
 
 
 class Sittings(NamedTuple):
@@ -87,24 +85,31 @@ def rank(own: Mapping[int, float], messages: Iterable[Candidate], sittings: Sitt
     return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
 
 
-def rank_channels(
-    ranked: Iterable[Ranked], wholes: Mapping[int, float], titles: Mapping[int, float], similar: Mapping[int, float]
-) -> list[RankedChannel]:
-    """Order the channels of some ranked messages, best first, of equal ones the newer.
-
-    `wholes`: from `whole_scores`. `titles`, `similar`: shares (0 to 1) of what a title and the model may add.
-    """
+def word_scores(ranked: Iterable[Ranked], wholes: Mapping[int, float]) -> dict[int, float]:
+    """Return each channel's score by words (0 to 1): its best message and its whole (`whole_scores`), half and half."""
     best: dict[int, float] = {}
     for one in ranked:
         number = one.candidate.channel_id
         best[number] = max(best.get(number, 0.0), one.score)
     most, fullest = max(best.values(), default=0.0) or 1.0, max(wholes.values(), default=0.0) or 1.0
-    channels = []
-    for number in best.keys() | titles.keys() | similar.keys():
-        of_best, of_whole = best.get(number, 0.0) / most, wholes.get(number, 0.0) / fullest
-        score = weights.BEST * of_best + (1 - weights.BEST) * of_whole
-        score += weights.TITLE * titles.get(number, 0.0) + weights.MODEL * similar.get(number, 0.0)
-        channels.append(RankedChannel(number, round(score, _DIGITS), of_best, of_whole))
+    return {number: (score / most + wholes.get(number, 0.0) / fullest) / 2 for number, score in best.items()}
+
+
+def rank_channels(
+    words: Mapping[int, float], covered: float, titles: Mapping[int, float], similar: Mapping[int, float]
+) -> list[RankedChannel]:
+    """Order channels, best first, of equal ones the newer.
+
+    `words`: from `word_scores`. `covered`: the share of the request that the best of them holds, so that words that
+    say little leave the choice to the model. `titles`, `similar`: shares (0 to 1) of what a title and the model add.
+    """
+    scores = {
+        number: covered * words.get(number, 0.0)
+        + weights.TITLE * titles.get(number, 0.0)
+        + weights.MODEL * similar.get(number, 0.0)
+        for number in words.keys() | titles.keys() | similar.keys()
+    }
+    channels = (RankedChannel(number, round(score, _DIGITS)) for number, score in scores.items())
     return sorted(channels, key=lambda one: (-one.score, -one.number))
 
 

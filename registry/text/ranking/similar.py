@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ from functools import cached_property
 from registry.text.ranking import weights
 from registry.text.ranking.scores import Candidate
 
+_SEVERAL = 3
 _NEAR = 0.5  # standard deviations beyond chance from which on a message is a hit by its meaning alone
 
 
@@ -50,13 +52,21 @@ class SimilarMessages:
         """Return the messages that are similar beyond chance."""
         return frozenset(number for number, value in self.similarities.items() if value >= self.least)
 
-    @cached_property
-    def best_of_channels(self) -> Mapping[int, int]:
-        """Return the most similar message of each channel, by channel number."""
-        best: dict[int, int] = {}
+    def beyond_chance(self, channel_number: int) -> float:
+        """Return by how many standard deviations a channel's most similar message exceeds what chance explains."""
+        numbers = (n for n in self.similarities if self.candidates[n].channel_id == channel_number)
+        return max(map(self.deviations, numbers), default=0.0) - self.by_chance
+
+    def of_channels(self, sizes: Mapping[int, int]) -> dict[int, float]:
+        """Return, by channel, the mean share of its three most similar messages; of a smaller channel (`sizes`:
+        messages) of all. One message alone is similar by chance."""
+        shares: dict[int, list[float]] = defaultdict(list)
         for number in self.similarities:
-            best.setdefault(self.candidates[number].channel_id, number)
-        return best
+            shares[self.candidates[number].channel_id].append(self.share(number))
+        return {
+            channel: sum(some[:_SEVERAL]) / min(_SEVERAL, max(sizes.get(channel, _SEVERAL), 1))
+            for channel, some in shares.items()
+        }
 
 
 def deviations_by_chance(messages: int) -> float:

@@ -1,10 +1,9 @@
 """All fitted constants of finding. `python -m benchmarks.retrieval --ablate` measures what each gains."""
 
-# A conversation's score: BEST of its best message and 1 - BEST of all its messages, each divided by the largest, and
-BEST = 0.6
+# A conversation's score: its score by words, times the share of the request that the best one holds, and
 TITLE = 0.5  # for a title that holds a whole wording, less for one that holds a part of it
-MODEL = 0.6  # for a message whose similarity lies FAR standard deviations above the mean of all, less below
-FAR = 5.0
+MODEL = 0.6  # for messages whose similarity lies FAR standard deviations above the mean of all, less below
+FAR = 4.0
 
 # A message's score: the weights of the terms in it, and
 NEIGHBOUR = 0.3  # of its neighbours' scores, a third of that two places away
@@ -18,5 +17,5 @@ SOUND = 0.4
 # Confidence: the share of the request that the conversation holds, and how far it leads the next one
 HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15
-FLOOR_ONE, FLOOR_SEVERAL = 0.05, 0.38  # below it nothing is answered, by how many wordings were given
-PER_DEVIATION = 0.06  # of the model's similarity beyond chance, added to that share
+# Below this score nothing is answered, by how many wordings were given; unrelated messages reach the third by the model
+FLOOR_ONE, FLOOR_SEVERAL, FLOOR_MODEL = 0.04, 0.45, 0.4

@@ -14,7 +14,6 @@ from registry.text.analysis.analyzer import (
     Kind,
     Word,
     identifier_parts,
-    loan_key,
     stem,
     word_tokens,
     words,
@@ -125,17 +124,8 @@ def _is_plain(raw: str) -> bool:
 def _query_word(word: Word, synonyms: tuple[Tokens, ...]) -> QueryWord:
     plain = _exact_word(word)
     spellings = tuple((token,) for token in _other_spellings(word) if token not in plain.exact)
-    others = tuple(dict.fromkeys((*spellings, *_loan_compounds(word), *synonyms)))
+    others = tuple(dict.fromkeys((*spellings, *synonyms)))
     return replace(plain, synonyms=others, share=_GENERIC if is_generic_word(word.text.lower()) else 1.0)
-
-
-def _loan_compounds(word: Word) -> list[Tokens]:
-    """Return the sounds of both parts of a compound: 커넥션타임아웃 is one word, connection timeout two."""
-    if word.kind is not Kind.HANGUL:
-        return []
-    splits = range(2, len(word.text) - 1)  # a part has two syllables
-    keys = ((loan_key(word.text[:at]), loan_key(word.text[at:])) for at in splits)
-    return [(LATIN_KEY_PREFIX + first, LATIN_KEY_PREFIX + second) for first, second in keys if first and second]
 
 
 def _exact_word(word: Word) -> QueryWord:

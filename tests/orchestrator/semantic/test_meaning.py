@@ -176,7 +176,7 @@ async def test_what_both_words_and_meaning_find_comes_first_and_the_record_says_
         ("cat food", {"tag": "loved"}, ["haustier"]),
         ("cat food tag:loved", {}, ["haustier"]),
         ("cat food -refuses", {}, ["haustier"]),
-        ("cat food", {"limit": 1, "offset": 1}, ["pet"]),
+        ("cat food", {"limit": 1, "offset": 1}, ["haustier"]),
     ],
 )
 async def test_what_narrows_a_search_narrows_meaning_too(

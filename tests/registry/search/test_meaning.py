@@ -12,6 +12,7 @@ from registry.search import meaning
 from registry.search.meaning import pack, similar_messages, similarity
 from registry.search.scope import Scope
 from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors, unembedded
+from registry.text.ranking.scores import Candidate
 from registry.text.ranking.similar import SimilarMessages
 
 pytestmark = pytest.mark.anyio
@@ -161,5 +162,12 @@ def test_packing_keeps_the_direction() -> None:
 
 
 def test_the_model_adds_a_share_by_how_far_a_message_stands_out() -> None:
-    similar = SimilarMessages(similarities={1: 0.9, 2: 0.45, 3: 0.2}, background=0.2, deviation=0.1)
+    similar = SimilarMessages(similarities={1: 0.9, 2: 0.4, 3: 0.2}, background=0.2, deviation=0.1)
     assert [round(similar.share(number), 2) for number in (1, 2, 3, 4)] == [1.0, 0.5, 0.0, 0.0]
+
+
+def test_a_channel_counts_by_its_three_most_similar_messages_and_a_short_one_by_all() -> None:
+    of = {number: Candidate(number, 1 if number < 5 else 2, number, "user", 9, 0.0) for number in range(1, 7)}
+    values = {5: 0.6, 1: 0.6, 2: 0.4, 6: 0.4, 3: 0.3, 4: 0.3}
+    similar = SimilarMessages(similarities=values, candidates=of, background=0.2, deviation=0.1)
+    assert similar.of_channels({1: 9, 2: 2}) == pytest.approx({1: (1 + 0.5 + 0.25) / 3, 2: (1 + 0.5) / 2})

@@ -141,11 +141,6 @@ def test_a_loan_word_without_a_synonym_still_meets_its_origin_by_sound() -> None
     assert set(only("dispatchers").keys) & set(analyze("디스패처"))
 
 
-def test_a_compound_of_loan_words_meets_the_words_it_is_made_of() -> None:
-    sounds = set(analyze("connection timeout"))
-    assert any(sounds.issuperset(parts) for parts in only("커넥션타임아웃").synonyms)
-
-
 def test_letters_and_digits_alone_are_no_evidence_for_an_identifier() -> None:
     assert only("k8s").exact == ("zzidk8s",)
     assert only("getUser2").exact == ("zzidgetuser2", "get", "user")

@@ -16,9 +16,10 @@ from registry.text.ranking.scores import (
     rank_channels,
     sittings_from,
     whole_scores,
+    word_scores,
 )
 from registry.text.ranking.term_weights import full_weight, idf, weighted_terms
-from registry.text.ranking.weights import BEST, MODEL
+from registry.text.ranking.weights import MODEL
 from registry.text.request.query import ParsedQuery, QueryWord, parse_query
 
 TOTAL = 100
@@ -43,7 +44,7 @@ def channels(*candidates: Candidate, lengths: dict[int, int] | None = None) -> l
     """The channels of messages whose terms weigh 1 each."""
     counted = lengths or dict.fromkeys((one.channel_id for one in candidates), 100)
     whole = whole_scores(candidates, [1.0] * 8, counted)
-    return rank_channels(rank(own_scores(candidates, 10.0), candidates), whole, {}, {})
+    return rank_channels(word_scores(rank(own_scores(candidates, 10.0), candidates), whole), 1.0, {}, {})
 
 
 def test_a_rare_token_tells_more_and_a_common_one_still_something() -> None:
@@ -173,10 +174,8 @@ def test_a_channel_counts_by_its_best_message_and_by_all_it_holds() -> None:
     loud = Candidate(1, 1, 0, "user", 10, 2.0, 0, held=0b011)
     broad = [Candidate(2, 2, 0, "user", 10, 1.0, 0, held=0b001), Candidate(3, 2, 5, "user", 10, 1.0, 0, held=0b110)]
     by_number = {one.number: one for one in channels(loud, *broad)}
-    assert (by_number[1].best, round(by_number[1].whole, 6)) == (1.0, 0.666667)
-    assert (by_number[2].best, by_number[2].whole) == (0.5, 1.0)
-    assert by_number[1].score == pytest.approx(BEST + (1 - BEST) * 2 / 3)
-    assert by_number[2].score == pytest.approx(BEST / 2 + 1 - BEST)
+    assert by_number[1].score == pytest.approx((1 + 2 / 3) / 2)
+    assert by_number[2].score == pytest.approx((1 / 2 + 1) / 2)
 
 
 def test_a_word_said_twice_in_a_channel_counts_less_than_a_second_word() -> None:
@@ -192,13 +191,18 @@ def test_of_two_channels_that_hold_the_same_the_shorter_comes_first() -> None:
 
 
 def test_a_title_adds_to_its_channel_and_finds_one_without_a_message() -> None:
-    found = rank_channels(rank({1: 1.0}, [message(1, 1.0, channel=1)]), {1: 1.0}, {2: 0.5, 1: 0.1}, {})
+    found = rank_channels({1: 1.0}, 1.0, {2: 0.5, 1: 0.1}, {})
     assert [(one.number, one.score) for one in found] == [(1, 1.05), (2, 0.25)]
 
 
 def test_a_similar_message_adds_to_its_channel_and_never_more_than_the_best_words() -> None:
-    found = rank_channels(rank({1: 1.0}, [message(1, 1.0, channel=1)]), {1: 1.0}, {}, {2: 1.0})
+    found = rank_channels({1: 1.0}, 1.0, {}, {2: 1.0})
     assert [(one.number, one.score) for one in found] == [(1, 1.0), (2, MODEL)]
+
+
+def test_words_that_hold_little_of_the_request_leave_the_choice_to_the_model() -> None:
+    assert [one.number for one in rank_channels({1: 1.0}, 0.9, {}, {2: 1.0})] == [1, 2]
+    assert [one.number for one in rank_channels({1: 1.0}, 0.3, {}, {2: 1.0})] == [2, 1]
 
 
 def test_the_same_text_several_times_counts_once() -> None:
@@ -251,7 +255,6 @@ def test_scores_are_the_sum_of_their_parts(candidates: list[Candidate]) -> None:
 def test_a_channel_scores_at_most_one(candidates: list[Candidate]) -> None:
     for one in channels(*candidates):
         assert 0 <= one.score <= 1
-        assert one.score == pytest.approx(BEST * one.best + (1 - BEST) * one.whole, abs=1e-8)
 
 
 def test_a_message_gains_from_the_sitting_in_which_most_of_the_request_was_said() -> None:

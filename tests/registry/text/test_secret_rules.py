@@ -26,14 +26,77 @@ def masked(text: str) -> str:
 def test_at_most_one_planted_secret_in_twenty_is_missed() -> None:
     planted = [piece for piece in PIECES if piece.secrets]
     missed = [piece.text for piece in planted if is_missed(piece, masked(piece.text))]
-    assert len(planted) == 340
+    assert len(planted) == 660
     assert len(missed) <= len(planted) / 20, missed
 
 
 def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> None:
     innocent = [piece.text for piece in PIECES if not piece.secrets]
-    assert len(innocent) > 200
+    assert len(innocent) > 400
     assert [masked(text) for text in innocent] == innocent
+
+
+@pytest.mark.parametrize(
+    ("said", "secret"),
+    [
+        ("the wifi pw at the new office is %s if you need to print", "Alder-52-fern"),
+        ("log in as admin and then %s, it still kicks me out", "Gr4nite!moss"),
+        ("you get in with %s as the password", "Plum_Tree_88"),
+        ("our shared account: kim / %s", "uX3-birch-Owl"),
+        ("pw for the archive is %s - how do I open it?", "snowdrop"),
+        ("the password is “%s”", "plum kettle harbour"),
+        ("the passphrase is %s.", "cobalt anchor meadow kite"),
+        ("bring the keys, door code is %s", "2580#"),
+        ("my PIN for the alarm is %s", "4719"),
+        ("the safe combination is %s", "32-17-05"),
+        ("%s is your verification code", "448812"),
+        ("비번 안 바꿨으면 %s 일걸?", "maple1234"),
+        ("그 서버 비번은 %s 이야", "qlalfdlek"),
+        ("basic auth 걸었어 stage / %s 명령 줘", "wkaqlsl"),
+        ("와이파이 이제 %s 로 변경했어", "rlawkddn77"),
+        ("도어락 %s 로 바뀌었습니다", "1970#"),
+        ("bot.run('%s')", "MTA1lahTlEDTCzNSkdpS2fodR.YT8M7q.8dj1gK3MS9s3tY0vqpC3Mdx4aXe"),
+        ("dsn := 'gopher:%s@tcp(127.0.0.1:3306)/shop'", "burr0w_77"),
+        ("DB_PASS=%s ./run", "terra.F1rma"),
+        ("$ ldapsearch -x -D cn=svc -w %s -b dc=shop", "Ginger.Fern"),
+        ("$ curl -b 'session=%s' https://shop.example", "a8Xk2nQ0vZ3bYcA7Lm4Tr9Ws"),
+        ("user: lena\npass: %s", "ghostpepper"),
+        ("| user | password |\n|---|---|\n| lena | %s |", "up-L0ad-it"),
+        ("name,email,password\nlena,l@shop.example,%s", "csv9plum"),
+        ("page.fill('#password', '%s')", "kettle!77"),
+        ("2FA setup key %s for the app", "JBSW7Y3DPEHPK3PX"),
+    ],
+)
+def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(said: str, secret: str) -> None:
+    text = masked(said % secret)
+    assert "[secret:" in text
+    assert secret not in text
+    before, after = said.split("%s")
+    assert text.startswith(before)
+    assert text.endswith(after)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The password is weak.",
+        "the password_age was changed to Tomato22 for all of them",
+        "the password is stored as argon2id since Python3",
+        "Your password was changed on 12 May 2024.",
+        "docs: use a password:\nlib/python3.11/site-packages/shop/auth.py-257-\n--",
+        "error code is 1045, the response code for the login is 4010",
+        "GPIO pin 17 is high, it's pin 14 of 24",
+        "and then pass updated2 to the renderer22",
+        "로그인 API 는 v2 로 변경했습니다",
+        "암호화는 AES256 으로 하고 키는 32바이트",
+        "인증번호 6자리를 3분 안에 입력하세요",
+        "def f(user, password):\n    return user2, password2",
+        'client.password = "S3"; user.token.refresh_token_2(a)',
+        '"session_id": "cursor_session_20250929_1430"',
+    ],
+)
+def test_what_is_said_about_passwords_and_codes_stays(said: str) -> None:
+    assert masked(said) == said
 
 
 @pytest.mark.parametrize("length", [12, 64, 300, 301, 2000, 10_000])
@@ -113,7 +176,8 @@ def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> 
 
 
 @pytest.mark.parametrize(
-    "repeated", ["token=", "id/pw: 11111111111111111111", "password ", "-----BEGIN PRIVATE KEY-----\n"]
+    "repeated",
+    ["token=", "id/pw: 11111111111111111111", "password ", "login ", "a|password|b\n", "-----BEGIN PRIVATE KEY-----\n"],
 )
 def test_a_hostile_text_is_searched_in_time(repeated: str) -> None:
     start = time.process_time()
