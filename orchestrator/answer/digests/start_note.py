@@ -28,6 +28,8 @@ READ = 5 * LATEST
 """Latest conversations of a folder that are read: some began without a word, others only asked for one of these."""
 LOOKED_AT = 40
 """Messages from a conversation's end back in which it is seen where it stands."""
+NO_CONVERSATIONS = (REMEMBERED, "memory-files")
+"""Sources of notes that clients tell their models anyway, or that stand first in this one."""
 ASKING = 4
 """Most messages of a chat that only asks for another one: a question and its answer, with thoughts."""
 REMEMBERED_TOKENS = 200
@@ -52,7 +54,7 @@ def without_the_new_one(latest: Iterable[Mapping[str, Any]], session_id: str | N
     """Return the folder's latest sessions that have something to tell, without the chat that begins."""
     said = (each for each in latest if (each["title"] or each["first_message_preview"]) and not _only_asks(each))
     others = (each for each in said if session_id not in (each["session_id"], each["channel"]))
-    return [each for each in others if each["source"] != REMEMBERED][:LATEST]
+    return [each for each in others if each["source"] not in NO_CONVERSATIONS][:LATEST]
 
 
 def _only_asks(session: Mapping[str, Any]) -> bool:

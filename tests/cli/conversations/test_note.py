@@ -49,7 +49,7 @@ def test_a_new_chat_is_told_where_the_latest_of_its_folder_stand(empty_home: Pat
     assert tokens_in(told["note"]) == told["tokens"] <= 300
 
 
-def test_chats_that_only_asked_for_another_one_are_not_told_of(
+def test_chats_that_only_asked_for_another_one_and_notes_of_clients_are_not_told_of(
     empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = empty_home / "shop"
@@ -58,6 +58,9 @@ def test_chats_that_only_asked_for_another_one_are_not_told_of(
         asked = [{"role": "user", "text": "continue the retries conversation"}, {"role": "assistant", "text": "Sorry."}]
         talk = {"channel": f"asked_{number}", "messages": asked, "meta": {"project": str(shop)}}
         assert ctxr("log", "-", given=talk).exit_code == 0
+    note = [{"role": "assistant", "text": "Deploys go out on Tuesdays."}]
+    talk = {"channel": "n", "messages": note, "meta": {"source": "memory-files", "project": str(shop), "title": "M"}}
+    assert ctxr("log", "-", given=talk).exit_code == 0
     assert noted(ctxr, str(shop))["told_of"] == ["cursor_session_1"]
     monkeypatch.setattr("cli.conversations.note.quick_note", lambda *_: None)
     assert noted(ctxr, str(shop))["told_of"] == ["cursor_session_1"]
