@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 
-from backoffice import channels, conversations, events, executions, health, reference, sources
+from backoffice import channels, conversations, events, executions, health, reference, sources, spending
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections, no_connections
@@ -40,6 +40,8 @@ class Backoffice(FastAPI):
         """Return the OpenAPI document."""
         document = super().openapi()
         document["components"]["schemas"] |= body_shapes()
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}, {}]  # none is needed on a machine of one's own without tokens
         return document
 
 
@@ -94,7 +96,7 @@ def assemble(
         telemetry={"operation_spans": False},
     )
     app.state.metrics = Metrics()
-    for part in (channels, conversations, executions, sources, events, health, reference):
+    for part in (channels, conversations, executions, spending, sources, events, health, reference):
         app.include_router(part.router)
     add_pages(app)
     add_error_handlers(app)

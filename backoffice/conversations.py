@@ -38,7 +38,7 @@ from orchestrator.views.events import list_changes, list_edits
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
-Id = Annotated[Word, Path(alias="id", examples=[MESSAGE_ID])]
+Id = Annotated[Word, Path(alias="id", description="the message's id", examples=[MESSAGE_ID])]
 
 
 @router.get("/conversations", response_model=ItemPage[MessageItem])

@@ -24,7 +24,7 @@ NOT_HERE = InvalidRequest(
     "That is done on the machine of the registry.", "operation: allowed there: ctxr backup, ctxr migrate"
 )
 
-Id = Annotated[Word, Path(examples=[EXECUTION_ID])]
+Id = Annotated[Word, Path(description="the execution's id", examples=[EXECUTION_ID])]
 
 
 @router.get("/executions", response_model=ItemPage[ExecutionItem])

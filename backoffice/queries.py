@@ -48,11 +48,13 @@ Bucket = Annotated[
     WithJsonSchema({"anyOf": [{"enum": [*_BUCKETS]}, {"type": "integer", "minimum": 1, "maximum": 31_536_000}]}),
 ]
 
+IN_CHANNEL, OF_CLIENT, TAGGED = "only this channel", "only of this client", "only with this tag"
+
 
 class PageQuery(QueryShape):
     """Pagination."""
 
-    limit: Limit = 20
+    limit: Limit = Field(20, description="items at most")
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
     order: Literal["asc", "desc"] = Field("desc", description="newest first, or `asc`: oldest first")
 
@@ -72,9 +74,9 @@ class Period(QueryShape):
 class ChannelsQuery(PageQuery, Period):
     """Filters of channels; times are those of the last activity."""
 
-    source: Word | None = Field(None, examples=["cursor"])
+    source: Word | None = Field(None, description=OF_CLIENT, examples=["cursor"])
     project: Word | None = Field(None, description="the folder's path, or its name")
-    tag: Word | None = None
+    tag: Word | None = Field(None, description=TAGGED)
     q: Word | None = Field(None, description="words in the name, title, nickname, project or content")
     order: Literal["relevance", "newest", "asc", "desc"] | None = Field(  # type: ignore[assignment]
         None, description="best first where there are words, else newest first (`newest`, `desc`); `asc`: oldest first"
@@ -115,8 +117,8 @@ class ChannelsQuery(PageQuery, Period):
 class MessageFilters(Period):
     """Filters that a list and a search of messages share."""
 
-    channel: ChannelName | None = None
-    source: Word | None = Field(None, examples=["cursor"])
+    channel: ChannelName | None = Field(None, description=IN_CHANNEL)
+    source: Word | None = Field(None, description=OF_CLIENT, examples=["cursor"])
     role: list[RoleName] | None = Field(None, description="may be given several times")
     q: Word | None = None
 
@@ -161,25 +163,27 @@ class SearchParameters(MessageFilters):
     """The words of a search and its filters."""
 
     q: Annotated[Word, Field(max_length=4000)] = Field(description="in the user's own words", examples=["fibonacci"])
-    project: Word | None = None
-    tag: Word | None = None
-    limit: Limit = 20
+    project: Word | None = Field(None, description="the folder's path, or its name")
+    tag: Word | None = Field(None, description=TAGGED)
+    limit: Limit = Field(20, description="messages at most")
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
 
 
 class ExtractsQuery(PageQuery):
     """Filters of kept results."""
 
-    channel: ChannelName | None = None
+    channel: ChannelName | None = Field(None, description=IN_CHANNEL)
 
 
 class ExecutionsQuery(PageQuery, Period):
     """Filters of runs; times"""
 
     operation: OperationName | None = Field(None, description="full name, or `save`, `retrieve`")
-    channel: ChannelName | None = None
-    status: Literal["running", "succeeded", "guessed", "not_found", "failed"] | None = None
-    source: Word | None = None
+    channel: ChannelName | None = Field(None, description="only runs on this channel")
+    status: Literal["running", "succeeded", "guessed", "not_found", "failed"] | None = Field(
+        None, description="only runs with this outcome, or those that have not ended"
+    )
+    source: Word | None = Field(None, description="only runs that this client or page started")
     error_code: ErrorCode | None = Field(None, description="only those that ended in this way")
     q: Word | None = Field(None, description="characters in the words that were asked")
     client: Word | None = Field(None, description="a part of the client's name")

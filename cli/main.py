@@ -38,6 +38,7 @@ SECTIONS = {
         "blame": "cli.conversations.blame",
         "brief": "cli.reports.brief",
         "stats": "cli.reports.stats",
+        "cost": "cli.reports.cost",
         "log": "cli.conversations.log_and_extract",
         "remember": "cli.conversations.remember",
         "note": "cli.conversations.note",

@@ -20,6 +20,7 @@ from orchestrator.sync.spool import share_masking
 from orchestrator.sync.sync import Freshness
 from registry.ingest.intake import Keeping
 from registry.ingest.redact_existing import scan_again
+from registry.monitor.prices import use_prices
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.connections import keep_private, private_files_of
@@ -49,6 +50,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         start_tracing()
     keep_private(private_files_of(settings.home))
     use_own_rules(settings.home)
+    use_prices(settings.home, are_on=settings.prices == "on")
     limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)

@@ -163,6 +163,11 @@ class Settings(BaseSettings):
         description="Whether runs, their steps and their SQL are told as OpenTelemetry traces, to where"
         " OTEL_EXPORTER_OTLP_ENDPOINT says. Needs the extra `otel`.",
     )
+    prices: Literal["on", "off"] = Field(
+        default="on",
+        description="Whether tokens are shown with their list price; `off` for those who pay a subscription."
+        " `prices.toml` in the home folder adds prices and replaces those that the program knows.",
+    )
     keep_executions_days: int = Field(
         default=90,
         ge=0,

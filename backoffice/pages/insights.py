@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -37,6 +38,18 @@ class InsightsQuery(StatisticsQuery):
         return self.model_copy(update={"from_": at - LAST[self.last], "to": at})
 
 
+def _each_day(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the days from the first to the last, those without tokens too; at most a year, for the chart."""
+    if not rows:
+        return []
+    nothing = {"output_tokens": 0, "cost_usd": 0}
+    by_day = {row["name"]: {**row, "cost_usd": row["cost_usd"] or 0} for row in rows}
+    first, last = date.fromisoformat(rows[-1]["name"]), date.fromisoformat(rows[0]["name"])
+    first = max(first, last - timedelta(days=365))
+    days = (str(first + timedelta(days=n)) for n in range((last - first).days + 1))
+    return [(day, by_day.get(day, nothing)) for day in days]
+
+
 @router.get("/insights")
 async def insights_page(request: Request, client: Asking) -> HTMLResponse:
     """Show what was said when, how the questions to it went, and what models took."""
@@ -51,7 +64,7 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
     here = reader_now(request)
     midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
     year = (midnight - timedelta(weeks=WEEKS)).astimezone(UTC)
-    said = await client.view(figures.insights, year, period.from_, utc_offset_minutes(request))
+    said = await client.view(figures.insights, year, period.from_, period.to, utc_offset_minutes(request))
     found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation, SOURCE)
     days = map_of(said.pop("days"), here.date())
     return render_flow(
@@ -67,6 +80,7 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
         found=found,
         days=days,
         months=months_of(days),
+        token_days=_each_day(said["usage"]["day"]),
         busiest=max(said["hours"].values(), default=0),
         **said,
     )

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from backoffice.admission import COOKIE
 from backoffice.errors import wants_page
 from backoffice.pages.reader import age, counter, language_of, reader_now, teller, translator, zone_told
+from orchestrator.operations.usage import in_dollars
 from registry.errors import StorageError
 from registry.text.model_names import model_name
 from registry.text.privacy.hidden_characters import visible
@@ -61,6 +62,14 @@ def _number(value: float) -> str:
     return f"{value:,}"
 
 
+def _short_number(value: int) -> str:
+    """Return a large number in thousands, millions or billions: 12.9M."""
+    for unit, size in (("B", 10**9), ("M", 10**6), ("K", 10**3)):
+        if value >= size * 10 or (value >= size and unit != "K"):
+            return f"{value / size:,.1f}{unit}"
+    return f"{value:,}"
+
+
 def _seen(value: Any) -> Any:
     return type(value)(visible(value)) if isinstance(value, str) else value
 
@@ -99,7 +108,9 @@ def client_icon(source: str) -> str:
 environment.filters["client_icon"] = client_icon
 environment.globals |= {"asset": asset, "channel_url": channel_url, "address": address}
 environment.filters["number"] = _number
+environment.filters["short_number"] = _short_number
 environment.filters["model_name"] = model_name
+environment.filters["dollars"] = in_dollars
 
 
 def render(

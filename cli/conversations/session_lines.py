@@ -9,6 +9,7 @@ import click
 
 from cli.conversations.transcript import ROLE_COLOURS
 from cli.output import counted, cut, dim, display_width, line_width, local_time, one_line, pad, printable, wrap
+from orchestrator.operations.usage import in_dollars
 
 Session = Mapping[str, Any]
 TIME = len("2025-09-29 14:30")
@@ -97,12 +98,22 @@ def _head(session: Session) -> Iterator[str]:
         "Id": session["session_id"],
         "Nickname": session["nickname"],
         "Tags": ", ".join(session["tags"]),
+        "Tokens": _tokens(session.get("usage")),
         "Related": ", ".join(one["channel"] for one in session.get("related", ())),
     }
     for label, value in facts.items():
         if value:
             lines = wrap(one_line(value), line_width() - 10)
             yield f"{label + ':':<10}" + ("\n" + " " * 10).join(lines)
+
+
+def _tokens(usage: Mapping[str, Any] | None) -> str:
+    if not usage or not usage["answers"]:
+        return ""
+    cached = usage["cache_read_tokens"] + usage["cache_write_tokens"]
+    counts = {"input": usage["input_tokens"], "output": usage["output_tokens"], "cache": cached}
+    told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    return told if usage["cost_usd"] is None else f"{told}; list price {in_dollars(usage['cost_usd'])}"
 
 
 def _message(message: Mapping[str, Any]) -> Iterator[str]:

@@ -24,6 +24,7 @@ KEPT = (
     *("conversation_id", "session_id", "generation_id", "prompt_id", "turn_id", "agent_id"),
     *("prompt", "text", "last_assistant_message", "model", "attachments"),
     *("cwd", "workspace_roots", "transcript_path", "cursor_version"),
+    *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"),
 )
 """The fields of a payload that are recorded: no e-mail address, no tool output, no environment."""
 

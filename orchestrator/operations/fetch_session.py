@@ -35,6 +35,7 @@ from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, T
 from registry.access import Level
 from registry.domain import parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound
+from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations.aliases import aliases_of, links_of
 from registry.storage.conversations.channels import ChannelRow, channel_item, model_facts, tags_of
 from registry.storage.conversations.message_windows import read_window
@@ -92,6 +93,8 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
     session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row), **model_facts(row)}
     add_summaries(tx, run, [session])
+    if query.max_tokens is None and not query.is_complete:
+        session["usage"] = usage_of_channel(tx, row.number)
     if query.is_first_look:
         add_suggestions(tx, [session])
         if near := related_sessions(tx, row):

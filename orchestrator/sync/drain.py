@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
 from sources.clients import CLIENTS
-from sources.kit.drafts import project_of
+from sources.kit.drafts import project_of, usage_of
 from sources.kit.loose_json import items, mapping, string
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ _SAID = {event.lower(): said for hooks in _HOOKS.values() for event, said in hoo
 """Role and text field of each event. One table for all clients, because Cursor also runs the hooks of Claude Code."""
 
 _REQUESTS = ("generation_id", "prompt_id", "turn_id")
+_USAGE = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cache_read_input_tokens",
+    "cache_write_tokens": "cache_creation_input_tokens",
+}
 
 
 @dataclass(slots=True)
@@ -80,12 +86,27 @@ def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]
             continue
         messages, folders = told.setdefault((source[:64], session_id), ([], []))
         messages += _messages(source, string(event.get("event")), payload, _moment(event.get("at")))
+        if usage := usage_of(payload, _USAGE, cache_in_input=True):
+            _count_tokens(messages, _request_of(payload), usage)
         folders += filter(None, map(string, [*items(payload.get("workspace_roots")), payload.get("cwd")]))
     return [
         (source, Session(session_id, tuple(sorted(messages, key=_told_at)), project=project_of(folders)))
         for (source, session_id), (messages, folders) in told.items()
         if messages
     ]
+
+
+def _count_tokens(messages: list[Message], request: str, usage: Mapping[str, int]) -> None:
+    """Note the tokens of a turn, which Cursor tells at its end, with its last answer."""
+    for place in reversed(range(len(messages))):
+        message = messages[place]
+        if message.role is Role.ASSISTANT and message.more.get("request_id") == request:
+            messages[place] = replace(message, more={**message.more, "usage": dict(usage)})
+            return
+
+
+def _request_of(payload: Mapping[str, Any]) -> str:
+    return next(filter(None, (string(payload.get(key)) for key in _REQUESTS)), "")
 
 
 def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime) -> Iterator[Message]:
@@ -101,7 +122,7 @@ def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime)
 def _more(role: Role, payload: Mapping[str, Any]) -> dict[str, Any]:
     attached = [string(mapping(each).get("file_path")) for each in items(payload.get("attachments"))]
     known = {
-        "request_id": next(filter(None, (string(payload.get(key)) for key in _REQUESTS)), ""),
+        "request_id": _request_of(payload),
         "model": "" if role is Role.USER else string(payload.get("model")),
         "attachments": list(filter(None, attached)),
     }

@@ -12,6 +12,7 @@ from orchestrator.operations.fetch_session import other_names
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.activity import channels_since
+from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
 from registry.storage.conversations.aliases import links_of
 from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel
@@ -161,6 +162,7 @@ def conversation(
         "channel": item,
         "maybe_same_as": links_of(tx, row.number),
         "model": channels.model_facts(row),
+        "usage": usage_of_channel(tx, row.number),
         "is_deleted": row.deleted,
         "is_pinned": has_pin(tx, row.number),
         "questions": [

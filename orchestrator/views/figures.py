@@ -8,7 +8,7 @@ from typing import Any
 from registry.monitor.activity import messages_by_day, messages_by_hour, messages_by_project, messages_by_source
 from registry.monitor.problems import recurring_problems
 from registry.monitor.recalls import top_sessions
-from registry.monitor.token_usage import total, usage_by
+from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, grouped, read_usage, total, unpriced
 from registry.storage.client_stores import conversations_read, list_stores
 from registry.storage.conversations.facets import projects_by_activity
 from registry.storage.database import ReadTransaction
@@ -24,21 +24,27 @@ def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_min
     }
 
 
-def token_usage(tx: ReadTransaction, start: datetime | None, utc_offset_minutes: int) -> dict[str, Any]:
-    """Return the tokens that models used since `start`: in total, by day, client, project and model."""
-    summed = usage_by(tx, start, utc_offset_minutes)
-    tables = {f"by_{name}": summed[name][:12] for name in ("source", "project", "model")}
-    return {"total": total(summed["source"]), "by_day": sorted(summed["day"], reverse=True), **tables}
+def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dict[str, Any]:
+    """Return the tokens that models used in a span, and their price: in total, by day, client, project and model."""
+    usages = read_usage(tx, span, utc_offset_minutes)
+    return {
+        "total": total(usages),
+        "unpriced": unpriced(usages),
+        "missing": answers_without_counts(tx, span),
+        **{by: grouped(usages, by) for by in GROUPS if by != "session"},
+    }
 
 
-def insights(tx: ReadTransaction, year: datetime, start: datetime | None, utc_offset_minutes: int) -> dict[str, Any]:
+def insights(
+    tx: ReadTransaction, year: datetime, start: datetime | None, end: datetime | None, utc_offset_minutes: int
+) -> dict[str, Any]:
     """Return what was said and what it took: by day of the year, and since `start` by hour, session, problem, token."""
     return {
         "days": messages_by_day(tx, year, utc_offset_minutes),
         "hours": messages_by_hour(tx, start, utc_offset_minutes),
         "largest": top_sessions(tx, channel.c.message_count, start, 8),
         "problems": recurring_problems(tx)[:8],
-        "usage": token_usage(tx, start, utc_offset_minutes),
+        "usage": token_usage(tx, Span(start, end), utc_offset_minutes),
     }
 
 

@@ -131,14 +131,19 @@ def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
 
 
 def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
-    """Correct messages whose text has changed: a client may store an answer while it is still streaming.
+    """Correct messages whose text or token counts changed: a client may store an answer while it is still streaming.
 
     Its words come from its store on this machine, or by another machine. Other registries are told of the change.
     """
     known = [(row, one) for row, one in zip(old, sent, strict=True) if row is not None]
+    counted = _usage_of(
+        tx, [row.number for row, one in known if one.message.native_id and one.message.more.get("usage")]
+    )
 
     def is_corrected(row: MessageRow, one: Sent) -> bool:
         if one.message.native_id and row.native_id is None:
+            return True
+        if row.number in counted and counted[row.number] != one.message.more["usage"]:
             return True
         if bytes(row.digest) == one.digest:
             return False
@@ -157,6 +162,14 @@ def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
     recount_channel(tx, held[0].channel_number)
     if in_other_words := [row for row, news in changes if "text" in news]:
         note_grown(tx, in_other_words)
+
+
+def _usage_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, Any]:
+    """Return the stored token counts of messages."""
+    if not numbers:
+        return {}
+    query = select(conversation.c.number, conversation.c.payload["usage"])
+    return {number: usage for number, usage in tx.execute(query.where(conversation.c.number.in_(numbers)))}
 
 
 def _correction(held: MessageRow, news: Sent) -> dict[str, Any]:

@@ -1,70 +1,150 @@
-"""Sum the tokens that clients report for their models, by day, client, project and model, without deleted messages."""
+"""Sum the tokens that clients count, and their price, by day, client, project, model or session.
+
+Deleted messages do not count. A message that stands in several conversations, because one was forked or resumed from
+the other, counts once, in the conversation that was stored first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import Any, Literal, NamedTuple, get_args
 
-from sqlalchemy import CTE, BigInteger, ColumnElement, FromClause, String, cast, func, literal, select, union_all
+from sqlalchemy import BigInteger, ColumnElement, String, and_, case, cast, exists, func, or_, select
 
+from registry.domain import Role
 from registry.monitor.activity import day_of_message, said_since
+from registry.monitor.prices import are_on, price_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
-KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+By = Literal["project", "session", "model", "client", "day"]
+GROUPS: tuple[By, ...] = get_args(By)
+KINDS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+    "reasoning": "reasoning_tokens",
+}
+"""The kinds of tokens, and what messages call them. Input is without the cache, output includes the reasoning."""
+MOST_DIGITS = 12  # of a token count; a longer number is no count, and sums of such would overflow
+
+
+class Span(NamedTuple):
+    """The messages that count: from an instant to another (both included), of one channel or of all."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+    channel_number: int | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """Return the conditions on messages."""
+        found = said_since(self.start)
+        if self.end:
+            found.append(conversation.c.timestamp <= self.end)
+        if self.channel_number is not None:
+            found.append(conversation.c.channel_number == self.channel_number)
+        return found
 
 
 class Usage(NamedTuple):
-    """Tokens of some answers: read, written, read from a cache and put into one."""
+    """Answers with token counts that share a day, client, project, model and, if asked for, session."""
 
-    answers: int = 0
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    into_cache: int = 0
-
-
-Summed = Mapping[str, Sequence[tuple[str | None, Usage]]]
-"""By `day`, `source`, `project` (its path) and `model`: each name (None: unknown) with its tokens."""
-
-
-def usage_by(tx: ReadTransaction, start: datetime | None, utc_offset_minutes: int) -> Summed:
-    """Sum the tokens used since an instant (None: all), most output first; days follow the UTC offset."""
-    answers = _answers(tx, start, utc_offset_minutes)
-    projects = answers.join(channel, channel.c.number == answers.c.channel_number)
-    groups: tuple[tuple[str, ColumnElement[str], FromClause], ...] = (
-        ("day", cast(answers.c.day, String), answers),
-        ("source", answers.c.source, answers),
-        ("project", channel.c.project_path, projects),
-        ("model", answers.c.model, answers),
-    )
-    sums = [func.sum(answers.c[kind]) for kind in KINDS]
-    queries = (
-        select(literal(name).label("by"), column.label("name"), func.count().label("answers"), *sums)
-        .select_from(rows)
-        .group_by(column)
-        for name, column, rows in groups
-    )
-    found: dict[str, list[tuple[str | None, Usage]]] = {name: [] for name, *_ in groups}
-    for by, name, *counts in tx.execute(union_all(*queries)):  # in one statement, that the answers are read once
-        found[by].append((name, Usage(*map(int, counts))))
-    return {by: sorted(some, key=lambda one: (-one[1].output, str(one[0]))) for by, some in found.items()}
+    day: str
+    client: str
+    project: str | None
+    session: str | None
+    title: str | None
+    model: str | None
+    answers: int
+    tokens: dict[str, int]
+    dollars: float | None  # None: no price is known, or shown
 
 
-def _answers(tx: ReadTransaction, start: datetime | None, utc_offset_minutes: int) -> CTE:
-    tokens = [func.coalesce(cast(_noted(kind), BigInteger), 0).label(kind) for kind in KINDS]
-    day = day_of_message(tx, utc_offset_minutes).label("day")
-    model = conversation.c.payload["model"].as_string().label("model")
-    query = select(day, conversation.c.source, conversation.c.channel_number, model, *tokens)
-    return query.where(*said_since(start), _noted("output_tokens").is_not(None)).cte("answers")
+def read_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int, *, by_session: bool = False) -> list[Usage]:
+    """Return the token counts of a span; days follow the UTC offset."""
+    told = _counted(tx, span, utc_offset_minutes)
+    session = (channel.c.name, func.coalesce(channel.c.title, channel.c.first_message_preview)) if by_session else ()
+    model = func.coalesce(told.c.model, channel.c.meta["model"].as_string())
+    keys = (told.c.day, told.c.source, channel.c.project_path, model, *session)
+    sums = [cast(func.sum(_as_count(told.c[kind])), BigInteger) for kind in KINDS]
+    query = select(*keys, func.count(), *sums).join_from(told, channel, channel.c.number == told.c.channel_number)
+    found = []
+    for day, source, project, named, *rest in tx.execute(query.where(told.c.copy == 1).group_by(*keys)):
+        name, title = rest[:2] if by_session else (None, None)
+        answers, *counts = rest[-len(KINDS) - 1 :]
+        tokens = dict(zip(KINDS, counts, strict=True))
+        price = price_of(named, date.fromisoformat(str(day))) if named and are_on() else None
+        dollars = price.dollars(tokens) if price else None
+        found.append(Usage(str(day), source, project, name, title, named, answers, tokens, dollars))
+    return found
 
 
-def _noted(kind: str) -> ColumnElement[str]:
-    told: ColumnElement[str] = conversation.c.payload["usage", kind].as_string()
-    return told
+def usage_of_channel(tx: ReadTransaction, number: int) -> dict[str, Any]:
+    """Return the sums of one conversation; those of messages that it shares with another count in both."""
+    return total(read_usage(tx, Span(channel_number=number), 0))
 
 
-def total(rows: Iterable[tuple[str | None, Usage]]) -> Usage:
-    """Sum all rows."""
-    return Usage(*map(sum, zip(Usage(), *(usage for _, usage in rows), strict=True)))
+def _counted(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> Any:
+    """Return the messages with token counts as a subquery. `copy`: 1 for the first of several that are the same."""
+    columns = conversation.c
+    same = (columns.source, func.coalesce(columns.native_id, cast(columns.number, String)), columns.digest)
+    copy = func.row_number().over(partition_by=same, order_by=columns.number)
+    day = day_of_message(tx, utc_offset_minutes)
+    model = columns.payload["model"].as_string()
+    counts = {kind: columns.payload["usage", name].as_string() for kind, name in KINDS.items()}
+    of_message = (columns.source, columns.channel_number, day.label("day"), model.label("model"), copy.label("copy"))
+    is_counted = or_(counts["input"].is_not(None), counts["output"].is_not(None))
+    named = (count.label(kind) for kind, count in counts.items())
+    return select(*of_message, *named).where(*span.conditions(), is_counted).subquery()
+
+
+def _as_count(told: ColumnElement[str]) -> ColumnElement[int]:
+    """Return a count as a number; 0 for anything else, since whoever logs a message may write what they like."""
+    is_count = and_(func.length(told) <= MOST_DIGITS, func.ltrim(told, "0123456789") == "", told != "")
+    return case((is_count, cast(told, BigInteger)), else_=0)
+
+
+def answers_without_counts(tx: ReadTransaction, span: Span) -> list[dict[str, Any]]:
+    """Count answers by client for whose turn no tokens are known, most first: an answer's count may be with a call."""
+    columns, other = conversation.c, conversation.alias()
+    counted = other.c.payload["usage"].as_string().is_not(None)
+    of_turn = exists().where(other.c.channel_number == columns.channel_number, other.c.turn == columns.turn, counted)
+    count = func.count()
+    query = select(columns.source, count).where(*span.conditions(), columns.role == Role.ASSISTANT, ~of_turn)
+    rows = tx.execute(query.group_by(columns.source).order_by(count.desc(), columns.source))
+    return [{"client": source, "answers": answers} for source, answers in rows]
+
+
+def total(usages: Iterable[Usage]) -> dict[str, Any]:
+    """Sum token counts and cost. `cost_usd`: null if nothing has a price; what has none adds nothing."""
+    summed: dict[str, Any] = {"answers": 0, **{f"{kind}_tokens": 0 for kind in KINDS}, "cost_usd": None}
+    for usage in usages:
+        summed["answers"] += usage.answers
+        for kind, count in usage.tokens.items():
+            summed[f"{kind}_tokens"] += count
+        if (dollars := usage.dollars) is not None:
+            summed["cost_usd"] = (summed["cost_usd"] or 0) + dollars
+    return summed
+
+
+def grouped(usages: Sequence[Usage], by: By) -> list[dict[str, Any]]:
+    """Return the sums by `name` (null: unknown): days newest first, all others by cost and tokens."""
+    groups: defaultdict[str | None, list[Usage]] = defaultdict(list)
+    for usage in usages:
+        groups[getattr(usage, by)].append(usage)
+    rows = [
+        {"name": name, **({"title": of_name[0].title} if by == "session" else {}), **total(of_name)}
+        for name, of_name in groups.items()
+    ]
+    if by == "day":
+        return sorted(rows, key=lambda row: str(row["name"]), reverse=True)
+    return sorted(rows, key=lambda row: (-(row["cost_usd"] or 0), -row["output_tokens"], str(row["name"])))
+
+
+def unpriced(usages: Iterable[Usage]) -> list[str]:
+    """Return the models without a price; none where no costs are shown."""
+    without = (usage for usage in usages if usage.dollars is None and any(usage.tokens.values()))
+    return sorted({usage.model or "unknown" for usage in without}) if are_on() else []

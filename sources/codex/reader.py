@@ -86,9 +86,9 @@ class _Threads:
         head = next(_records(self.files[thread], Damage()), {})
         meta = mapping(head.get("payload")) or head
         parent, relation = parent_of(meta)
-        is_copied = relation == "sub-agent" and "subagent_history_start_ordinal" not in meta
-        inherited = _turns(self.files.get(parent or "", [])) if is_copied else set()
-        rollout = Rollout(thread, inherited=inherited, name=self.names.get(thread, ""))
+        copied = set() if "subagent_history_start_ordinal" in meta else _turns(self.files.get(parent or "", []))
+        is_agent, name = relation == "sub-agent", self.names.get(thread, "")
+        rollout = Rollout(thread, copied=copied, is_agent=is_agent, name=name)
         for record in self._records(thread, damage, frozenset()):
             rollout.read(record)
         skipped, fingerprint = rollout.skipped(), self.fingerprint(thread)

@@ -27,11 +27,13 @@ _USAGE = {
 class Rollout(Conversation):
     """Builds a thread from its records in order.
 
-    `inherited`: turns that belong to the parent of a sub-agent, copied into its file; they are left out.
+    `copied`: turns of the thread that this one comes from, copied into its file; their tokens are not counted again.
+    `is_agent`: a sub-agent's own file, whose copied turns are left out.
     `name`: the one that the user gave the thread.
     """
 
-    inherited: Collection[str] = ()
+    copied: Collection[str] = ()
+    is_agent: bool = False
     name: str = ""
     _meta: Record = field(default_factory=dict)
     _entries: list[LayeredMessage] = field(default_factory=list)
@@ -42,7 +44,7 @@ class Rollout(Conversation):
     _turn: str = ""
     _is_copy: bool = False
     _at: datetime | None = None
-    _total: object = None
+    _total: Record = field(default_factory=dict)
     _usage: Counter[str] = field(default_factory=Counter)
     _counted_to: int = 0
 
@@ -51,12 +53,14 @@ class Rollout(Conversation):
         kind, payload = records.unwrapped(record)
         self._at = drafts.moment(record.get("timestamp"))
         if turn := string(payload.get("turn_id")):
-            self._turn, self._is_copy = turn, turn in self.inherited
+            self._turn, self._is_copy = turn, turn in self.copied
         handler = _RECORDS.get(kind)
         if handler is None:
             self.unknown[f"record {kind or 'without type'}"] += 1
         elif handler is Rollout._read_meta or not self._is_inherited(record):
             handler(self, payload)
+        elif payload.get("type") == "token_count":
+            self._counted(payload)
 
     def session(self) -> Session:
         """Return the thread as read so far, each text once; turns that were rolled back are marked."""
@@ -80,7 +84,7 @@ class Rollout(Conversation):
         start, ordinal = self._meta.get("subagent_history_start_ordinal"), record.get("ordinal")
         if isinstance(start, int) and isinstance(ordinal, int):
             return ordinal < start
-        return self._is_copy
+        return self._is_copy and self.is_agent
 
     # Records
 
@@ -90,7 +94,7 @@ class Rollout(Conversation):
             self._meta = payload
             self._enter(payload)
         else:
-            self._is_copy = bool(self.inherited)
+            self._is_copy = bool(self.copied)
 
     def _read_context(self, payload: Record) -> None:
         self._enter(payload)
@@ -147,12 +151,11 @@ class Rollout(Conversation):
 
     def _count_tokens(self, payload: Record) -> None:
         """Note the tokens of a response with the answer before; those of one that only called tools with the next."""
-        info = mapping(payload.get("info"))
-        total = info.get("total_token_usage")
-        if not total or total == self._total:
+        counted = self._counted(payload)
+        if not any(counted.values()):
             return  # only the account's limits are new
-        self._total = total
-        self._usage.update(usage_of(info.get("last_token_usage"), _USAGE))
+        if not self._is_copy:  # else it is counted in the thread that this one comes from
+            self._usage.update(usage_of(counted, _USAGE, cache_in_input=True))
         since = (each for each in self._entries[self._counted_to :] if each.draft.role is Role.ASSISTANT)
         answers = {each.layer: each.draft for each in since}
         for draft in answers.values():
@@ -160,6 +163,18 @@ class Rollout(Conversation):
         if answers:
             self._usage.clear()
         self._counted_to = len(self._entries)
+
+    def _counted(self, payload: Record) -> dict[str, int]:
+        """Return what the thread's running total grew by; at its first count that may include another thread's."""
+        info = mapping(payload.get("info"))
+        total, last = (mapping(info.get(name)) for name in ("total_token_usage", "last_token_usage"))
+        total = {name: count for name, count in total.items() if name in _USAGE and isinstance(count, int)}
+        if not total:
+            return {}
+        grown = {name: count - self._total.get(name, 0) for name, count in total.items()}
+        is_restarted = not self._total or min(grown.values()) < 0
+        self._total = total
+        return last or total if is_restarted else grown
 
     def _read_item(self, payload: Record) -> None:
         item = mapping(payload.get("item"))

@@ -9,13 +9,20 @@ from typing import Any
 
 from registry.domain import Role, Session, preview_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, params_of, supersede
+from sources.kit.drafts import Conversation, Draft, params_of, supersede, usage_of
 from sources.kit.loose_json import Record, first_text, items, mapping, string
 
+_USAGE = {"outputTokens": "output_tokens"}
+_USAGE_AT_END = {
+    "inputTokens": "input_tokens",
+    "cacheReadTokens": "cache_read_input_tokens",
+    "cacheWriteTokens": "cache_creation_input_tokens",
+    "reasoningTokens": "reasoning_tokens",
+}
 _IGNORED = frozenset(
     (
         *("session.resume", "session.info", "session.warning", "session.truncation", "session.compaction_start"),
-        *("session.shutdown", "session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
+        *("session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
         *("session.workspace_file_changed", "session.handoff", "session.task_complete", "session.usage_info"),
         *("session.permissions_changed", "session.background_tasks_changed", "session.tools_updated"),
         *("session.skills_loaded", "session.custom_agents_updated", "session.mcp_servers_loaded"),
@@ -45,6 +52,7 @@ class Events(Conversation):
     _facts: Record = field(default_factory=dict)
     _folders: dict[str, None] = field(default_factory=dict)
     _thought: str = ""
+    _counted_to: int = 0
     _event: Record = field(default_factory=dict)
 
     def read(self, event: Record) -> None:
@@ -110,6 +118,15 @@ class Events(Conversation):
         summary = string(data.get("summaryContent")) or "Conversation compacted"
         self._say(data, Role.SYSTEM, summary, injected=True, compaction={})
 
+    def _end(self, data: Record) -> None:
+        """Note the tokens that are told only when the client ends with the last answer of each model."""
+        since, self._counted_to = self.drafts[self._counted_to :], len(self.drafts)
+        for model, metrics in mapping(data.get("modelMetrics")).items():
+            counts = usage_of(mapping(metrics).get("usage"), _USAGE_AT_END, cache_in_input=True)
+            answers = [each for each in since if each.more.get("model") == model and "usage" in each.more]
+            for draft in answers[-1:]:
+                draft.more["usage"] |= counts
+
     def _abort(self, data: Record) -> None:
         reason = string(data.get("reason")) or "no reason given"
         self._say(data, Role.SYSTEM, f"[Turn aborted: {reason}]", injected=True)
@@ -131,12 +148,12 @@ class Events(Conversation):
 
     def _add_answer(self, data: Record) -> None:
         self._think(data, string(data.get("reasoningText")))
-        tokens = data.get("outputTokens")
-        usage = {"output_tokens": tokens} if isinstance(tokens, int) else None
-        text, model = string(data.get("content")).strip(), self._model_of(data)
-        self._say(data, Role.ASSISTANT, text, model=model, usage=usage)
+        text, model, thread = string(data.get("content")).strip(), self._model_of(data), self._thread(data)
+        before = len(thread.drafts)
+        self._say(data, Role.ASSISTANT, text, model=model)
         for request in map(mapping, items(data.get("toolRequests"))):
             self._call(string(request.get("toolCallId")), request.get("name"), request.get("arguments"), data)
+        thread.describe(before, model, usage_of(data, _USAGE))
 
     def _add_call(self, data: Record) -> None:
         self._call(string(data.get("toolCallId")), data.get("toolName"), data.get("arguments"), data)
@@ -194,6 +211,7 @@ _EVENTS: dict[str, Callable[[Events, Record], object]] = {
     "session.title_changed": Events._name,
     "session.snapshot_rewind": Events._rewind,
     "session.compaction_complete": Events._compact,
+    "session.shutdown": Events._end,
     "session.error": lambda self, data: self._say(data, Role.ERROR, string(data.get("message")) or "error"),
     "abort": Events._abort,
     "user.message": Events._add_question,

@@ -11,6 +11,7 @@ from typing import Any
 from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
 from sources.cursor.tools import error_text, is_tool_call, tool_message
+from sources.kit.drafts import usage_of
 from sources.kit.loose_json import (
     first_text,
     items,
@@ -27,6 +28,7 @@ from sources.kit.workspace_files import path_of
 _THINKING, _SUMMARY = 30, 22  # capabilityType
 _SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
 _UNKNOWN_MODEL = "default"
+_USAGE = {"inputTokens": "input_tokens", "outputTokens": "output_tokens"}
 _ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
 _SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
 _BLOCKS = frozenset(
@@ -56,11 +58,13 @@ def messages_of(
     own_model = model_of(bubble) or model
     common = {"request_id": string(bubble.get("requestId")), "model": "" if speaker is Role.USER else own_model}
     known = {name: value for name, value in common.items() if value}
+    usage = {name: count for name, count in usage_of(bubble.get("tokenCount"), _USAGE).items() if count}
     by_kind = {_THINKING: Role.THINKING, _SUMMARY: Role.SYSTEM}
     leading = Role.TOOL if is_tool_call(bubble) else by_kind.get(_capability(bubble), speaker)
-    for part in _parts(bubble, speaker):
+    for place, part in enumerate(_parts(bubble, speaker)):
         native_id = bubble_id if part.role is leading else f"{bubble_id}:{part.role}"
-        yield replace(part, timestamp=bubble_time(bubble, header), more={"native_id": native_id, **known, **part.more})
+        more = {"native_id": native_id, **known, **({"usage": usage} if usage and place == 0 else {}), **part.more}
+        yield replace(part, timestamp=bubble_time(bubble, header), more=more)
 
 
 def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:

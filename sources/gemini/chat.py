@@ -138,11 +138,15 @@ class GeminiChat(Conversation):
             result = _result(call)
             status = _STATUS.get(string(call.get("status")), drafts.COMPLETED if result else drafts.PENDING)
             draft.answer(result, status)
-        self.describe(before, string(message.get("model")), usage_of(message.get("tokens"), _USAGE))
+        self.describe(before, string(message.get("model")), _usage_of(message))
 
     def _say(self, message: Record, role: Role, text: str, suffix: str = "", **more: Any) -> drafts.Draft:
         key = string(message.get("id"))
         return self.say(role, text, drafts.moment(message.get("timestamp")), key and key + suffix, **more)
+
+
+def _usage_of(message: Record) -> dict[str, int]:
+    return usage_of(message.get("tokens"), _USAGE, cache_in_input=True, reasoning_beside_output=True)
 
 
 def _result(call: Record) -> str:

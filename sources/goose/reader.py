@@ -11,11 +11,12 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.goose.client import GOOSE
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
+from sources.kit.drafts import Conversation, usage_of
 from sources.kit.loose_json import Record, items, mapping, read_json, string
 from sources.kit.reader import DatabaseReader, found_in_rows
 from sources.kit.sqlite_store import ClientDatabase
 
+_USAGE = {"accumulated_input_tokens": "input_tokens", "accumulated_output_tokens": "output_tokens"}
 _NOTICES = ("systemNotification", "contextLengthExceeded", "summarizationRequested")
 _SILENT = (
     "redactedThinking",
@@ -91,6 +92,9 @@ class GooseDialogue(Conversation):
     def session(self) -> Session:
         """Return the session as read so far."""
         parent = string(self.described.get("parent_session_id"))
+        # Goose counts for the whole session only: the first answer takes it all, and grows with it.
+        for draft in [each for each in self.drafts if each.role is Role.ASSISTANT][:1]:
+            draft.more |= {"usage": usage} if (usage := usage_of(self.described, _USAGE)) else {}
         return self.build(
             {"name": self.described.get("name") or self.described.get("description")},
             folders=[self.folder],

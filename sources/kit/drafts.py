@@ -310,10 +310,22 @@ def off_path(parents: Mapping[str, str], leaf: str) -> set[str]:
     return set() if leaf else parents.keys() - live
 
 
-def usage_of(given: object, names: Mapping[str, str]) -> dict[str, int]:
-    """Return a client's token counts by our names."""
+def usage_of(
+    given: object, names: Mapping[str, str], *, cache_in_input: bool = False, reasoning_beside_output: bool = False
+) -> dict[str, int]:
+    """Return a client's token counts by our names.
+
+    `input_tokens` never include those from a cache, `output_tokens` always include the reasoning. The two flags tell
+    where the client counts otherwise.
+    """
     counts = mapping(given)
-    return {ours: counts[theirs] for theirs, ours in names.items() if isinstance(counts.get(theirs), int)}
+    usage = {ours: counts[theirs] for theirs, ours in names.items() if isinstance(counts.get(theirs), int)}
+    if cache_in_input and "input_tokens" in usage:
+        cached = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
+        usage["input_tokens"] = max(usage["input_tokens"] - cached, 0)
+    if reasoning_beside_output and "reasoning_tokens" in usage:
+        usage["output_tokens"] = usage.get("output_tokens", 0) + usage["reasoning_tokens"]
+    return usage
 
 
 def params_of(arguments: object) -> object:

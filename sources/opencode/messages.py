@@ -10,18 +10,18 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft
+from sources.kit.drafts import Conversation, Draft, usage_of
 from sources.kit.loose_json import Record, items, mapping, number, string, value_at
 
 _DEFAULT_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*\s(?:[^"\\]|\\.)*)"', re.DOTALL)
 _IGNORED = ("patch", "snapshot", "step-start", "step-finish", "agent")
 _USAGE = {
-    ("input",): "input_tokens",
-    ("output",): "output_tokens",
-    ("reasoning",): "reasoning_tokens",
-    ("cache", "read"): "cache_read_input_tokens",
-    ("cache", "write"): "cache_creation_input_tokens",
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "reasoning": "reasoning_tokens",
+    "read": "cache_read_input_tokens",  # this one and the next are in `cache`
+    "write": "cache_creation_input_tokens",
 }
 
 
@@ -103,8 +103,8 @@ class OpenCodeDialogue(Conversation):
             self.say(Role.ERROR, text or "error", at, f"{message_id}:error")
 
     def _describe_answer(self, since: int) -> None:
-        counts = {name: value_at(self._message.get("tokens"), *path) for path, name in _USAGE.items()}
-        usage = {name: count for name, count in counts.items() if isinstance(count, int) and count}
+        tokens = mapping(self._message.get("tokens"))
+        usage = usage_of({**tokens, **mapping(tokens.get("cache"))}, _USAGE, reasoning_beside_output=True)
         self.describe(since, string(self._message.get("modelID")), usage)
         for draft in self.drafts[since:] if self._message.get("summary") is True else ():
             if draft.role is Role.ASSISTANT:

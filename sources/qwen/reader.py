@@ -118,7 +118,8 @@ class QwenChat(Conversation):
                 key, at = string(call.get("id")) or f"{uuid}:tool:{place}", drafts.moment(record.get("timestamp"))
                 folder = string(record.get("cwd"))
                 self.call(key, string(call.get("name")), call.get("args", {}), at, folder=folder, origin=uuid)
-        self.describe(before, string(record.get("model")), usage_of(record.get("usageMetadata"), _USAGE))
+        usage = usage_of(record.get("usageMetadata"), _USAGE, cache_in_input=True)
+        self.describe(before, string(record.get("model")), usage)
 
     def _add_results(self, record: Record) -> None:
         call_result = mapping(record.get("toolCallResult"))

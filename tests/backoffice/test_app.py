@@ -115,6 +115,16 @@ async def test_every_route_is_described_with_an_example_and_without_422(http: ht
         assert f"<code>GET {path}</code>" in page or f"<code>POST {path}</code>" in page
 
 
+async def test_the_document_describes_every_parameter_and_how_to_show_a_token(http: httpx.AsyncClient) -> None:
+    document = (await http.get("/openapi.json")).json()
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    parameters = [parameter for operation in operations for parameter in operation.get("parameters", [])]
+    assert len(parameters) > 40
+    assert [parameter["name"] for parameter in parameters if not parameter.get("description")] == []
+    assert document["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+    assert {"token": []} in document["security"]
+
+
 async def test_every_reference_in_the_document_leads_somewhere(http: httpx.AsyncClient) -> None:
     text = (await http.get("/openapi.json")).text
     shapes = (await http.get("/openapi.json")).json()["components"]["schemas"]

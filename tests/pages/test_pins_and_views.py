@@ -119,11 +119,20 @@ async def test_tokens_are_summed_up_by_client_project_model_and_day(
         )
     )
     shown = re.sub(r"\s+", " ", (await http.get("/insights")).text)
-    assert "2 answers: 40 output tokens, 2,000 input tokens, 18,000 from the cache" in shown
+    figures = re.findall(r"<dt>([^<]+)</dt><dd class=\"number\"[^>]*>([^<]+)</dd>", shown.partition('id="tokens"')[2])
+    assert figures[:4] == [
+        ("List price", "$0.01"),
+        ("Input tokens", "2,000"),
+        ("Output tokens", "40"),
+        ("From the cache", "18.0K"),
+    ]
     for name in ("claude-sonnet-4-5", ">claude-code</a>", ">shop</a>"):
         assert name in shown
-    assert "1 answer:" in (await http.get("/insights", params={"last": "24h"})).text
-    assert "No tokens were noted" not in shown
+    assert ">9,000</dd>" in (await http.get("/insights", params={"last": "24h"})).text
+    assert shown.count("<title>") - shown.count("<title>0</title>") > 2, "a bar for each day"
+    talk = re.sub(r"\s+", " ", (await http.get("/channels/used")).text)
+    assert "60 output tokens</span>" not in talk
+    assert "60 output tokens · $0.02" in talk
 
 
 async def test_one_jumps_to_a_time_in_a_conversation(http: httpx.AsyncClient) -> None:

@@ -95,7 +95,7 @@ def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
         deleted=item["deleted"],
         facts=dict(_facts(item)),
         model=str(payload.get("model") or ""),
-        tokens=int(_mapping(payload.get("usage")).get("output_tokens") or 0),
+        tokens=_count(_mapping(payload.get("usage")).get("output_tokens")),
         attachments=[str(_mapping(one).get("name") or one) for one in _listed(payload.get("attachments"))],
     )
 
@@ -106,6 +106,10 @@ def _listed(value: object) -> list[Any]:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _headline(text: str, tool: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from registry.text.request.understanding import Understood
 
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
 RARE = 12  # tokens of a statement that a later one on the same thing is found by, besides the question's
+NEAR = 0.6  # share of the best message's score at which an earlier one may be the statement that was changed
 LATER = 40  # messages that hold most of them are read
 LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
 SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
@@ -51,24 +52,32 @@ NO_CHANGE = Change(None, {})
 
 def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     """Return the later statement on the same thing, in another conversation in scope or later in this one."""
-    chosen, found, kept = choice.channel, choice.found, choice.kept
+    chosen, kept = choice.channel, choice.kept
     tx, said = asked.tx, asked.said
     if said.in_the_past or _is_dated(chosen, said):
         return NO_CHANGE
-    hit = next((row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)), None)
-    if hit is None:
-        return NO_CHANGE
-    statement = _stretch(tx, hit.channel_number, hit.turn)
-    if not statement:
-        return NO_CHANGE
-    later, alike = _best_later(asked, choice, statement)
-    if later is None:
-        return NO_CHANGE
+    hits = [row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)]
+    near = {one.ranked.candidate.number for one in kept[:6] if one.score >= NEAR * kept[0].score}
+    first = min((row for row in hits if row.number in near), key=lambda row: row.seq, default=None)
+    # The best hit may itself be the later statement, of what an earlier hit says.
+    for hit in [*hits[:1], *([first] if first and first.turn != hits[0].turn else [])]:
+        statement = _stretch(tx, hit.channel_number, hit.turn)
+        later, alike = _best_later(asked, choice, statement) if statement else (None, 0.0)
+        if later:
+            return _changed(asked, choice, statement, later, is_alike=alike >= LEAST)
+    return NO_CHANGE
+
+
+def _changed(
+    asked: Lookup[Any], choice: Choice, statement: Sequence[Any], later: MessageRow, *, is_alike: bool
+) -> Change:
+    """Return the change that a later message makes."""
+    tx, found = asked.tx, choice.found
     around = _stretch(tx, later.channel_number, later.seq)
-    turn = (later.channel_number, later.turn) if later.channel_number == chosen.number else None
+    turn = (later.channel_number, later.turn) if later.channel_number == choice.channel.number else None
     if turn:
         around = [row for row in around if row.turn == later.turn]
-    replaced = _latest_turn(_replaced_by(tx, statement, around, found)) if alike >= LEAST else []
+    replaced = _latest_turn(_replaced_by(tx, statement, around, found)) if is_alike else []
     when = format_time(around[0].timestamp)
     return Change(_newer(later, around, found), {row.id: when for row in replaced}, turn)
 

@@ -38,11 +38,12 @@ IN_THE_END = re.compile(
     re.IGNORECASE,
 )
 # asks for what held before a change
+_THEN = r"(?:before|during|until|over the|(?:right|just|shortly) after|at launch|at the time|first (?:pick|choice|plan|idea))"
 IN_THE_PAST = re.compile(
     r"\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?|at first|initially|as of"
-    r"|(?:was|were|did|had) .*\bbefore|back (?:then|in)|previous(?:ly)?|earlier|did .{1,40}\bfirst"
-    r"|(?:in|at) the (?:beginning|start))\b"
-    r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음에|맨 ?처음|기존|당시|초에",
+    r"|back (?:then|in|when)|previous(?:ly)?|earlier|did .{1,40}\bfirst|(?:in|at) the (?:beginning|start)|start(?:ed)? out"
+    rf"|(?:was|were|did|had)\b.*\b{_THEN})\b|^{_THEN}\b.*\b(?:was|were|did|had)\b"
+    r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음(?!부터)|기존|당시|초에|시절|까지는|때 [가-힣]+던",
     re.IGNORECASE,
 )
 OTHER_PROJECT = re.compile(

@@ -97,6 +97,23 @@ async def test_the_same_event_twice_is_one_message(orchestrator: Orchestrator, h
     assert await texts(orchestrator) == ["Faster?", "Use a cache."]
 
 
+async def test_the_tokens_that_cursor_tells_at_the_end_of_a_turn_are_with_its_last_answer(
+    orchestrator: Orchestrator, home: Path
+) -> None:
+    counts: dict[str, Any] = {
+        "input_tokens": 20152,
+        "output_tokens": 15,
+        "cache_read_tokens": 8704,
+        "cache_write_tokens": 0,
+    }
+    end = event("stop", 4, generation_id="g-1", **counts)
+    other = event("stop", 5, generation_id="g-2", **counts)
+    await hear(orchestrator, home, asked("Hello", 1), answered("Hi.", 2), answered("Done.", 3), end, other)
+    usage = {one["text"]: one["payload"].get("usage") for one in await stored(orchestrator)}
+    told = {"input_tokens": 20152 - 8704, "output_tokens": 15, "cache_read_input_tokens": 8704}
+    assert usage == {"Hello": None, "Hi.": None, "Done.": {**told, "cache_creation_input_tokens": 0}}
+
+
 async def test_a_user_who_says_continue_three_times_is_heard_three_times(
     orchestrator: Orchestrator, home: Path
 ) -> None:

@@ -74,7 +74,7 @@ RECORD = st.fixed_dictionaries(
 
 def read_records(records: list[Record], inherited: tuple[str, ...] = ()) -> list[Session]:
     """The thread that records make."""
-    rollout = codex_rollout.Rollout(thread_id(1), inherited=inherited)
+    rollout = codex_rollout.Rollout(thread_id(1), is_agent=True, copied=inherited)
     for record in records:
         rollout.read(record)
     return [rollout.session()]

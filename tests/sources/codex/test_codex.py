@@ -32,7 +32,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(rollout: Rollout, inherited: tuple[str, ...] = ()) -> Session:
     """The session that a rollout holds, without any file."""
-    reading = codex_rollout.Rollout(rollout.thread, inherited=inherited)
+    reading = codex_rollout.Rollout(rollout.thread, copied=inherited, is_agent=True)
     for record in rollout.records:
         reading.read(record)
     return reading.session()
@@ -440,23 +440,22 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(empty_hom
 
 
 def test_what_a_response_has_cost_stands_with_the_next_answer_and_is_counted_once() -> None:
-    def counted(total: int, output: int) -> dict[str, Any]:
-        last = {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": output}
-        told = {"total_token_usage": {"total_tokens": total}, "last_token_usage": last}
-        return {"type": "event_msg", "payload": {"type": "token_count", "info": told}}
+    def counted(given: int, output: int) -> dict[str, Any]:
+        total = {"input_tokens": given, "cached_input_tokens": given * 2 // 5, "output_tokens": output}
+        return {"type": "event_msg", "payload": {"type": "token_count", "info": {"total_token_usage": total}}}
 
     call = {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c"}
     said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
     rollout = codex_rollout.Rollout("id")
     for record in (
         {"type": "response_item", "payload": call},
-        counted(150, 50),
-        counted(150, 50),
+        counted(100, 50),
+        counted(100, 50),
         {"type": "response_item", "payload": said},
         {"type": "event_msg", "payload": {"type": "agent_message", "message": "Done."}},
         {"type": "event_msg", "payload": {"type": "token_count", "info": None}},
-        counted(260, 10),
+        counted(200, 60),
     ):
         rollout.read(record)
     [usage] = [message.more["usage"] for message in rollout.session().messages if "usage" in message.more]
-    assert usage == {"input_tokens": 200, "output_tokens": 60, "cache_read_input_tokens": 80}
+    assert usage == {"input_tokens": 120, "output_tokens": 60, "cache_read_input_tokens": 80}

@@ -27,6 +27,13 @@ def test_a_thinking_step_is_a_thought_without_its_signature() -> None:
     assert SECRET not in repr(message)
 
 
+def test_tokens_are_with_the_first_message_of_their_bubble_and_zeros_tell_nothing() -> None:
+    counts = {"inputTokens": 900, "outputTokens": 40}
+    told = read(answered("a1", "Done.", allThinkingBlocks=[{"thinking": "First."}], tokenCount=counts))
+    assert [m.more.get("usage") for m in told] == [{"input_tokens": 900, "output_tokens": 40}, None]
+    assert "usage" not in only(answered("a2", "Done.", tokenCount={"inputTokens": 0, "outputTokens": 0})).more
+
+
 def test_older_thinking_blocks_are_thoughts_too() -> None:
     bubble = answered("a1", "Done.", allThinkingBlocks=[{"thinking": "First."}, {"text": "Then."}])
     assert [(m.role, m.text, m.more["native_id"]) for m in read(bubble)] == [

@@ -97,7 +97,8 @@ def test_messages_keep_their_ids_models_attachments_and_tokens() -> None:
 
     assert question.more == {"native_id": "msg_001_000", "attachments": ["shot.png"]}
     assert context.more == {"native_id": "prt_msg_001_000_001", "injected": True}
-    usage = {"input_tokens": 90, "output_tokens": 4, "cache_read_input_tokens": 7}
+    usage = {"input_tokens": 90, "output_tokens": 4, "reasoning_tokens": 0, "cache_read_input_tokens": 7}
+    usage["cache_creation_input_tokens"] = 0
     assert thought.more == {"native_id": "prt_msg_001_001_001", "model": "claude-sonnet-4-6", "usage": usage}
     assert answer.more == {"native_id": "prt_msg_001_001_003", "model": "claude-sonnet-4-6"}
 

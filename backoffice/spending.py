@@ -1,0 +1,80 @@
+"""/bo/usage: the tokens that clients have counted, and their list price."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from backoffice.dependencies import API, Asking
+from backoffice.queries import Period
+from backoffice.schemas import example
+from orchestrator.operations.usage import By
+from orchestrator.requests.field_types import ChannelName, Limit, UtcOffset
+
+COUNTS: dict[str, float] = {"answers": 12, "input_tokens": 340, "output_tokens": 5210, "cache_read_tokens": 812_000}
+COUNTS |= {"cache_write_tokens": 40_100, "reasoning_tokens": 0, "cost_usd": 0.788575}
+
+
+class UsageParameters(Period):
+    """Which messages count, and what their tokens are summed by."""
+
+    by: By = Field("project", description="what the rows stand for")
+    channel: ChannelName | None = Field(None, description="only this conversation, by any of its names")
+    limit: Limit = Field(50, description="rows at most; the total is of all")
+    utc_offset_minutes: UtcOffset = Field(0, description="whose days the rows are, as minutes east of UTC")
+
+
+class TokenSums(BaseModel):
+    """Token counts and what they cost."""
+
+    answers: int = Field(description="answers of a model with token counts; a copy in another conversation is none")
+    input_tokens: int = Field(description="without those from a cache")
+    output_tokens: int = Field(description="with the reasoning")
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None = Field(description="at list prices; null: nothing has a price, or CTXR_PRICES is off")
+
+
+class UsageRow(TokenSums):
+    """The sums of one project, session, model, client or day."""
+
+    name: str | None = Field(description="a folder, channel, model, client or day; null: not known")
+    title: str | None = Field(None, description="of a session")
+
+
+class MissingCounts(BaseModel):
+    """Answers of a client whose tokens are not known."""
+
+    client: str
+    answers: int
+
+
+class UsageAnswer(BaseModel):
+    """Sums, most expensive first; days newest first."""
+
+    model_config = example(
+        by="model",
+        rows=[{"name": "claude-opus-4-5", **COUNTS}],
+        total=COUNTS,
+        unpriced_models=[],
+        without_counts=[{"client": "cursor", "answers": 3}],
+    )
+
+    by: By
+    rows: list[UsageRow]
+    total: TokenSums
+    unpriced_models: list[str] = Field(description="models without a price; the costs do not hold their tokens")
+    without_counts: list[MissingCounts]
+
+
+router = APIRouter(prefix="/bo/usage", tags=["usage"])
+
+
+@router.get("", response_model=UsageAnswer, response_model_exclude_unset=True)
+async def show_usage(client: Asking, query: Annotated[UsageParameters, Query()]) -> dict[str, Any]:
+    """Sum tokens and their list price by project, session, model, client or day."""
+    asked = query.model_dump(by_alias=True, exclude={"channel"}, exclude_none=True)
+    return await client.run({"operation": "usage", "channel": query.channel, "query": asked, "source": API})

@@ -1,0 +1,87 @@
+"""usage: the tokens that clients have counted, and their list price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.operation import Operation
+from orchestrator.requests.field_types import EndInstant, Instant, Limit, UtcOffset
+from orchestrator.requests.shapes import Request
+from orchestrator.state import Run, Steps
+from registry.access import Level
+from registry.monitor.prices import check_prices
+from registry.monitor.prices import in_dollars as in_dollars
+from registry.monitor.token_usage import GROUPS as GROUPS
+from registry.monitor.token_usage import KINDS as KINDS
+from registry.monitor.token_usage import By as By
+from registry.monitor.token_usage import (
+    Span,
+    Usage,
+    answers_without_counts,
+    grouped,
+    read_usage,
+    total,
+    unpriced,
+)
+from registry.storage.conversations.references import resolve_session
+from registry.storage.database import ReadTransaction
+
+
+class UsageQuery(BaseModel):
+    """The span whose tokens are summed, and what by."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    by: By = "project"
+    from_: Instant | None = Field(None, alias="from")
+    to: EndInstant | None = None
+    limit: Limit = Field(50, description="rows at most; the total is of all")
+    utc_offset_minutes: UtcOffset = 0
+
+
+class UsageRequest(Request):
+    """Without a channel all are summed."""
+
+    operation = "usage"
+    query: UsageQuery = UsageQuery()
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Token counts, and how many answers lack them."""
+
+    usages: list[Usage]
+    missing: list[dict[str, Any]]
+
+
+def count(tx: ReadTransaction, run: Run, request: UsageRequest) -> Counted:
+    """Read the token counts of the span, or of one conversation in it."""
+    check_prices()
+    query = request.query
+    row = resolve_session(tx, request.channel) if request.channel else None
+    span = Span(query.from_, query.to, row.number if row else None)
+    usages = read_usage(tx, span, query.utc_offset_minutes, by_session=query.by == "session")
+    run.recorder.explain(channel=row.name if row else None, candidates=sum(usage.answers for usage in usages))
+    return Counted(usages, answers_without_counts(tx, span))
+
+
+async def as_answer(_run: Run, request: UsageRequest, counted: Counted) -> dict[str, Any]:
+    """Return the rows with the most expensive first (days: the newest), their total, and what is not known."""
+    return {
+        "by": request.query.by,
+        "rows": grouped(counted.usages, request.query.by)[: request.query.limit],
+        "total": total(counted.usages),
+        "unpriced_models": unpriced(counted.usages),
+        "without_counts": counted.missing,
+    }
+
+
+OPERATION = Operation(
+    request=UsageRequest,
+    level=Level.READ,
+    syncs_first=True,
+    steps=Steps[UsageRequest, Counted](query=count, keep=as_answer),
+)
