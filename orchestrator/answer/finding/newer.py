@@ -24,6 +24,7 @@ from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import KEY_PREFIX, analyze
+from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
@@ -50,21 +51,25 @@ class Change(NamedTuple):
 NO_CHANGE = Change(None, {})
 
 
-def change_of(asked: Lookup[Any], choice: Choice) -> Change:
+def change_of(asked: Lookup[Any], choice: Choice, sure: Confidence) -> Change:
     """Return the later statement on the same thing, in another conversation in scope or later in this one."""
     chosen, kept = choice.channel, choice.kept
     tx, said = asked.tx, asked.said
     if said.in_the_past or _is_dated(chosen, said):
         return NO_CHANGE
     hits = [row for row in _rows(tx, kept[:6]) if row.role in _SPOKEN and not _ASKS.search(row.text)]
-    near = {one.ranked.candidate.number for one in kept[:6] if one.score >= NEAR * kept[0].score}
-    first = min((row for row in hits if row.number in near), key=lambda row: row.seq, default=None)
-    # The best hit may itself be the later statement, of what an earlier hit says.
-    for hit in [*hits[:1], *([first] if first and first.turn != hits[0].turn else [])]:
-        statement = _stretch(tx, hit.channel_number, hit.turn)
-        later, alike = _best_later(asked, choice, statement) if statement else (None, 0.0)
-        if later:
-            return _changed(asked, choice, statement, later, is_alike=alike >= LEAST)
+    if not hits:
+        return NO_CHANGE
+    hit, near = hits[0], {one.ranked.candidate.number for one in kept[:6] if one.score >= NEAR * kept[0].score}
+    statement = _stretch(tx, hit.channel_number, hit.turn)
+    later, alike = _best_later(asked, choice, statement) if statement else (None, 0.0)
+    if later:
+        return _changed(asked, choice, statement, later, is_alike=alike >= LEAST)
+    earlier = min(
+        (row for row in hits if row.number in near and row.turn < hit.turn), key=lambda row: int(row.seq), default=None
+    )
+    if earlier and sure != Confidence.LOW:  # the best hit is itself the later statement
+        return _changed(asked, choice, _stretch(tx, hit.channel_number, earlier.turn), hit, is_alike=True)
     return NO_CHANGE
 
 

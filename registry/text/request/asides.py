@@ -37,11 +37,15 @@ IN_THE_END = re.compile(
     r"|결국|최종|현재|지금|요즘|(?:제일|가장) ?최근|마지막에|이제는",
     re.IGNORECASE,
 )
+_THEN = (
+    r"(?:before|during|until|over the|(?:right|just|shortly) after|at launch|at the time"
+    r"|first (?:pick|choice|plan|idea))"
+)
 # asks for what held before a change
-_THEN = r"(?:before|during|until|over the|(?:right|just|shortly) after|at launch|at the time|first (?:pick|choice|plan|idea))"
 IN_THE_PAST = re.compile(
     r"\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?|at first|initially|as of"
-    r"|back (?:then|in|when)|previous(?:ly)?|earlier|did .{1,40}\bfirst|(?:in|at) the (?:beginning|start)|start(?:ed)? out"
+    r"|back (?:then|in|when)|previous(?:ly)?|earlier|did .{1,40}\bfirst|(?:in|at) the (?:beginning|start)"
+    r"|start(?:ed)? out"
     rf"|(?:was|were|did|had)\b.*\b{_THEN})\b|^{_THEN}\b.*\b(?:was|were|did|had)\b"
     r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음(?!부터)|기존|당시|초에|시절|까지는|때 [가-힣]+던",
     re.IGNORECASE,
