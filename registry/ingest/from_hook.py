@@ -207,14 +207,16 @@ def _events(
     if answered_at := [message.timestamp or now() for message in messages if _is_answer(message)]:
         span = min(answered_at) - CLOCKS_APART, max(answered_at) + CLOCKS_APART
         may_be_known |= (conversation.c.role == Role.ASSISTANT) & conversation.c.timestamp.between(*span)
-    for row in rows_where(
+    stored = rows_where(
         tx, channel_number, may_be_known, conversation.c.native_id.is_not(None), _is_said_in(in_session)
-    ):
+    )
+    for row in stored:
         is_of_hook = row.actor == Actor.HOOK or row.native_id.startswith(PREFIX)
-        request = row.payload.get("request_id" if is_of_hook else ALSO_IN)
-        for digest, message in told.items():
-            if digest == bytes(row.digest) or (not is_of_hook and _is_answer(row) and _ends_in(row.text, message)):
-                events[digest].append(_Event(row.timestamp, request, is_of_hook, row))
+        event = _Event(row.timestamp, row.payload.get("request_id" if is_of_hook else ALSO_IN), is_of_hook, row)
+        same = [bytes(row.digest)] if bytes(row.digest) in told else []
+        last_blocks = [digest for digest, message in told.items() if _is_answer(row) and _ends_in(row.text, message)]
+        for digest in same or last_blocks:
+            events[digest].append(event)
     return events
 
 

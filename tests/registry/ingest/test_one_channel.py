@@ -380,7 +380,9 @@ def test_what_a_hook_sent_takes_the_time_that_the_store_has_for_it(engine: Engin
     assert said[-1].timestamp == NINE + timedelta(seconds=15)
 
 
-@pytest.mark.parametrize("order", [(1, 2, "read"), (1, "read", 2, "read"), ("read", 1, 2), ("read", 2, 1, "read")])
+@pytest.mark.parametrize(
+    "order", [(1, 2, "read"), (1, "read", 2, "read"), ("read", 1, 2), ("read", 2, 1, "read"), (1, "read", 1, 2, 1)]
+)
 def test_an_answer_in_two_blocks_of_which_a_hook_sends_the_last_is_one(
     engine: Engine, order: tuple[object, ...]
 ) -> None:
