@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import nlargest
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ NEAR = 0.6  # share of the best message's score at which an earlier one may be t
 LATER = 40  # messages that hold most of them are read
 LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
 SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
+NAMED = 0.15  # what a sentence counts that names a change and the earlier value
 LINE = 100  # characters of it that an answer leads with
 SHOWN = 400  # characters of a message that are compared
 
@@ -104,6 +105,7 @@ def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Any]) ->
     search's own score speaks for it, too. Return also the share that it holds."""
     tx, last, scores = asked.tx, statement[-1], _scores(choice)
     weights = _subject(tx, choice.found, statement)
+    asked_for = {token for word in choice.found.query.words for token in word.exact}
     place = place_of(tx, index_of(tx), asked.scope, choice.found.corpus.size)
     held: dict[int, set[str]] = defaultdict(set)
     for token, numbers in place.holding(list(weights), ()).items():
@@ -127,9 +129,15 @@ def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Any]) ->
             near = [one.number for one in rows if row.seq <= one.seq < row.seq + (2 if is_same else STRETCH)]
             shared = share(near)
             gained = shared + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
+            gained += NAMED if _names_a_value(row, weights.keys() - asked_for) else 0.0
             if gained > most:
                 best, most, alike = row, gained, shared
     return best, alike
+
+
+def _names_a_value(row: MessageRow, values: Set[str]) -> bool:
+    """Return True if a sentence names a change, and a rare token of the earlier statement: "from Stripe to Redsys"."""
+    return any(not values.isdisjoint(analyze(sentence)) for sentence in _changing(row.text))
 
 
 def _scores(choice: Choice) -> dict[int, float]:
