@@ -13,12 +13,13 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.caching import CacheableMethod
 from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+from mcp.types import CallToolRequestParams, CallToolResult, Icon, ListToolsResult, PaginatedRequestParams
 
 from mcp_server.envelope import as_answer, chat_of, client_name, published
 from mcp_server.instructions import instructions_for
@@ -45,6 +46,11 @@ RegistryServer = Server[ExitStack]
 LISTS: tuple[CacheableMethod, ...] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
 NAME = "context-registry"
+_DRAWING = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
+    "<path fill='#1f5fbf' d='M2 2h12v3H2zM2 6.5h12v3H2zM2 11h8v3H2z'/></svg>"
+)
+ICON = Icon(src=f"data:image/svg+xml,{quote(_DRAWING)}", mime_type="image/svg+xml", sizes=["any"])
 DEFAULT = "default"
 SWITCHED_ON = ("archive", "admin")
 """Toolsets whose tools copy, move and erase what is stored: only for a server that was started with them."""
@@ -192,6 +198,7 @@ def create_server(
     return Server(
         NAME,
         title="Context Registry",
+        icons=[ICON],
         version=version(NAME),
         instructions=instructions_for(client, is_captured=is_captured),
         lifespan=_connection,

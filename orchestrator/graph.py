@@ -142,7 +142,7 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
     if steps_of(request.operation).publish:
         await _open_record(run)
     if run.before_reading and (operations()[request.operation].syncs_first or request.means_now):
-        syncing = await run.before_reading()
+        syncing = await run.before_reading(request.means_now)
         if syncing:
             run.recorder.explain(syncing=syncing)
             return {"syncing": syncing}

@@ -77,8 +77,8 @@ class Orchestrator:
         """Called with every finished run, for the counters of this process."""
         self.syncing = asyncio.Lock()
         """Held during a sync, so that only one runs."""
-        self.before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
-        """Brings the registry up to date before it is read."""
+        self.before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
+        """Brings the registry up to date before it is read; given True, with what was written this moment."""
         self.copy_of: Callable[[], Awaitable[LocalCopy | None]] | None = None
         """Returns the note for answers while the remote registry, of which this one is a copy, does not answer."""
         self.elsewhere = ""
@@ -177,10 +177,10 @@ class Orchestrator:
         """Return the unfinished runs of this process, latest first, as lists show runs (docs/interface.md)."""
         return [recorder.as_item() for recorder in reversed(self._running.values())]
 
-    async def _bring_up_to_date(self, access: Access | None) -> Syncing | None:
+    async def _bring_up_to_date(self, access: Access | None, is_about_now: bool) -> Syncing | None:
         """Sync; a restricted token is not told how much there is to read, which belongs to others."""
         with self._waited_for(-1):
-            syncing = await self.before_reading() if self.before_reading else None
+            syncing = await self.before_reading(is_about_now) if self.before_reading else None
         return None if access and access.is_restricted else syncing
 
     @contextmanager

@@ -132,8 +132,8 @@ class Run:
     room: Room | None = None
     """The size limits of the asking client; None: no limits, as for pages and commands."""
     actions: Sequence[ExternalAction] = ()
-    before_reading: Callable[[], Awaitable[Syncing | None]] | None = None
-    """Brings the registry up to date before it is read."""
+    before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
+    """Brings the registry up to date before it is read; given True, with what was written this moment."""
     meaning: Meaning | None = None
     writer: ModelWriter | None = None
     """The configured language model."""

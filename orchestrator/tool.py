@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from orchestrator.requests.calls import source_of
+from orchestrator.requests.calls import source_of, unwrapped
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.requests.shapes import Request
@@ -57,9 +57,9 @@ class ToolArguments(QueryShape):
         """Drop empty arguments, rename others, and parse JSON texts: models send all of these."""
         if not isinstance(given, Mapping):
             return given
-        if given.keys() == {"tool", "parameters"} and isinstance(given["parameters"], Mapping):
-            given = given["parameters"]
-        sent = {name: value for name, value in given.items() if not (cls.ignores_empty and value in (None, ""))}
+        sent = {
+            name: value for name, value in unwrapped(given).items() if not (cls.ignores_empty and value in (None, ""))
+        }
         renamed = {name: own for name, own in cls.other_names.items() if own not in sent}
         named = {renamed.get(name, name): value for name, value in sent.items()}
         return cls.reshape({name: _parsed(cls.model_fields.get(name), value) for name, value in named.items()})

@@ -16,6 +16,7 @@ from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.gemini.client import GEMINI_CLI
 from sources.goose.client import GOOSE
 from sources.grok.client import GROK_CLI
+from sources.memory_files.client import MEMORY_FILES
 from sources.opencode.client import OPENCODE
 from sources.pi.client import PI
 from sources.qwen.client import QWEN_CODE
@@ -44,6 +45,7 @@ CLIENTS: tuple[Client, ...] = (
     GOOSE,
     PI,
     AIDER,
+    MEMORY_FILES,
     CHATGPT,
     GEMINI,
 )

@@ -16,6 +16,7 @@ from sources.cursor_agent.reader import CursorAgent
 from sources.gemini.reader import GeminiCli
 from sources.goose.reader import Goose
 from sources.grok.reader import GrokCli
+from sources.memory_files.reader import MemoryFiles
 from sources.opencode.reader import OpenCode
 from sources.pi.reader import Pi
 from sources.qwen.reader import QwenCode
@@ -41,4 +42,5 @@ READERS: tuple[Source, ...] = (
     Goose(),
     Pi(),
     Aider(),
+    MemoryFiles(),
 )

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, get_args
 import click
 
 from cli.conversations.transcript import transcript
-from cli.operations import run_operation, run_request
+from cli.operations import project_option, run_operation, run_request
 from cli.output import line_width, printable, printed, wrap
 from cli.terminal import terminal
 from orchestrator.operations.extract import extract_result
@@ -97,6 +97,7 @@ explain_option = click.option("--explain", is_flag=True, help="Also print what w
     help="Whole messages, a summary, or the beginning of each message.",
 )
 @also_option
+@project_option
 @from_option
 @to_option
 @click.option(
@@ -106,7 +107,7 @@ explain_option = click.option("--explain", is_flag=True, help="Also print what w
 @click.option("--cursor", help="Continue where the last answer ended.")
 @explain_option
 @printed(transcript)
-def extract(words: tuple[str, ...], explain: bool, **options: Any) -> dict[str, Any]:
+def extract(words: tuple[str, ...], explain: bool, project: str | None, **options: Any) -> dict[str, Any]:
     """Find the part of a past conversation that QUERY is about.
 
     Each message comes with its turn: a question with its answer. Without CHANNEL
@@ -123,9 +124,8 @@ def extract(words: tuple[str, ...], explain: bool, **options: Any) -> dict[str, 
     def ask(text: str, channel: str | None = None) -> dict[str, Any]:
         about = {**query, "text": text or None}
         observe = print_explanation if explain else None
-        return extract_result(
-            run_operation("extract", about, channel, observe, folder=working_folder(terminal().folder))
-        )
+        here = {"folder": working_folder(terminal().folder), "project": project}
+        return extract_result(run_operation("extract", about, channel, observe, **here))
 
     if len(words) != 2:
         return ask(" ".join(words))

@@ -67,8 +67,8 @@ def note(payload: Mapping[str, Any]) -> str:
     import subprocess
 
     folders = payload.get("workspace_roots") or [payload.get("cwd")]
-    session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), "-")
-    words = [sys.executable, "-P", "-m", "cli.entry", "note", "--session", str(session)]
+    session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), None)
+    words = [sys.executable, "-P", "-m", "cli.entry", "note", *(["--session", str(session)] if session else [])]
     words += [*(["--compacted"] if payload.get("source") == COMPACTED else []), "--", str(folders[0] or ".")]
     environment = {**os.environ, "PYTHONUTF8": "1"}
     try:

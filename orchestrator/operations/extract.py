@@ -26,12 +26,12 @@ from orchestrator.answer.finding.relaxing import AT_ANY_TIME, lookup_for, relaxa
 from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
 from orchestrator.operation import Operation
 from orchestrator.outside.writing import SUMMARY, transcript
-from orchestrator.requests.calls import source_of, utc_offset_minutes
+from orchestrator.requests.calls import project_of, source_of, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
 from orchestrator.requests.shapes import ExtractRequest, Meta
 from orchestrator.state import GeneralState, Run, Steps, Tried
-from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
+from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import now, storable
 from registry.errors import InvalidRequest, NotFound
@@ -53,7 +53,8 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     if ranking:
         return _continued(tx, run, request, ranking)
     row = existing_channel(tx, request.channel) if request.channel else None
-    given = Scope(channel_number=row.number if row else None, roles=query.roles, from_=query.from_, to=query.to)
+    number, project = row.number if row else None, request.project if row is None else None
+    given = Scope(number, project=project, roles=query.roles, from_=query.from_, to=query.to)
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
     asked = Lookup(tx, run, query, said, scope)
@@ -61,8 +62,9 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     try:
         data = _look(lookup_for(asked, run.attempt), row, request.folder)
     except NotFound as nothing:
+        nothing = _only_in(project, nothing)
         if not relaxation:
-            raise
+            raise nothing from None
         error = nothing_then(asked) if relaxation == AT_ANY_TIME and not run.attempt else nothing
         return NothingRead(error, "" if run.attempt else relaxation)
     if run.attempt == AT_ANY_TIME:
@@ -71,6 +73,12 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
         return replace(data, relaxed=" and ".join(filter(None, ["time", data.relaxed])), note=note)
     stands = relaxation == AT_ANY_TIME and not data.relaxed and (row is not None or _is_sure(data))
     return replace(data, relaxation="" if run.attempt or stands else relaxation)
+
+
+def _only_in(project: str | None, nothing: NotFound) -> NotFound:
+    if project is None:
+        return nothing
+    return NotFound(nothing.message, f"{nothing.details}; only the project {project} was searched, not all")
 
 
 def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
@@ -235,6 +243,7 @@ _NOTED = ("ranking", "extract_id")  # stored with the answer, and not sent
 class ExtractArguments(ToolArguments):
     other_names: ClassVar = {"q": "text", "session_id": "channel", "session": "channel"}
     channel: ChannelName | None = None
+    project: ProjectName = "all"
     query: ExtractQuery | None = None
     meta: dict[str, Any] | None = None
     source: SourceName | None = None
@@ -242,12 +251,16 @@ class ExtractArguments(ToolArguments):
 
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Move the parts of a query that a model puts at the top level into `query`, and a plain text too."""
+        """Move the parts of a query that a model puts at the top level into `query`, and the other way round."""
         query = given.get("query", {})
-        inside = {"text": query} if isinstance(query, str) else query
+        inside = {"text": query} if isinstance(query, str | list) else query
         if not isinstance(inside, Mapping):
             return given
+        if isinstance(texts := inside.get("text"), list) and texts:
+            inside = {"also": texts[1:], **inside, "text": texts[0]}
         fields = {field.alias or name for name, field in ExtractQuery.model_fields.items()}
+        given = {name: inside[name] for name in ("channel", "project") if name in inside} | given
+        inside = {name: value for name, value in inside.items() if name not in ("channel", "project")}
         renamed = {} if "text" in inside else {"query": "text", "q": "text"}
         named = {renamed.get(name, name): value for name, value in inside.items() if value not in (None, "")}
         merged = {name: value for name, value in given.items() if name in fields} | named
@@ -265,6 +278,7 @@ class ExtractArguments(ToolArguments):
             source=source_of(meta.source or self.source, caller.client, self.channel),
             metadata=meta,
             timestamp=self.timestamp,
+            project=project_of(self.project, caller.project),
             folder=caller.project,
         )
 
@@ -299,9 +313,9 @@ EXTRACT_TOOL = Tool(
     "as query.also. Use it when the user wants to continue, recall or reuse earlier work, also of another "
     'AI client ("continue the fibonacci conversation", "지난번 인증 대화 이어서"); times too ("last Tuesday"). Not '
     "for the current chat, which you already have. You get its relevant part, quoted. Without a channel "
-    "the best one is found. newer is a later statement that may replace this one. Confidence low: choose "
-    "from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: shortened; "
-    "fetch_session_by_id with message_id has all.",
+    "the best one of all projects is found. newer is a later statement that may replace this one. Confidence low: "
+    "choose from candidates, or ask. NOT_FOUND means that nothing relevant is kept: do not guess. full_length: "
+    "shortened; fetch_session_by_id with message_id has all.",
     effect=Effect.READS,
     arguments=ExtractArguments,
     returns=[

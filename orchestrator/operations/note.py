@@ -28,7 +28,7 @@ class NoteQuery(QueryShape):
     """The folder and the id of a chat that begins, or that goes on after a compaction."""
 
     folder: str = Field(min_length=1, description="the folder it works in")
-    session_id: str | None = Field(None, description="the chat itself, of which nothing is told")
+    session_id: str | None = Field(None, description="the chat itself: of it only this id is told")
     is_compacted: bool = Field(False, description="tell what the compaction of that chat dropped")
 
 
@@ -48,7 +48,7 @@ def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, 
         return {"note": text, "tokens": tokens_in(text), "told_of": [query.session_id] if text else []}
     latest, total = latest_of(tx, query.folder, query.session_id)
     run.recorder.explain(by="the folder's last activity", candidates=total)
-    return told(latest, kept)
+    return told(latest, kept, query.session_id)
 
 
 def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:

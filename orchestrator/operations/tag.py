@@ -47,7 +47,7 @@ class TagQuery(QueryShape):
 
 
 class TagRequest(Request):
-    """New names for a channel; without one, for the chat that is going on, if it is known."""
+    """New names for a channel; without one, for the chat that is going on, if it is known. The channel may be new."""
 
     operation = "tag"
     query: TagQuery
@@ -55,7 +55,7 @@ class TagRequest(Request):
 
     @property
     def means_now(self) -> bool:
-        return self.channel is None
+        return True
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:

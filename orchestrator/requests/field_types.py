@@ -94,6 +94,15 @@ EndInstant = Annotated[
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 NameKind = Literal["session", "channel", "tag", "project", "source"]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
+_ROLES_OF_MODELS = {"human": "user", "ai": "assistant", "model": "assistant"}
+
+
+def _role(given: object) -> object:
+    """Return a role by its name here; models write some of them otherwise."""
+    return _ROLES_OF_MODELS.get(given.lower(), given.lower()) if isinstance(given, str) else given
+
+
+GivenRole = Annotated[RoleName, BeforeValidator(_role)]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 MOST_MESSAGES = 20_000
 """Messages in one call: more would block other writers for too long."""
@@ -113,7 +122,7 @@ Also = Annotated[
     ),
     BeforeValidator(_said),
 ]
-Roles = Annotated[list[RoleName], BeforeValidator(_listed)]
+Roles = Annotated[list[GivenRole], BeforeValidator(_listed)]
 SourceName = Annotated[str, Field(min_length=1, max_length=64)]
 Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]

@@ -6,11 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from orchestrator.requests.field_types import ChannelName, RoleName, SourceName, Timestamp
+from orchestrator.requests.field_types import ChannelName, GivenRole, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery, ListQuery, SearchQuery, SessionsQuery
 from registry.domain import DEEPEST, is_too_deep
-
-ROLES_OF_MODELS = {"human": "user", "ai": "assistant"}
 
 
 def _not_blank(text: str) -> str:
@@ -24,7 +22,7 @@ class MessageIn(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    role: RoleName
+    role: GivenRole
     text: Annotated[str, AfterValidator(_not_blank)]
     timestamp: Timestamp | None = Field(
         None, description="ISO 8601 with offset; missing: the call's timestamp, else now"
@@ -34,12 +32,11 @@ class MessageIn(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_models_write(cls, given: Any) -> Any:
-        """Take `content` for `text` (also in parts), and `human` and `ai` for the roles."""
+        """Take `content` for `text`, also in parts, and an empty time for none."""
         if not isinstance(given, dict):
             return given
-        role, content = given.get("role"), given.get("content")
-        if isinstance(role, str) and role in ROLES_OF_MODELS:
-            given = {**given, "role": ROLES_OF_MODELS[role]}
+        given = {name: value for name, value in given.items() if name != "timestamp" or value != ""}
+        content = given.get("content")
         if "text" in given or not isinstance(content, str | list):
             return given
         parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
@@ -117,6 +114,7 @@ READ_TOKENS, READ_MESSAGES = 30_000, 400
 class ExtractRequest(Request):
     operation = "extract"
     query: ExtractQuery = ExtractQuery()
+    project: str | None = Field(None, description="path or folder name: only conversations of it")
     folder: str | None = Field(None, description="worked in; of conversations that are close its own come first")
 
     @property

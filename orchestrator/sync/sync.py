@@ -293,13 +293,18 @@ class Freshness:
         self._good_until = float("-inf")
         self._stores: set[tuple[str, str]] | None = None
 
-    async def refresh(self) -> Syncing | None:
-        """Sync, and wait as long as the patience allows; during the first import, return its progress."""
+    async def refresh(self, is_about_now: bool = False) -> Syncing | None:
+        """Sync, and wait as long as the patience allows; during the first import, return its progress.
+
+        `is_about_now`: what was written this moment is needed, so the outcome of a moment ago does not do.
+        """
+        if is_about_now:
+            await self._ongoing.wait(FIRST_PATIENCE_S)
         if not self._ongoing.is_running:
-            if time.monotonic() < self._good_until:
+            if not is_about_now and time.monotonic() < self._good_until:
                 return None
             self._ongoing.start(self._bring_in())
-        await self._ongoing.wait(FIRST_PATIENCE_S if await self._unread() else PATIENCE_S)
+        await self._ongoing.wait(FIRST_PATIENCE_S if is_about_now or await self._unread() else PATIENCE_S)
         return await self._unread() if self._ongoing.is_running else None
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, bindparam, update
 
-from registry.domain import Actor, Message, Session, now, storable
+from registry.domain import Actor, Message, Role, Session, now, storable
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session
 from registry.ingest.save import Saved, save_messages
 from registry.ingest.session_channel import (
@@ -35,6 +35,7 @@ ALSO_IN = "heard_in"
 """Payload key of a message that the store had first: the request in which a hook sent it too. The key is stored."""
 CLOCKS_APART = timedelta(minutes=5)
 """Largest difference of a message's times by hook and by store, which may note an answer's end and its begin."""
+_BLOCK = "\n\n"  # between the blocks of an answer, as readers join them
 REPEATED = timedelta(seconds=5)
 """Limit within which two hooks without a request that send the same mean one message: a client configured twice."""
 
@@ -85,8 +86,12 @@ def take_store_ids(
     from_hooks = rows_where(tx, channel_number, conversation.c.native_id.startswith(PREFIX) & _is_said_in(in_session))
     if not from_hooks:
         return
-    digests = {bytes(row.digest) for row in from_hooks}
-    offered = [message for message in messages if message.native_id and message.digest in digests]
+    digests, ends = {bytes(row.digest) for row in from_hooks}, tuple(_BLOCK + row.text for row in from_hooks)
+    offered = [
+        message
+        for message in messages
+        if message.native_id and (message.digest in digests or (_is_answer(message) and message.text.endswith(ends)))
+    ]
     is_offered = conversation.c.native_id.in_([message.native_id for message in offered])
     stored = {row.native_id: row for row in rows_where(tx, channel_number, is_offered)}
     pairs = _nearest_first(from_hooks, offered, stored)
@@ -130,12 +135,21 @@ def _nearest_first(
 
 def _may_be(message: Message, row: MessageRow, stored: MessageRow | None) -> bool:
     """Return True if the store's message may be the hook's: not another hook's, and not stored as something else."""
-    if message.digest != bytes(row.digest):
+    if message.digest != bytes(row.digest) and not (_is_answer(message) and _ends_in(message.text, row)):
         return False
     if stored is None:
         return True
     requests = stored.payload.get(ALSO_IN), row.payload.get("request_id")
     return stored.actor != Actor.HOOK and (None in requests or requests[0] == requests[1])
+
+
+def _is_answer(message: Message | MessageRow) -> bool:
+    return message.role == Role.ASSISTANT
+
+
+def _ends_in(answer: str, told: Message | MessageRow) -> bool:
+    """Return whether a hook's text is the last block of an answer: hooks leave out those before it."""
+    return _is_answer(told) and answer.endswith(_BLOCK + told.text)
 
 
 class _Event(NamedTuple):
@@ -166,7 +180,7 @@ def _not_stored(
     tx: WriteTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None
 ) -> list[Message]:
     """Return the messages from hooks that the channel does not have yet."""
-    known = _events(tx, channel_number, {message.digest for message in messages}, in_session)
+    known = _events(tx, channel_number, messages, in_session)
     new = []
     requests: list[tuple[MessageRow | None, object]] = []
     for message in messages:
@@ -184,14 +198,25 @@ def _not_stored(
 
 
 def _events(
-    tx: ReadTransaction, channel_number: int, digests: Iterable[bytes], in_session: str | None
+    tx: ReadTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None
 ) -> dict[bytes, list[_Event]]:
+    """Return what is stored already, by the digest of the message that it may be."""
     events: dict[bytes, list[_Event]] = defaultdict(list)
-    is_known = conversation.c.digest.in_(digests) & conversation.c.native_id.is_not(None) & _is_said_in(in_session)
-    for row in rows_where(tx, channel_number, is_known):
+    told = {message.digest: message for message in messages}
+    may_be_known: ColumnElement[bool] = conversation.c.digest.in_(told)
+    if answered_at := [message.timestamp or now() for message in messages if _is_answer(message)]:
+        span = min(answered_at) - CLOCKS_APART, max(answered_at) + CLOCKS_APART
+        may_be_known |= (conversation.c.role == Role.ASSISTANT) & conversation.c.timestamp.between(*span)
+    stored = rows_where(
+        tx, channel_number, may_be_known, conversation.c.native_id.is_not(None), _is_said_in(in_session)
+    )
+    for row in stored:
         is_of_hook = row.actor == Actor.HOOK or row.native_id.startswith(PREFIX)
-        request = row.payload.get("request_id" if is_of_hook else ALSO_IN)
-        events[bytes(row.digest)].append(_Event(row.timestamp, request, is_of_hook, row))
+        event = _Event(row.timestamp, row.payload.get("request_id" if is_of_hook else ALSO_IN), is_of_hook, row)
+        same = [bytes(row.digest)] if bytes(row.digest) in told else []
+        last_blocks = [digest for digest, message in told.items() if _is_answer(row) and _ends_in(row.text, message)]
+        for digest in same or last_blocks:
+            events[digest].append(event)
     return events
 
 

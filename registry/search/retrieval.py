@@ -210,7 +210,10 @@ def find_messages(
     echoes = find_echoes(tx, ranked.channels, ranked.ranked, text)
     if echoes and (found.matched - echoes or not found.matched):
         left = {number: one for number, one in found.candidates.items() if number not in echoes}
-        found = replace(found, candidates=left, matched=found.matched - echoes, echoes=echoes)
+        only_asking = {found.candidates[number].channel_id for number in echoes & found.candidates.keys()}
+        only_asking -= {one.channel_id for one in left.values()}
+        titles = {number: held for number, held in found.titles.items() if number not in only_asking}
+        found = replace(found, candidates=left, titles=titles, matched=found.matched - echoes, echoes=echoes)
         ranked = _ranked(tx, found, scope, beside, dates, corpus)
     return ranked
 

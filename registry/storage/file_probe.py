@@ -34,6 +34,7 @@ class ChannelAsRead(NamedTuple):
     session_id: str
     title: str | None
     first_message_preview: str | None
+    message_count: int
     updated_at: str
 
 
@@ -77,7 +78,7 @@ class QuickLook:
         """Return a folder's latest channels, as `channels.some_channels` does."""
         query = """
             SELECT number, name, source, coalesce(session_id, name), title, first_message_preview,
-            date(updated_at) FROM channel WHERE deleted = 0 AND project_path = ?
+            message_count, date(updated_at) FROM channel WHERE deleted = 0 AND project_path = ?
             ORDER BY updated_at DESC, number DESC LIMIT ?"""
         with _errors():
             return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, most))]

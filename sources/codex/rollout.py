@@ -38,6 +38,7 @@ class Rollout(Conversation):
     _meta: Record = field(default_factory=dict)
     _entries: list[LayeredMessage] = field(default_factory=list)
     _seen: set[tuple[str, str]] = field(default_factory=set)
+    _said: Counter[tuple[str, Role, Layer]] = field(default_factory=Counter)
     _rollbacks: list[tuple[int, int]] = field(default_factory=list)
     _folders: dict[str, None] = field(default_factory=dict)
     _turn: str = ""
@@ -211,7 +212,7 @@ class Rollout(Conversation):
         for text in (text for role, text in pieces if role is Role.SYSTEM):
             self._inject(text)
         typed = "\n\n".join(text for role, text in pieces if role is Role.USER)
-        draft = Draft(Role.USER, [typed] if typed else [], self._at, self._identity(given))
+        draft = Draft(Role.USER, [typed] if typed else [], self._at, self._identity(given, Role.USER, layer))
         for name in filter(None, map(drafts.attachment_name, map(mapping, items(content)))):
             draft.attach(name)
         if typed or "attachments" in draft.more:
@@ -219,10 +220,9 @@ class Rollout(Conversation):
 
     def _add_answer(self, text: str, layer: Layer, given: Record) -> None:
         if text.strip():
-            about = {"model": self.model, "phase": string(given.get("phase"))}
-            self._put(
-                Draft(Role.ASSISTANT, [text.strip()], self._at, self._identity(given) | without_empty(about)), layer
-            )
+            about = without_empty({"model": self.model, "phase": string(given.get("phase"))})
+            more = self._identity(given, Role.ASSISTANT, layer) | about
+            self._put(Draft(Role.ASSISTANT, [text.strip()], self._at, more), layer)
 
     def _add_thought(self, text: str, layer: Layer) -> None:
         if text.strip():
@@ -245,10 +245,14 @@ class Rollout(Conversation):
             self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
         self.answer(call_id, *tools.outcome(payload.get("output")))
 
-    def _identity(self, given: Record) -> Record:
-        """Return the id of an item with its turn: ids start anew in each turn."""
-        own = string(given.get("id"))
-        return {"native_id": f"{self._turn}:{own}" if self._turn else own} if own else {}
+    def _identity(self, given: Record, role: Role, layer: Layer) -> Record:
+        """Return the id of a message with its turn: ids start anew in each turn.
+
+        Events have none: which one of its role in the turn it is stands for it, as the file only grows.
+        """
+        self._said[self._turn, role, layer] += 1
+        own = string(given.get("id")) or f"{role} {self._said[self._turn, role, layer]}"
+        return {"native_id": f"{self._turn}:{own}" if self._turn else own}
 
 
 _RECORDS: dict[str, Callable[[Rollout, Record], None]] = {

@@ -8,7 +8,8 @@ from sources.base import Places
 from sources.client import Client, ServerList
 
 
-def _folder(places: Places) -> Path:
+def folder_of(places: Places) -> Path:
+    """Return the folder of its settings and memories."""
     return places.home / ".codeium" / "windsurf"
 
 
@@ -16,8 +17,8 @@ WINDSURF = Client(
     source="windsurf",
     name="Windsurf",
     handshake=("windsurf", "windsurf-client"),
-    folder=_folder,
-    servers=ServerList(lambda places: _folder(places) / "mcp_config.json"),
+    folder=folder_of,
+    servers=ServerList(lambda places: folder_of(places) / "mcp_config.json"),
     is_logged_by_model=True,
     command="windsurf",
     then="Refresh the servers in Windsurf's MCP panel.",

@@ -6,10 +6,12 @@ import re
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.types import CallToolResult, Implementation, Tool
 
 from mcp_server.server import create_server, tools_of
+from orchestrator.operations import tools
 from orchestrator.service import Orchestrator
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +52,15 @@ async def test_a_chat_without_a_channel_gets_one_and_goes_on_in_it(orchestrator:
     assert (second["channel"], second["new_count"], "note" in second) == (first["channel"], 1, False)
     other = await chat.log("Paint the fence.")
     assert other["channel"] != first["channel"]
+
+
+@pytest.mark.parametrize("server", ["", "-context-registry", "-my notes"])
+async def test_a_client_that_adds_the_server_s_name_to_its_own_is_known(
+    orchestrator: Orchestrator, server: str
+) -> None:
+    program = Implementation(name=f"qwen-cli-mcp-client{server}", version="0.0.1")
+    first = await Chat(orchestrator, program).log("Why is the basket empty?")
+    assert first["channel"].startswith("qwen-code_session_")
 
 
 async def test_a_client_that_sends_its_chats_id_gets_the_same_channel_each_time(orchestrator: Orchestrator) -> None:
@@ -121,6 +132,19 @@ async def test_where_two_chats_may_be_meant_both_are_named_and_neither_is_tagged
     assert found["sessions"] == []
 
 
+async def test_a_chat_is_named_by_its_id_though_its_words_wait_in_the_spool_of_hooks(
+    orchestrator: Orchestrator,
+) -> None:
+    async def take_in(is_about_now: bool) -> None:
+        assert is_about_now
+        orchestrator.before_reading = None
+        await Chat(orchestrator).log("Why is the basket empty?", channel="session-7")
+
+    orchestrator.before_reading = take_in
+    named = await Chat(orchestrator).call("tag_current_session", nickname="basket-bug", session_id="session-7")
+    assert named["session"]["channel"] == "session-7"
+
+
 async def test_a_chat_of_yesterday_is_not_this_one(orchestrator: Orchestrator) -> None:
     old = {"role": "user", "text": "Long ago.", "timestamp": "2026-01-01T00:00:00Z"}
     await Chat(orchestrator).call("conversation_log", channel="old", messages=[old])
@@ -164,3 +188,54 @@ async def test_every_tool_is_taken_by_a_strict_host_and_says_the_main_thing_firs
         if tool.name in tools_of("all"):
             first = re.split(r"[;:.] ", tool.description or "")[0]
             assert len(first) <= 150, tool.name
+
+
+def as_strict(schema: dict[str, Any], path: str, free: list[str]) -> dict[str, Any]:
+    """A schema by OpenAI's rules: every field is required, optional ones may be null, no others are allowed.
+
+    `free` gets the paths of objects without declared fields, which strict mode has no form for.
+    """
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [as_strict(one, path, free) for one in schema["anyOf"]]}
+    if schema.get("type") == "array":
+        return {**schema, "items": as_strict(schema.get("items", {}), f"{path}[]", free)}
+    if schema.get("type") != "object":
+        return schema
+    if "properties" not in schema:
+        free.append(path)
+        return schema
+    fields = {name: as_strict(part, f"{path}.{name}", free) for name, part in schema["properties"].items()}
+    optional = fields.keys() - set(schema.get("required", ()))
+    nullable = {
+        name: {"anyOf": [part, {"type": "null"}]} if name in optional else part for name, part in fields.items()
+    }
+    return {"type": "object", "properties": nullable, "required": [*nullable], "additionalProperties": False}
+
+
+def with_nulls(given: Any, schema: dict[str, Any]) -> Any:
+    """A call as a strict host sends it: every field that is left out is null."""
+    if isinstance(given, list):
+        return [with_nulls(one, schema["items"]) for one in given]
+    if isinstance(given, dict) and "properties" in schema:
+        fields = schema["properties"]
+        return {name: with_nulls(given[name], part) if name in given else None for name, part in fields.items()}
+    return given
+
+
+async def test_a_strict_host_may_call_every_tool_and_send_null_for_what_it_leaves_out(
+    orchestrator: Orchestrator,
+) -> None:
+    free: list[str] = []
+    listed = {tool.name: tool.input_schema for tool in await published(orchestrator)}
+    strict = {name: as_strict(schema, name, free) for name, schema in listed.items()}
+    assert sorted(free) == [
+        "conversation_log.messages[].context",
+        "conversation_log.meta.additional_context",
+        "extract.meta",
+    ]
+    for name, schema in strict.items():
+        Draft202012Validator.check_schema(schema)
+        tool = tools()[name]
+        given = with_nulls({key: value for key, value in tool.example.items()}, listed[name])
+        Draft202012Validator(schema).validate(given)
+        tool.arguments.model_validate(given)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from mcp import Client
@@ -126,7 +127,7 @@ async def test_arguments_sent_as_json_text_are_understood(client: Client) -> Non
             "messages.0.timestamp: given 1759156215; allowed: an ISO 8601 time such as",
         ),
         ("extract", {"query": {"limit": 5000}}, "query.limit: given 5000; allowed: less than or equal to 1000"),
-        ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field, channel, meta, query'),
+        ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field, channel, meta, project, query'),
     ],
 )
 async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
@@ -208,8 +209,8 @@ async def test_each_refusal_shows_a_call_that_is_understood(orchestrator: Orches
 
 
 async def test_no_refusal_names_a_class_of_the_program(client: Client) -> None:
-    refused = await call(client, "extract", query=["fibonacci"])
-    assert 'query: given ["fibonacci"]; allowed: an object' in refused["error"]["details"]
+    refused = await call(client, "extract", query=5)
+    assert "query: given 5; allowed: an object" in refused["error"]["details"]
     assert "ExtractQuery" not in str(refused)
 
 
@@ -324,6 +325,27 @@ async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out(
     assert result["last"] == local("2026-01-01T00:00:00Z")
 
 
+@pytest.mark.parametrize(
+    ("given", "project"),
+    [
+        ({"query": "x"}, None),
+        ({"query": "x", "project": "current"}, "/home/ann/shop"),
+        ({"query": {"text": "x", "project": "blog"}}, "blog"),
+        ({"text": "x", "project": "all"}, None),
+    ],
+)
+async def test_extract_looks_everywhere_unless_a_project_is_named(given: dict[str, Any], project: str | None) -> None:
+    asked: list[Any] = []
+
+    async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
+        asked.append(request)
+        return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
+
+    async with Client(create_server(run, project="/home/ann/shop")) as client:
+        await call(client, "extract", **given)
+    assert asked[0].project == project
+
+
 async def test_the_other_wordings_reach_the_search() -> None:
     asked: list[Any] = []
 
@@ -356,3 +378,11 @@ async def test_more_messages_than_a_call_may_bring_are_refused_before_any_is_loo
     assert answer["error"]["message"] == "Too many messages at once."
     assert "given 20001; allowed: at most 20000 in one call, more in several" in answer["error"]["details"]
     assert "nobody" not in answer["error"]["details"]
+
+
+async def test_clients_can_show_an_icon(client: Client) -> None:
+    assert client.server_info
+    [icon] = client.server_info.icons or []
+    drawing = unquote(icon.src.removeprefix("data:image/svg+xml,"))
+    assert drawing.startswith("<svg ")
+    assert len(icon.src) < 400

@@ -61,6 +61,27 @@ async def test_the_asking_chat_is_no_candidate(earlier: Orchestrator, case: str,
     assert await found(earlier) == ["fib"]
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "continue the kubernetes ingress migration",
+        "how did we fix the kubernetes ingress?",
+        "what did we do about ingress?",
+    ],
+)
+async def test_a_failed_ask_that_its_client_named_after_the_question_is_not_taken_for_what_it_asks_for(
+    orchestrator: Orchestrator, question: str
+) -> None:
+    sorry = "Sorry, I cannot look that up. Which ingress migration of kubernetes do you mean?"
+    answer = "To the Gateway API, one route at a time."
+    told = ("user", "How do we migrate the kubernetes ingress?"), ("assistant", answer)
+    await log(orchestrator, "infra", timedelta(days=9), *told)
+    await log(orchestrator, "asked", timedelta(days=1), ("user", f"{question} (shop)"), ("assistant", sorry))
+    title = {"title": f"{question} (shop)"}
+    await orchestrator.run({"operation": "tag", "channel": "asked", "query": title})
+    assert await found(orchestrator, question) == ["infra"]
+
+
 async def test_a_chat_that_was_answered_is_found_a_moment_later(earlier: Orchestrator) -> None:
     talk = [("user", "fibonacci with matrices?"), ("assistant", "Yes, fibonacci in O(log n).")]
     await log(earlier, "just now", timedelta(minutes=1), *talk)

@@ -134,6 +134,22 @@ async def test_the_channel_is_found_by_its_title(orchestrator: Orchestrator) -> 
     assert (answer["first"], answer["last"]) == (times[0], times[-1])
 
 
+async def test_only_the_named_project_is_searched(orchestrator: Orchestrator) -> None:
+    for name, size in (("shop", "20"), ("blog", "50")):
+        await log(orchestrator, name, [("How long is the queue?", f"At most {size}.")], project=f"/home/me/{name}")
+
+    async def asked(project: str, text: str = "how long is the queue?") -> dict[str, Any]:
+        request = {"operation": "retrieve", "query": {"text": text}, "project": project}
+        return await orchestrator.run(request, "claude-ai 1.0")
+
+    for project, channel in (("/home/me/shop", "shop"), ("Blog", "blog"), ("/home/me/blog", "blog")):
+        assert (await asked(project))["channel"] == channel
+    nothing = (await asked("/home/me/none"))["error"]
+    assert nothing["code"] == "NOT_FOUND"
+    assert nothing["details"].endswith("; only the project /home/me/none was searched, not all")
+    assert "not all" in (await asked("shop", "sourdough bread recipe"))["error"]["details"]
+
+
 @pytest.mark.parametrize("words", ["kubernetes helm chart", "양자 역학 강의", "sourdough bread recipe", "Germany"])
 async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator, words: str) -> None:
     await log(orchestrator, "fib", FIBONACCI)

@@ -71,7 +71,7 @@ async def test_a_run_is_rated_by_page_and_api_and_the_statistics_count_it(http: 
 async def test_a_run_that_goes_on_is_there_to_see(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     held, reached = asyncio.Event(), asyncio.Event()
 
-    async def wait() -> None:
+    async def wait(_: bool) -> None:
         reached.set()
         await held.wait()
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from registry.domain import Role
 from sources.base import Places, Source
 from sources.readers import READERS
+from sources.writers import WRITERS
 from tests.sources.aider import test_aider as aider
 from tests.sources.antigravity import antigravity_files as antigravity
 from tests.sources.claude_code import claude_code_files as claude_code
@@ -49,6 +51,11 @@ class Store:
 def write_goose(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     goose.write(folder, goose.working_messages())
+
+
+def write_note(folder: Path) -> None:
+    (folder / "memories").mkdir(parents=True, exist_ok=True)
+    (folder / "memories" / "MEMORY.md").write_text("The user likes short answers.", encoding="utf-8")
 
 
 STORES = (
@@ -116,6 +123,7 @@ STORES = (
         *("pi", ".pi/agent", lambda root: pi.write(root, pi.working_session())),
         {"PI_CODING_AGENT_DIR": "", "CTXR_PI_DIR": ""},
     ),
+    Store("memory-files", ".codex", write_note, {"CODEX_HOME": "", "CTXR_CODEX_DIR": ""}),
     Store("aider", "src/shop", lambda root: aider.write(root, aider.FIRST), {"CTXR_AIDER_DIRS": ""}),
 )
 
@@ -161,3 +169,18 @@ def test_reading_changes_nothing_and_opens_nothing_beside_the_conversations(clie
     assert state_of(tmp_path) == before
     assert not [path for path in opened if path.endswith(secrets)]
     assert "sk-secret" not in repr(everything)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [each for each in STORES if each.source in WRITERS],
+    ids=lambda each: each.source,
+)
+def test_what_was_said_has_an_id_where_a_session_can_go_on_in_the_client(client: Store, tmp_path: Path) -> None:
+    """Without one, equal words of two clients in which a chat goes on are not told apart."""
+    client.write(tmp_path / client.usual)
+    [store] = client.reader.find(Places(tmp_path, {}))
+    messages = [one for each in found(client.reader, store) for one in each.session.messages]
+    ids = [one.native_id for one in messages if one.role in (Role.USER, Role.ASSISTANT)]
+    assert ids
+    assert len({*ids} - {None}) == len(ids)

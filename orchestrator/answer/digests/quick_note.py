@@ -25,7 +25,7 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
     if file is None:
         return None
     if not file.is_file():
-        return told([])
+        return told([], session_id=session)
     try:
         with QuickLook(file) as look:
             others = without_the_new_one(
@@ -40,4 +40,4 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
                 standing.append(Standing(each, where_it_stands(end)))
     except StorageError:
         return None
-    return told(standing + [Standing(each, {}) for each in others[STANDING:]], kept)
+    return told(standing + [Standing(each, {}) for each in others[STANDING:]], kept, session)

@@ -13,6 +13,7 @@ from typing import Any
 from orchestrator.answer.delivery import tokens_in, within
 from registry.domain import preview_of
 from registry.project import REMEMBERED
+from registry.text.request.recalling import asks_to_recall
 
 STANDING = 2
 """Conversations whose state the note tells ..."""
@@ -23,10 +24,14 @@ MAX_TOKENS = 300
 TITLE_CHARACTERS = 40
 TITLE_TOKENS = 130
 """Tokens of the titles, out of those of the note."""
-READ = 2 * LATEST
-"""Latest conversations of a folder that are read: a session may have begun without a word."""
+READ = 5 * LATEST
+"""Latest conversations of a folder that are read: some began without a word, others only asked for one of these."""
 LOOKED_AT = 40
 """Messages from a conversation's end back in which it is seen where it stands."""
+NO_CONVERSATIONS = (REMEMBERED, "memory-files")
+"""Sources of notes that clients tell their models anyway, or that stand first in this one."""
+ASKING = 4
+"""Most messages of a chat that only asks for another one: a question and its answer, with thoughts."""
 REMEMBERED_TOKENS = 200
 """Tokens of the sentences to remember; they come on top of the note's tokens."""
 _REMEMBERED_HEAD = "The user asked to remember:"
@@ -47,20 +52,27 @@ class Standing:
 
 def without_the_new_one(latest: Iterable[Mapping[str, Any]], session_id: str | None) -> list[Mapping[str, Any]]:
     """Return the folder's latest sessions that have something to tell, without the chat that begins."""
-    said = (each for each in latest if each["title"] or each["first_message_preview"])
+    said = (each for each in latest if (each["title"] or each["first_message_preview"]) and not _only_asks(each))
     others = (each for each in said if session_id not in (each["session_id"], each["channel"]))
-    return [each for each in others if each["source"] != REMEMBERED][:LATEST]
+    return [each for each in others if each["source"] not in NO_CONVERSATIONS][:LATEST]
 
 
-def told(latest: Sequence[Standing], remembered: Sequence[str] = ()) -> dict[str, Any]:
+def _only_asks(session: Mapping[str, Any]) -> bool:
+    """Return whether a chat asked for another conversation and did nothing else."""
+    return session["message_count"] <= ASKING and asks_to_recall(session["first_message_preview"] or "")
+
+
+def told(latest: Sequence[Standing], remembered: Sequence[str] = (), session_id: str | None = None) -> dict[str, Any]:
     """Return the note within its tokens, their number, and the ids of the sessions it names.
 
-    `remembered`: sentences the user asked to keep, the newest last; they come first. Without anything to tell it is "".
+    `remembered`: sentences the user asked to keep, the newest last; they come first. `session_id`: of the chat itself,
+    by which its model can name it. Without anything to tell it is "".
     """
     standing, titled = latest[:STANDING], _fitting(latest[STANDING:])
     kept = within("\n".join(f"- {one}" for one in reversed(remembered)), REMEMBERED_TOKENS)
-    text = _note_of(standing, [_title(one) for one in titled]) if standing else ""
-    text = "\n".join(filter(None, (kept and f"{_REMEMBERED_HEAD}\n{kept}", text)))
+    own = f"The session_id of this chat for context-registry: {session_id}" if session_id else ""
+    text = _note_of(standing, [_title(one) for one in titled], tokens_in(own)) if standing else ""
+    text = "\n".join(filter(None, (kept and f"{_REMEMBERED_HEAD}\n{kept}", text, own)))
     return {
         "note": text,
         "tokens": tokens_in(text),
@@ -74,9 +86,9 @@ def _fitting(titled: Sequence[Standing]) -> list[Standing]:
     return [one for one, tokens in zip(titled, sums, strict=True) if tokens <= TITLE_TOKENS]
 
 
-def _note_of(standing: Sequence[Standing], titles: Sequence[str]) -> str:
+def _note_of(standing: Sequence[Standing], titles: Sequence[str], taken: int) -> str:
     """A head, a line for each conversation, and where there is more."""
-    room = MAX_TOKENS - tokens_in("\n".join([_HEAD, *titles, "", _TAIL]))
+    room = MAX_TOKENS - taken - tokens_in("\n".join([_HEAD, *titles, "", _TAIL]))
     lines = [within(_line(one), room // len(standing) - 1) for one in standing]
     return "\n".join([_HEAD, *lines, *titles, _TAIL])
 

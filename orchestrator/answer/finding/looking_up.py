@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.requests.calls import UNKNOWN
 from orchestrator.requests.queries import ExtractQuery, SessionsQuery
-from orchestrator.requests.shapes import ListRequest, Request, SearchRequest, SessionsRequest
+from orchestrator.requests.shapes import ExtractRequest, ListRequest, Request, SearchRequest, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest
@@ -36,18 +36,21 @@ def with_known_names(tx: ReadTransaction, request: Asked) -> Asked:
 
     A path is a project as it stands.
     """
+    if isinstance(request, ExtractRequest):
+        return request.model_copy(update={"project": _known_project(tx, request.project)})
     query = request.query if isinstance(request, ListRequest | SearchRequest | SessionsRequest) else None
     if query is None:
         return request
-    named: dict[str, str] = {}
-    if query.source is not None:
-        named["source"] = _known_source(tx, query.source)
-    if query.project is not None and not _IS_PATH.search(query.project):
-        named["project"] = project_called(query.project, known_names(tx).projects)
-    return request.model_copy(update={"query": query.model_copy(update=named)}) if named else request
+    source = None if query.source is None else _known_source(tx, query.source)
+    named = query.model_copy(update={"source": source, "project": _known_project(tx, query.project)})
+    return request.model_copy(update={"query": named})
 
 
 _IS_PATH = re.compile(r"[/\\]")
+
+
+def _known_project(tx: ReadTransaction, given: str | None) -> str | None:
+    return given if given is None or _IS_PATH.search(given) else project_called(given, known_names(tx).projects)
 
 
 def _known_source(tx: ReadTransaction, given: str) -> str:

@@ -24,6 +24,8 @@ ASIDES = re.compile(
       | \b(?:last|this|the\ other|the\ last)\ time\b(?!\W+(?:zone|stamp|out|series|limit))
       | ^\s*(?:(?:ok(?:ay)?|hey|hi|hello|alright)(?=[\s,.!])[,.!]?|well,)
       | \b(?:so\ far|up\ to\ now|until\ now)\b
+      | \b(?:in|from)\ (?:another|a\ different|(?:an|my|some|the)\ other)\ (?:chat|conversation|session)\b
+      | (?<![가-힣])다른\ ?(?:대화|채팅|세션)(?:창)?(?:에서는?|의)(?![가-힣])
       | (?<![가-힣])(?:제일|가장|맨)\ ?(?:최근|마지막)(?:에|의)?(?![가-힣])
       | (?<![가-힣])(?:지금|여태|이제)까지(?![가-힣])""",
     re.VERBOSE | re.IGNORECASE,

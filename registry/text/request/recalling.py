@@ -12,6 +12,8 @@ _LONGEST_REQUEST = 300  # characters: a longer text tells something itself
 _RECALLS = re.compile(
     r"""\b(?:what|where|which|how|why|when)\ did\ (?:we|i)\ (?:\w+\ )?
           (?:discuss|talk|decide|say|settle|agree|conclude|choose|pick|land|end)\b
+      | \b(?:what|where|which|how|why|when)\ did\ we\ (?:\w+\ )?
+          (?:do|fix|solve|resolve|use|handle|set|configure|implement|name|call|change|leave|find|learn|try|make)\b
       | \bdid\ we\ (?:ever\ )?(?:discuss|talk|decide|settle|agree)\b
       | \bdo\ (?:you|we)\ remember\b | \bremember\ when\ (?:we|i)\b
       | \b(?:we|i)\ (?:talked|spoke|chatted|discussed)\ (?:about\ )?.{0,60}\b(?:before|earlier|yesterday|last|ago)\b

@@ -43,9 +43,27 @@ def test_a_new_chat_is_told_where_the_latest_of_its_folder_stand(empty_home: Pat
     assert told["told_of"] == ["cursor_session_3", "cursor_session_2", "cursor_session_1", "cursor_session_0"]
     assert "last asked: 재시도는 몇 번? (cursor_session_3); answered: Use the order" in told["note"]
     today = format_time(now())[:10]
-    assert told["note"].splitlines()[-2] == f'- "Retries of cursor_session_0" (cursor, {today})'
+    assert told["note"].splitlines()[-1] == "The session_id of this chat for context-registry: cursor_session_4"
+    assert told["note"].splitlines()[-3] == f'- "Retries of cursor_session_0" (cursor, {today})'
     assert "`extract`" in told["note"]
     assert tokens_in(told["note"]) == told["tokens"] <= 300
+
+
+def test_chats_that_only_asked_for_another_one_and_notes_of_clients_are_not_told_of(
+    empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = empty_home / "shop"
+    logged(ctxr, "cursor_session_1", shop)
+    for number in range(20):
+        asked = [{"role": "user", "text": "continue the retries conversation"}, {"role": "assistant", "text": "Sorry."}]
+        talk = {"channel": f"asked_{number}", "messages": asked, "meta": {"project": str(shop)}}
+        assert ctxr("log", "-", given=talk).exit_code == 0
+    note = [{"role": "assistant", "text": "Deploys go out on Tuesdays."}]
+    talk = {"channel": "n", "messages": note, "meta": {"source": "memory-files", "project": str(shop), "title": "M"}}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+    assert noted(ctxr, str(shop))["told_of"] == ["cursor_session_1"]
+    monkeypatch.setattr("cli.conversations.note.quick_note", lambda *_: None)
+    assert noted(ctxr, str(shop))["told_of"] == ["cursor_session_1"]
 
 
 def test_nothing_is_told_where_nothing_was_or_it_is_switched_off(

@@ -73,3 +73,17 @@ def test_a_repository_of_the_home_folder_is_no_project(
         log(ctxr, name, empty_home / name)
     monkeypatch.chdir(empty_home / "diary")
     assert listed(ctxr) == {"diary"}
+
+
+def test_extract_looks_in_the_project_that_is_named(
+    ctxr: Ctxr, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for channel, folder in (("baskets", shop / "web"), ("wicker baskets", tmp_path / "other")):
+        log(ctxr, channel, folder)
+
+    def extracted(*words: str) -> str:
+        return str(json.loads(ctxr("extract", "about baskets", *words, "--json").output)["channel"])
+
+    monkeypatch.chdir(shop.parent / "elsewhere")
+    assert extracted("--project", "current") == "baskets"
+    assert extracted("--project", "other") == "wicker baskets"

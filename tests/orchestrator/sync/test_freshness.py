@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from cli.incoming.hook import spooled
 from mcp_server.server import create_server
 from orchestrator.opening import open_orchestrator
+from orchestrator.sync.spool import append
 from registry.access import Access, Level
 from registry.settings import Settings
 from sources.base import FoundSession, Skipped
@@ -80,6 +83,19 @@ async def test_what_was_written_after_an_answer_is_in_the_next_one(
         assert not (await orchestrator.run(ASK))["success"]
         write(empty_home / ".claude", talk())
         assert (await orchestrator.run(ASK))["success"]
+
+
+async def test_a_chat_that_began_a_moment_ago_is_named_by_the_id_that_its_hooks_know(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.sync.sync.WORTH", 1e6)
+    settings = Settings()
+    async with open_orchestrator(settings) as orchestrator:
+        await orchestrator.run(ASK)
+        told = {"session_id": "chat-7", "prompt": "Call this one basket-bug.", "cwd": "/home/ann/shop"}
+        append(str(settings.home), spooled("claude-code", "UserPromptSubmit", told, time.time()))
+        named = await orchestrator.run({"operation": "tag", "channel": "chat-7", "query": {"nickname": "basket-bug"}})
+    assert named["channel"]["nickname"] == "basket-bug"
 
 
 async def test_while_the_first_import_runs_every_answer_says_how_far_it_is(

@@ -272,7 +272,7 @@ async def test_a_sync_gives_way_to_those_who_wait_for_an_answer(
     write(claude, two_turns())
     asked, answered = asyncio.Event(), asyncio.Event()
 
-    async def slow() -> None:
+    async def slow(_: bool) -> None:
         asked.set()
         await answered.wait()
 

@@ -378,3 +378,21 @@ def test_what_a_hook_sent_takes_the_time_that_the_store_has_for_it(engine: Engin
         said = connection.execute(select(conversation).where(*within).order_by(conversation.c.timestamp)).all()
     assert [each.role for each in said] == ["user", "thinking", "tool", "assistant"]
     assert said[-1].timestamp == NINE + timedelta(seconds=15)
+
+
+@pytest.mark.parametrize(
+    "order", [(1, 2, "read"), (1, "read", 2, "read"), ("read", 1, 2), ("read", 2, 1, "read"), (1, "read", 1, 2, 1)]
+)
+def test_an_answer_in_two_blocks_of_which_a_hook_sends_the_last_is_one(
+    engine: Engine, order: tuple[object, ...]
+) -> None:
+    question, answer = BASKET[0]
+    whole = Chat(engine, (Turn(question, f"I look at the session code first.\n\n{answer}"), Turn("Sure?", "Done.")))
+    told = Chat(engine, (Turn(question, answer), whole.turns[1]))
+    for step in order:
+        if isinstance(step, int):
+            told.hook(step - 1)
+        else:
+            whole.read(2)
+    [row] = channels(engine)
+    assert said_in(engine, row) == [(role, " ".join(text.split())) for role, text in once(whole.turns)]

@@ -31,6 +31,23 @@ def days(first: str, last: str = "") -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "the cache size in my other project",
+        "in another chat the cache size",
+        "from a different conversation: cache size",
+        "다른 프로젝트에서 cache size",
+        "다른 대화에서 cache size",
+        "다른 채팅의 cache size",
+    ],
+)
+def test_another_project_or_chat_is_a_place_and_no_words(text: str) -> None:
+    words = [word.text for word in parse_query(read(text).search.words).words]
+    assert words[-2:] == ["cache", "size"]
+    assert not {"other", "another", "chat", "project", "conversation", "다른"} & set(words)
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("yesterday", days("2026-03-17")),

@@ -64,7 +64,8 @@ def test_a_legacy_thread_reads_as_it_went_each_text_once() -> None:
     assert session.title == "Why does the basket lose its items?"
     assert session.meta == {"title_from": "first words", "version": "0.118.0", "branch": "main"}
     assert all(message.more.get("injected") is (message.role is Role.SYSTEM or None) for message in session.messages)
-    assert session.messages[-1].more == {"model": "gpt-5.2-codex", "phase": "final_answer"}
+    answered = {"native_id": "t1:assistant 1", "model": "gpt-5.2-codex", "phase": "final_answer"}
+    assert session.messages[-1].more == answered
 
 
 def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:

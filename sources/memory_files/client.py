@@ -1,0 +1,12 @@
+"""The notes that clients keep of their users and projects, and hand to their models again."""
+
+from __future__ import annotations
+
+from sources.client import Client
+
+MEMORY_FILES = Client(
+    source="memory-files",
+    name="Memory files",
+    history="`memory` and `memories` in the folders of Claude Code, Codex and Windsurf",
+    is_logged_by_model=True,
+)

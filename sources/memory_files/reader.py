@@ -1,0 +1,67 @@
+"""Read the notes that Claude Code, Codex and Windsurf keep for their models: each Markdown file is a session.
+
+A note is one message, so text that the client edits takes the place of the old one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from registry.domain import Message, Role, Session
+from sources.base import FoundSession, Places
+from sources.claude_code.reader import ClaudeCode
+from sources.codex.reader import Codex
+from sources.kit.drafts import project_of
+from sources.kit.files import document, files_below
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import string
+from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+from sources.memory_files.client import MEMORY_FILES
+from sources.windsurf.client import folder_of as windsurf_folder
+
+_FIRST_RECORDS = 20  # of a transcript, one of which names the working folder
+
+
+class MemoryFiles(FileReader):
+    """Reads `projects/*/memory/` of Claude Code, `memories/` of Codex and Windsurf."""
+
+    name = MEMORY_FILES.source
+    patterns = ("projects/*/memory/*.md", "memories/*.md")
+
+    def roots(self, places: Places) -> Iterable[Path]:
+        """Return the folders of the clients."""
+        return [ClaudeCode.home_in(places), Codex.home_in(places), windsurf_folder(places)]
+
+    def find(self, places: Places) -> Iterator[Path]:
+        """Yield the folders of clients that keep notes."""
+        for root in FileReader.find(self, places):
+            if any(True for pattern in self.patterns for _ in files_below(str(root), pattern)):
+                yield root
+
+    def parser(self, store: Path) -> ParseFile:
+        """Return the function that reads one note."""
+        return lambda file: [_parse(file, store)]
+
+
+def _parse(file: SessionFile, store: Path) -> FoundSession:
+    path = Path(file.path)
+    text = document(file.path).decode("utf-8", errors="replace").strip()
+    folders = _working_folders(path.parent.parent) if path.parent.name == "memory" else ()
+    place = path.relative_to(store).with_suffix("").parts
+    session = Session(
+        ".".join([store.name.lstrip("."), *place]),
+        (Message(Role.ASSISTANT, text, more={"native_id": "note"}),) if text else (),
+        title=f"{path.name} ({store.name.lstrip('.')})",
+        project=project_of(folders),
+    )
+    return file.found(session, ())
+
+
+def _working_folders(project: Path) -> Iterator[str]:
+    """Yield the working folders that the transcripts beside a project's notes name."""
+    for transcript in sorted(project.glob("*.jsonl"), key=os.path.getmtime, reverse=True):
+        records: Iterator[Mapping[str, object]] = islice(json_lines(str(transcript), Damage()), _FIRST_RECORDS)
+        yield from filter(None, (string(record.get("cwd")) for record in records))

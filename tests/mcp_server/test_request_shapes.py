@@ -1,0 +1,99 @@
+"""The shapes in which models send their calls: each means what it would mean to a reader."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, Implementation
+
+from mcp_server.server import create_server
+from orchestrator.service import Orchestrator
+
+pytestmark = pytest.mark.anyio
+
+TEXT = "basket items after login"
+SAID = [{"role": "user", "text": "Why does it lose them?"}, {"role": "assistant", "text": "A new list each time."}]
+ALSO = ["cart emptied on sign-in", "장바구니 초기화"]
+
+FINDING: list[dict[str, Any]] = [
+    {"query": TEXT},
+    {"query": {"text": TEXT}},
+    {"query": {"text": TEXT, "also": ALSO}},
+    {"query": TEXT, "also": ALSO},
+    {"query": {"query": TEXT}},
+    {"query": {"q": TEXT}},
+    {"text": TEXT},
+    {"q": TEXT},
+    {"query": json.dumps({"text": TEXT, "also": ALSO})},
+    {"query": {"text": TEXT, "also": json.dumps(ALSO)}},
+    {"query": {"text": TEXT, "also": ALSO[0]}},
+    {"query": {"text": TEXT, "limit": "5"}},
+    {"query": {"text": TEXT, "limit": 5.0}},
+    {"query": {"text": TEXT, "limit": None, "from": None, "to": "", "roles": None, "mode": None}},
+    {"query": {"text": TEXT, "from": "2020-01-01", "to": "today"}},
+    {"query": {"text": TEXT, "roles": "user"}},
+    {"query": {"text": TEXT, "roles": ["human", "ai"]}},
+    {"query": {"text": TEXT}, "limit": 5, "max_tokens": 2000},
+    {"query": {"text": TEXT}, "channel": None},
+    {"query": {"text": TEXT}, "channel": "basket"},
+    {"query": {"text": TEXT}, "session_id": "basket"},
+    {"query": {"text": TEXT, "channel": "basket"}},
+    {"query": {"text": TEXT}, "project": "all"},
+    {"query": {"text": TEXT, "project": "all"}},
+    {"query": {"text": TEXT}, "meta": {"source": "cursor"}},
+    {"query": {"text": TEXT}, "meta": "{}"},
+    {"tool": "extract", "parameters": {"query": {"text": TEXT}}},
+    {"name": "extract", "arguments": {"query": {"text": TEXT}}},
+    {"query": [TEXT, *ALSO]},
+    {"query": {"text": [TEXT, *ALSO]}},
+]
+
+LOGGING: list[dict[str, Any]] = [
+    {"messages": SAID},
+    {"messages": json.dumps(SAID)},
+    {"messages": [{"role": one["role"], "content": one["text"]} for one in SAID]},
+    {"messages": [{"role": one["role"], "content": [{"type": "text", "text": one["text"]}]} for one in SAID]},
+    {"messages": [{**SAID[0], "role": "human"}, {**SAID[1], "role": "ai"}]},
+    {"messages": [{**SAID[0], "role": "User"}, {**SAID[1], "role": "Assistant"}]},
+    {"messages": [SAID[0], {**SAID[1], "role": "model"}]},
+    {"messages": [{**one, "timestamp": ""} for one in SAID]},
+    {"messages": SAID, "meta": json.dumps({"project": "/home/ann/shop"})},
+    {"tool": "conversation_log", "parameters": {"messages": SAID}},
+]
+
+
+async def call(orchestrator: Orchestrator, tool: str, given: dict[str, Any]) -> dict[str, Any]:
+    claude = Implementation(name="claude-ai", version="1.0")
+    async with Client(create_server(orchestrator.run), client_info=claude) as client:
+        answer = await client.call_tool(tool, given)
+    assert isinstance(answer, CallToolResult)
+    body = answer.structured_content
+    assert body
+    assert body["ok"], body["error"]
+    result: dict[str, Any] = body["result"]
+    return result
+
+
+def shown(given: dict[str, Any]) -> str:
+    return json.dumps(given, ensure_ascii=False)[:70]
+
+
+@pytest.mark.parametrize("given", FINDING, ids=shown)
+async def test_a_call_of_extract_in_any_of_these_shapes_finds(
+    orchestrator: Orchestrator, given: dict[str, Any]
+) -> None:
+    said = [{"role": "user", "text": f"Why are {TEXT} gone?"}, {"role": "assistant", "text": "A new list each time."}]
+    await orchestrator.run({"operation": "save", "channel": "basket", "messages": said, "source": "cursor"})
+    assert (await call(orchestrator, "extract", given))["channel"] == "basket"
+
+
+@pytest.mark.parametrize("given", LOGGING, ids=shown)
+async def test_a_call_of_conversation_log_in_any_of_these_shapes_is_stored(
+    orchestrator: Orchestrator, given: dict[str, Any]
+) -> None:
+    kept = await call(orchestrator, "conversation_log", given)
+    stored = await orchestrator.registry.get_conversations(kept["channel"])
+    assert [(one["role"], one["text"]) for one in stored] == [(one["role"], one["text"]) for one in SAID]
