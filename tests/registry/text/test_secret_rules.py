@@ -23,11 +23,11 @@ def masked(text: str) -> str:
     return mask_secrets(text, b"key")
 
 
-def test_at_most_one_planted_secret_in_twenty_is_missed() -> None:
+def test_at_most_seven_planted_secrets_in_a_hundred_are_missed() -> None:
     planted = [piece for piece in PIECES if piece.secrets]
     missed = [piece.text for piece in planted if is_missed(piece, masked(piece.text))]
-    assert len(planted) == 820
-    assert len(missed) <= len(planted) / 20, missed
+    assert len(planted) == 940
+    assert len(missed) <= len(planted) * 0.07, missed
 
 
 def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> None:
