@@ -35,6 +35,7 @@ NEAR = 0.6  # share of the best message's score at which an earlier one may be t
 LATER = 40  # messages that hold most of them are read
 LEAST = 0.25  # share of their weight, and of the score, that a later statement holds
 SCORE = 0.3  # what the score of its conversation counts, as a share of the best one's
+SAME = 0.2  # share of an earlier statement's weight in the best hit, if that is the later one
 NAMED = 0.15  # what a sentence counts that names a change and the earlier value
 LINE = 100  # characters of it that an answer leads with
 SHOWN = 400  # characters of a message that are compared
@@ -69,9 +70,14 @@ def change_of(asked: Lookup[Any], choice: Choice, sure: Confidence) -> Change:
     earlier = min(
         (row for row in hits if row.number in near and row.turn < hit.turn), key=lambda row: int(row.seq), default=None
     )
-    if earlier and sure != Confidence.LOW:  # the best hit is itself the later statement
-        return _changed(asked, choice, _stretch(tx, hit.channel_number, earlier.turn), hit, is_alike=True)
-    return NO_CHANGE
+    if earlier is None or sure == Confidence.LOW:
+        return NO_CHANGE
+    before = _stretch(tx, hit.channel_number, earlier.turn)
+    weights = _subject(tx, choice.found, before)
+    shared = sum(weights[token] for token in weights.keys() & set(analyze(hit.text[:SHOWN])))
+    if shared < SAME * sum(weights.values()):
+        return NO_CHANGE
+    return _changed(asked, choice, before, hit, is_alike=True)  # the best hit is itself the later statement
 
 
 def _changed(

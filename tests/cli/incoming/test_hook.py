@@ -209,7 +209,7 @@ def test_every_rule_is_asked_of_the_texts_in_which_it_finds_something() -> None:
     names = [name.words for name in rules.names.values() if not name.needs_long]
     assert [word for word in (*keywords, *names) if not may_hold_secret(word)] == []
     assert SHORTEST_KEY == LONGEST
-    assert {rule.kind for rule in rules.all if not rule.keywords} == {"resident-number", "card-number"}
+    assert {rule.kind for rule in rules.all if not rule.keywords} == {"resident-number", "card-number", "recovery-code"}
     assert may_hold_secret("900101-1234568")
     assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?")
 
