@@ -24,7 +24,6 @@ from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import KEY_PREFIX, analyze
-from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
@@ -53,7 +52,7 @@ class Change(NamedTuple):
 NO_CHANGE = Change(None, {})
 
 
-def change_of(asked: Lookup[Any], choice: Choice, sure: Confidence) -> Change:
+def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     """Return the later statement on the same thing, in another conversation in scope or later in this one."""
     chosen, kept = choice.channel, choice.kept
     tx, said = asked.tx, asked.said
@@ -70,9 +69,11 @@ def change_of(asked: Lookup[Any], choice: Choice, sure: Confidence) -> Change:
     earlier = min(
         (row for row in hits if row.number in near and row.turn < hit.turn), key=lambda row: int(row.seq), default=None
     )
-    if earlier is None or sure == Confidence.LOW:
+    if earlier is None:
         return NO_CHANGE
-    before = _stretch(tx, hit.channel_number, earlier.turn)
+    before = [row for row in _stretch(tx, hit.channel_number, earlier.turn) if row.seq < hit.turn]
+    if hit.text in [row.text for row in before]:  # said again, not changed
+        return NO_CHANGE
     weights = _subject(tx, choice.found, before)
     shared = sum(weights[token] for token in weights.keys() & set(analyze(hit.text[:SHOWN])))
     if shared < SAME * sum(weights.values()):

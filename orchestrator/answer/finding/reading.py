@@ -90,7 +90,7 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
     tx, query, said = asked.tx, asked.query, asked.said
     asked.run.recorder.explain(confidence=sure.value)
     found, row, candidates = choice.found, choice.channel, choice.candidates
-    change = change_of(asked, choice, sure)
+    change = change_of(asked, choice)
     turns = turns_in(kept)
     if change.turn:  # the turn that changes what the best one says is shown with it
         turns = list(dict.fromkeys([turns[0], change.turn, *turns[1:]]))
