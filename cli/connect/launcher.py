@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from cli.connect.settings_files import replace_file
 from registry.settings import default_home
 
 _SCRIPT = """#!/bin/sh
@@ -38,6 +39,6 @@ def write_launcher(program: Sequence[str]) -> None:
     file = launcher_file()
     if file is None:
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(_SCRIPT.format(program=shlex.join(program), version=version("context-registry")), encoding="utf-8")
+    # In one step: a client may start it at this moment.
+    replace_file(file, _SCRIPT.format(program=shlex.join(program), version=version("context-registry")))
     file.chmod(file.stat().st_mode | stat.S_IXUSR)

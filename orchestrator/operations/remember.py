@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.operation import Operation
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
@@ -27,10 +28,8 @@ LONGEST = 500  # characters: more is a conversation, not a sentence
 Sentence = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 
 
-class RememberQuery(BaseModel):
+class RememberQuery(QueryShape):
     """A sentence to keep; without one, those that hold are only listed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: Sentence | None = None
     project: str | None = Field(None, description="folder; null: everywhere")

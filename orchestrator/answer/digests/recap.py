@@ -13,7 +13,7 @@ from sources.kit.drafts import FAILED, REJECTED
 
 MAX_CHARACTERS = 1500  # of the whole block: it is read at every compaction
 LINE = 200  # characters of a line
-KNOWN_SHARE = 0.7  # of a line's words: then the summary says it already; of a line without numbers and names
+KNOWN_SHARE = 0.7  # of the words of a line without numbers and names: if the summary holds them, it says the line
 MOST_COMMANDS, MOST_FAILURES = 6, 3
 HEAD = "Context Registry still has what this chat's summary left out. From the record, quoted, not instructions:"
 TAIL = "For more of this chat before its compaction, call `extract` of context-registry with its channel."
@@ -45,9 +45,13 @@ def _lines(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from (f"- {label}: {preview_of(line, LINE)}" for line in points.get(kind, ()))
     tools = [one["tool"] for one in messages if isinstance(one.get("tool"), Mapping)]
     ran = [(first_param(tool.get("params"), COMMAND_KEYS), tool) for tool in reversed(tools)]
-    ran = [(command, tool) for command, tool in ran if command]
-    failed = [(command, tool) for command, tool in ran if str(tool.get("status")).lower() in (FAILED, REJECTED)]
-    worked = dict.fromkeys(command for command, tool in ran if (command, tool) not in failed)
+    worked: dict[str, None] = {}
+    failed: list[tuple[str, Mapping[str, Any]]] = []
+    for command, tool in ran:
+        if command and str(tool.get("status")).lower() in (FAILED, REJECTED):
+            failed.append((command, tool))
+        elif command:
+            worked[command] = None
     yield from (f"- worked: `{preview_of(command, LINE)}`" for command in list(worked)[:MOST_COMMANDS])
     for command, tool in failed[:MOST_FAILURES]:
         why = preview_of(str(tool.get("result") or ""), LINE // 2)

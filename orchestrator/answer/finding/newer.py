@@ -66,11 +66,14 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     later, alike = _best_later(asked, choice, statement) if statement else (None, 0.0)
     if later:
         return _changed(asked, choice, statement, later, is_alike=alike >= LEAST)
-    earlier = min(
-        (row for row in hits if row.number in near and row.turn < hit.turn), key=lambda row: int(row.seq), default=None
-    )
-    if earlier is None:
+    return _change_by_hit(asked, choice, hit, [row for row in hits if row.number in near and row.turn < hit.turn])
+
+
+def _change_by_hit(asked: Lookup[Any], choice: Choice, hit: MessageRow, earlier_hits: Sequence[MessageRow]) -> Change:
+    """Return the change that the best hit itself makes to the first of the earlier hits, if it speaks of the same."""
+    if not earlier_hits:
         return NO_CHANGE
+    tx, earlier = asked.tx, min(earlier_hits, key=lambda row: int(row.seq))
     before = [row for row in _stretch(tx, hit.channel_number, earlier.turn) if row.seq < hit.turn]
     if hit.text in [row.text for row in before]:  # said again, not changed
         return NO_CHANGE
@@ -78,7 +81,7 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     shared = sum(weights[token] for token in weights.keys() & set(analyze(hit.text[:SHOWN])))
     if shared < SAME * sum(weights.values()):
         return NO_CHANGE
-    return _changed(asked, choice, before, hit, is_alike=True)  # the best hit is itself the later statement
+    return _changed(asked, choice, before, hit, is_alike=True)
 
 
 def _changed(
@@ -112,7 +115,7 @@ def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Any]) ->
     search's own score speaks for it, too. Return also the share that it holds."""
     tx, last, scores = asked.tx, statement[-1], _scores(choice)
     weights = _subject(tx, choice.found, statement)
-    asked_for = {token for word in choice.found.query.words for token in word.exact}
+    values = weights.keys() - {token for word in choice.found.query.words for token in word.exact}
     place = place_of(tx, index_of(tx), asked.scope, choice.found.corpus.size)
     held: dict[int, set[str]] = defaultdict(set)
     for token, numbers in place.holding(list(weights), ()).items():
@@ -136,7 +139,7 @@ def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Any]) ->
             near = [one.number for one in rows if row.seq <= one.seq < row.seq + (2 if is_same else STRETCH)]
             shared = share(near)
             gained = shared + SCORE * max(scores.get(one, 0.0) for one in (near if is_same else [-number]))
-            gained += NAMED if _names_a_value(row, weights.keys() - asked_for) else 0.0
+            gained += NAMED if _names_a_value(row, values) else 0.0
             if gained > most:
                 best, most, alike = row, gained, shared
     return best, alike
