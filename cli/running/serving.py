@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,7 +37,8 @@ def up(**given: Any) -> None:
     from cli.running.serve import ServeCallbacks
 
     settings, damage, page = _settings(given), SkipReporter(), ""
-    write_launcher(this_program())
+    with suppress(OSError):  # a registry that is read only is served all the same
+        write_launcher(this_program())
 
     def ready(address: str) -> None:
         nonlocal page
