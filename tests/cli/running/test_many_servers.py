@@ -13,12 +13,14 @@ from typing import Any
 import httpx
 import pytest
 
+from orchestrator.sync import spool
 from registry.domain import format_time, now
 from registry.registry import Registry
 from registry.storage.records.schedule import claim, last_claimed
 from tests.cli.conftest import program
-from tests.cli.running.test_serve import wait_for
+from tests.cli.running.test_serve import channels_of, question, wait_for
 from tests.conformance.servers import free_port
+from tests.sources.claude_code.claude_code_files import write
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.anyio]
 
@@ -50,6 +52,7 @@ def briefings(server: httpx.Client) -> int:
 
 async def test_two_servers_on_one_database_act_as_one(empty_home: Path, postgres_url: str, shared: Registry) -> None:
     registry = shared
+    write(empty_home / ".claude", question("Where is the basket?", 1))  # of one person, and not for all
     yesterday = now() - timedelta(days=1)
     await registry.save_conversation("old", [{**MESSAGE, "timestamp": format_time(yesterday)}], "cursor")
     await registry.write(lambda tx: claim(tx, "briefing", yesterday - timedelta(hours=1)))
@@ -75,3 +78,7 @@ async def test_two_servers_on_one_database_act_as_one(empty_home: Path, postgres
         assert two.get("/bo/search", params={"q": "basket"}).json()["items"][0]["text"] == MESSAGE["text"]
         assert briefings(one) == 1
         assert (await registry.read(lambda tx: last_claimed(tx, "briefing")) or yesterday) > yesterday
+        payload = {"conversation_id": "c-1", "prompt": "Is it kept?"}
+        told = {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1.0, "payload": payload}
+        spool.append(str(empty_home / "0"), told)
+        assert "claude-code" not in channels_of(ports[0], 3)
