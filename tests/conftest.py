@@ -5,11 +5,9 @@ import os
 import re
 import shutil
 import signal
-import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,12 +18,13 @@ from registry.registry import Registry
 from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
+from tests.quick_clients import spare_clients
 from tests.quick_engines import spare_engines
 from tests.seeded import Seeded, SeededDatabases, SeededFiles, seeded_by
 
 SLOW_NAMES = re.compile(
     "postgresql|tests/(pages|conformance|benchmarks)/|fuzz|test_any_input|test_packaging|test_databases"
-    "|test_serve|test_stdio|test_mcp_options|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
+    "|test_serve|test_stdio|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
     "|test_however|any_way_of_sending|same_call_twice"
 )
 LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input")
@@ -68,9 +67,7 @@ sys.dont_write_bytecode = False
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 spare_engines()
-
-# The certificates of the world are read once, and not anew by every HTTP client that a test makes.
-ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
+spare_clients()
 
 # The workers share the cores: a slow example is no failure.
 # Other examples each time find what nobody thought of; in the CI they stay, and only a change is refused.

@@ -340,11 +340,22 @@ def test_a_window_that_can_share_nothing_works_by_itself(own_home: Callable[...,
     home = own_home()
     (home.folder / "ctxr").mkdir()
     (home.folder / "ctxr" / "local").touch()
-    with Window(home) as window:
-        window.call("list_sessions", project="all")
-        assert window.hear()["result"]["structuredContent"]["ok"]
-    wrong = home.run("mcp", "--toolsets", "nope")
-    assert (wrong[0], "allowed: default, history" in wrong[2]) == (2, True)
+    here = str(home.folder / "shop")
+    with Window(home, CTXR, "mcp", "--toolsets", "default,history", "--project", here) as window:
+        assert {"conversation_log", "export_session"} <= {tool["name"] for tool in window.lists()["tools"]}
+        for channel, project in (("here", here), ("there", "/elsewhere")):
+            window.call("conversation_log", channel=channel, messages=said("hello"), meta={"project": project})
+            window.hear()
+        window.call("list_sessions", full=True)
+        found = window.hear()["result"]["structuredContent"]["result"]
+    assert [session["channel"] for session in found["sessions"]] == ["here"]
+
+
+@pytest.mark.parametrize("named", ["nope", "default,nope", ","])
+def test_an_unknown_toolset_is_refused_with_the_known_ones(named: str) -> None:
+    failed = bare_ctxr("mcp", "--toolsets", named)
+    assert failed.exit_code == 2
+    assert "allowed: default, history, all" in failed.stderr
 
 
 @pytest.mark.parametrize("hindrance", ["a file in its place", "open to others"])
