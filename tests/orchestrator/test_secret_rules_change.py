@@ -29,7 +29,7 @@ async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestr
     assert scanned(home)["total"] == 0
     (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z0-9]{16,}']]")
     masking._CLEAN.clear()
-    load_rules.cache_clear()
+    use_own_rules(home)
     await scan_again(orchestrator.registry, home)
     assert json.loads((home / SCANNED).read_text())["secrets"] == {"acme-badge": 2}  # the message, and its preview
     held = await redact(orchestrator.registry, lambda _done, _total: None)
@@ -40,6 +40,6 @@ async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestr
 
 def test_a_wrong_rule_is_named_and_the_built_in_ones_stay(home: Path) -> None:
     (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z']]")
-    load_rules.cache_clear()
+    use_own_rules(home)
     assert OWN_RULES in load_rules().problem
     assert len(load_rules().all) > 100

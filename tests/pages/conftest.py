@@ -37,8 +37,8 @@ Wrapped = Callable[[ASGIApp], ASGIApp]
 @contextmanager
 def serving(database_url: str, wrapped: Wrapped = lambda app: app) -> Iterator[str]:
     """The backoffice over a registry; its address."""
-    settings = Settings(database_url=database_url)
-    app = with_known_routes(create_app(settings, connections=connections_from(Path.home())))
+    settings, connections = Settings(database_url=database_url), connections_from(Path.home())
+    app = with_known_routes(lambda: create_app(settings, connections=connections))
     with served(wrapped(app)) as address:
         yield address
 

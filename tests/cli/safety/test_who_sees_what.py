@@ -130,7 +130,7 @@ class People:
 
 @asynccontextmanager
 async def world(url: str, home: Path, people: People, *, with_b: bool) -> AsyncIterator[World]:
-    app = with_known_routes(build_app(Settings(home=home, database_url=url)))
+    app = with_known_routes(lambda: build_app(Settings(home=home, database_url=url)))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
