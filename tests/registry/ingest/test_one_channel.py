@@ -305,7 +305,7 @@ def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     opened.dispose()
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_chat=arrivals(("a",)))
 def test_however_a_chat_arrives_it_ends_as_one_channel(
     shared_engine: Engine, given_chat: tuple[dict[str, list[Turn]], list[tuple[str, str, int, int]]]
@@ -313,7 +313,7 @@ def test_however_a_chat_arrives_it_ends_as_one_channel(
     check(shared_engine, *given_chat, f"{next(NUMBERS)}")
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_chats=arrivals(("a", "b")))
 def test_however_two_chats_arrive_they_end_as_two(
     shared_engine: Engine, given_chats: tuple[dict[str, list[Turn]], list[tuple[str, str, int, int]]]
