@@ -75,6 +75,15 @@ def test_the_tool_ahead_of_the_hooks_turn_by_turn(engine: Engine) -> None:
     assert_one(chat)
 
 
+def test_the_tool_tells_of_the_last_turn_before_the_others(engine: Engine) -> None:
+    chat = Chat(engine, BASKET)
+    chat.tool(3, since=2)
+    chat.tool(2)
+    chat.read(3)
+    [row] = channels(engine)
+    assert said_in(engine, row) == once(BASKET)
+
+
 def test_yesterdays_session_goes_on_under_a_new_name(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     Chat(engine, BASKET[:2], start=NINE - timedelta(days=1)).read(2)
