@@ -59,7 +59,7 @@ faults: $(VENV)/.dev
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock"
 lock: $(VENV)/.dev
-	$(LOCK) pyproject.toml --extra postgres --extra otel --group dev --upgrade --output-file requirements-dev.lock
+	$(LOCK) pyproject.toml --extra postgres --group dev --upgrade --output-file requirements-dev.lock
 	$(LOCK) pyproject.toml --extra postgres --constraints requirements-dev.lock --output-file requirements.lock
 	echo cyclonedx-bom | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-sbom.lock
 	echo uv | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-uv.lock

@@ -158,11 +158,6 @@ class Settings(BaseSettings):
         description="What `ctxr serve` writes to stderr: `text`, warnings and errors; `json`, also a line for each run,"
         " with its execution's id. Neither holds what was said.",
     )
-    traces: bool = Field(
-        default=False,
-        description="Whether runs, their steps and their SQL are told as OpenTelemetry traces, to where"
-        " OTEL_EXPORTER_OTLP_ENDPOINT says. Needs the extra `otel`.",
-    )
     prices: Literal["on", "off"] = Field(
         default="on",
         description="Whether tokens are shown with their list price; `off` for those who pay a subscription."
