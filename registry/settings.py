@@ -120,6 +120,10 @@ class Settings(BaseSettings):
         default="on",
         description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",
     )
+    hints: Literal["on", "off"] = Field(
+        default="on",
+        description="Whether a prompt that a past conversation clearly answers gets a few lines of it.",
+    )
     search_budget: int = Field(
         default=0,
         ge=0,

@@ -199,7 +199,7 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview")
+_TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview", "note", "hint")
 """Parts of an answer that may quote messages: they are not recorded, so that a deleted message is gone."""
 
 
