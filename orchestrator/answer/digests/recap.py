@@ -58,7 +58,6 @@ def _lines(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"- failed: `{preview_of(command, LINE // 2)}`: {why}"
     if files := list(dict.fromkeys(path for one in reversed(messages) for path in touched_files(one))):
         yield f"- files: {preview_of(', '.join(files), LINE)}"
-    yield from (f"- changed: {preview_of(line, LINE)}" for line in points.get("changed", ()))
 
 
 def _is_known(line: str, known: frozenset[str]) -> bool:
