@@ -75,10 +75,6 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         logger.warning("The registry is read only: nothing new is stored, and nothing is recorded.")
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
-    if writer and not registry.is_read_only:
-        from orchestrator.outside.sessions_by_model import keep_summing_up
-
-        orchestrator.background.append(lambda: running(keep_summing_up(registry, writer)))
     if registry.is_embedded and not registry.is_read_only:
         orchestrator.background.append(lambda: running(scan_again(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:

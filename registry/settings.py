@@ -188,16 +188,6 @@ class Settings(BaseSettings):
     unmasked_projects: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="Folders whose secrets are kept as they are; listed in the same way."
     )
-    briefing_at: str = Field(
-        default="",
-        description="When `ctxr serve` makes the briefing of the day before: 08:00, or five fields as cron has them,"
-        " such as `0 8 * * mon-fri`, by this machine's clock. Empty: only who asks for it gets one.",
-    )
-    backup_at: str = Field(
-        default="",
-        description="When `ctxr serve` makes a backup, said in the same way. Of these the last of each of 7 days,"
-        " 4 weeks and 12 months stay.",
-    )
     actions: tuple[ActionSettings, ...] = Field(
         default=(),
         description="Tools of other MCP servers that get each briefing; best as `[[actions]]` in config.toml.",

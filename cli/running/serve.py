@@ -35,7 +35,6 @@ from orchestrator.opening import check_after_kill, was_left_open
 from orchestrator.recording.retention import forgetting
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
-from orchestrator.schedule import keeping_schedule
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watch
@@ -84,8 +83,7 @@ def build_app(settings: Settings) -> FastAPI:
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
-        at_times = nullcontext() if is_read_only else keeping_schedule(orchestrator, settings)
-        async with server.session_manager.run(), old_runs, orchestrator.in_background(), at_times:
+        async with server.session_manager.run(), old_runs, orchestrator.in_background():
             yield
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)
