@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 INSTALL := @./.ci/install $(VENV)
 
-.PHONY: try up quick test checks tests bench faults ha editor lock dist clean
+.PHONY: try up quick test checks tests bench faults ha editor docs lock dist clean
 
 try: $(VENV)/.runtime
 	@$(BIN)/ctxr try
@@ -44,6 +44,10 @@ bench: $(VENV)/.dev
 # Not a part of `make test`, which needs no node.
 editor:
 	cd editor && npm install --no-package-lock --silent && npm run --silent check && npm test --silent && npm run --silent build && npm run --silent package
+
+# The documentation as a site, in dist/docs.
+docs: $(VENV)/.dev
+	$(BIN)/uv tool run zensical==0.0.73 build --config-file mkdocs.yml
 
 # What is published: the source distribution, the wheel that is built from it, and the bundle for Claude Desktop.
 dist: $(VENV)/.dev
