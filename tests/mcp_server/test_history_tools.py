@@ -331,8 +331,6 @@ async def many(orchestrator: Orchestrator) -> list[str]:
     ("tool", "arguments"),
     [
         ("list_sessions", {"project": "all"}),
-        ("list_recent_sessions", {}),
-        ("find_sessions_by_tag", {"tag": "basket"}),
         ("search_sessions", {"query": "장바구니", "project": "all", "max_tokens": 100_000}),
     ],
 )
