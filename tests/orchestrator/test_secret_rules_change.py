@@ -4,10 +4,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
+from orchestrator.opening import open_orchestrator
 from orchestrator.service import Orchestrator
 from registry.ingest.redact_existing import SCANNED, redact, scan_again, scanned
+from registry.settings import read_settings
 from registry.text.privacy import masking
 from registry.text.privacy.rules import OWN_RULES, load_rules, use_own_rules
 
@@ -43,3 +46,12 @@ def test_a_wrong_rule_is_named_and_the_built_in_ones_stay(home: Path) -> None:
     use_own_rules(home)
     assert OWN_RULES in load_rules().problem
     assert len(load_rules().all) > 100
+
+
+async def test_a_server_looks_by_itself_for_what_the_rules_find_in_the_registry(empty_home: Path) -> None:
+    settings = read_settings()
+    async with open_orchestrator(settings) as orchestrator, orchestrator.in_background():
+        with anyio.fail_after(60):
+            while not scanned(settings.home):  # noqa: ASYNC110 - a file says so
+                await anyio.sleep(0.01)
+    assert scanned(settings.home)["rules"] == load_rules().digest
