@@ -78,7 +78,7 @@ def changed(node: ast.AST) -> ast.AST | None:
             return ast.Constant(value + 1)
         case ast.IfExp(test, body, orelse):
             return ast.IfExp(test, orelse, body)
-        case ast.Return(ast.expr()):
+        case ast.Return(ast.expr() as value) if ast.unparse(value) != "None":
             return ast.Return(ast.Constant(None))
         case ast.Expr(ast.Call() | ast.Await()):
             return ast.Pass()
