@@ -1,0 +1,432 @@
+"""Find values near a word for a login or a secret: the odder a value's form, the looser its tie to the word may be.
+
+A value is tied to a cue ("password", 비번, "login") in one of three ways:
+
+1. assigned: behind a sign or particle, in code too (`password = …`, 비밀번호는 …);
+2. stated: in one of a few clear sentences ("the password is …", 비번은 …야), so that it may be a plain word;
+3. near: in the same sentence, or alone on the next line, and no code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from registry.text.privacy.likeness import (
+    Form,
+    form,
+    is_code,
+    is_korean_remark,
+    is_made,
+    is_name,
+    is_password,
+    is_phrase,
+    is_pin,
+    is_random,
+    is_remark,
+    is_typed_korean,
+    is_word,
+)
+from registry.text.privacy.rules import SHORTEST_KEY, Name, spaced_words
+
+BEFORE, BEHIND = 100, 160  # characters of a line before and behind a cue that are searched: about a long sentence
+LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once more
+
+
+class Place(NamedTuple):
+    """Position of a likely secret, and its kind."""
+
+    kind: str
+    start: int
+    end: int
+
+
+class Cue(NamedTuple):
+    """A name of a secret in a text."""
+
+    start: int
+    end: int
+    name: Name
+
+
+_ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
+    r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<note>\s?\([^()\n]{1,20}\))?\\*[\"'`\])*]{0,4}"
+    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)|:\s?[A-Z]\w{2,11}\s?=)"
+    r"[ \t]{0,3}|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"'])|[ \t]{1,4}(?=[\"'`]))"
+    r"|(?P<plain>[ \t]{1,12})"
+    r"|(?P<told>[ \t]{1,2}(?:is|are|was|should be|must be)[ \t]{1,2}:?[ \t]?|['’]s[ \t]|,?[ \t]it(?:'s|’s| is)[ \t]"
+    r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?)|[はが是为][ \t]?))[*]{0,2}[ \t]{0,2}"
+    r"(?:\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
+    r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,}+)(?![(\[]))"
+)
+_ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
+    r"(?:_|-)?(?:hash(?:er|ed)?|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
+    r"|regex|pattern|column|endpoint|expir\w*|count|size|version|env|var|header|prefix|age|limit|reset|dir|class|arn|ring|accessor"
+    r"|manager)s?$",
+    re.IGNORECASE,
+)
+_GENERAL = re.compile(  # "password manager": the sentence is about something else
+    r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|generat|stor|strateg|rule|requirement|length"
+    r"|strength|check|valid|input|box|column|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format"
+    r"|type|variable|param|rate|entry|form|page|screen|dialog|confirm|recover|less|화|학)|-",
+    re.IGNORECASE,
+)
+_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
+_BE = (
+    r"(?:(?: just| then| now)?,?[ \t](?:is|was|are|ist|lautet|es|est|to|be|became|equals|reads|says|it['’]?s|enter|type|use"
+    r"|put|try|say)(?: (?:now|still|just|literally|always|currently|actually|probably|only|set to|back to|called|again))?"
+    r"|\s?[:=]|\s?->|\s?→)"
+)
+_STATED = re.compile(  # a plain word, or a few in quotes
+    r"s?(?: (?:for|to|on|of|in|at|from|there|here|we|you|i|he|she|they|that|was|has|got|is|changed|reset|set|updated)\b"
+    rf"[^\n.:;=(){{}}<>]{{0,60}}?)?{_BE}:?[ \t]{{1,2}}[*`]{{0,3}}"
+    r"(?:(?<=: )(?P<words>[A-Za-z]{3,10}(?: [A-Za-z]{3,10}){3,7})(?=\s*(?:\n|\Z))"
+    r"|[\"“‘](?P<quoted>[A-Za-z][A-Za-z0-9'’!._-]*(?: [A-Za-z0-9'’!._-]+){0,7})[\"”’]"
+    r"|(?P<value>[A-Za-z][a-z]{4,23}(?:[_-][a-z]{3,12})*)[*`]{0,3}(?![\w@:/('’.-]\w|[(:/]))",
+    re.IGNORECASE,
+)
+_USER = re.compile(  # ahead of a password's name, behind which a plain word follows: user kim, password tortoise
+    r"\b(?:user(?:[ _]?name)?|log ?in|account|acct|id|email|as(?= (?!the|an?|my|our|your)))\s?[:=]?\s?(?:is\s)?"
+    r"[\"'`]?[\w.@+-]{2,40}[\"'`]?[,;]?\s(?:(?:/|and|with|the|then)\s){0,2}\Z",
+    re.IGNORECASE,
+)
+_NOUN = re.compile(
+    r"(?:\b(?:the|my|our|your|his|her|their|its|temp|temporary|new|old|root|admin|user|default|current|same|sudo|zip|db|vpn"
+    r"|wi-?fi|guest|test)|[,;/])\s\Z",
+    re.IGNORECASE,
+)
+_PAIRED = re.compile(r" (?P<value>[A-Za-z][a-z]{4,23})(?![\w'’=(-])")
+_USED_AS = re.compile(
+    r"\b(?:us(?:e|ed|ing)|tr(?:y|ied)|enter(?:ed)?|typ(?:ed?|ing)|put|gave|picked|chose)[ ][\"'`“]?"
+    r"(?P<value>[A-Za-z][a-z]{4,23})[\"'`”]? (?:as|for) (?:(?:the|my|our|your|its|his|her|their|an?) )?(?:[\w-]{1,20} ){0,2}\Z",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(  # a plain word is a value only at the end of its clause
+    r"[\"'”’`*)]{0,3}[ \t]*(?:[.,;!?)](?!\w)|[-–—][ \t]|\r?\n|\Z|(?:and|but|so|then|if|when|in case|until|from|since"
+    r"|because|though|for now|please|pls|thx|lol|haha|btw|on|yesterday|today|again|everywhere|after|before|while|right"
+    r"|just|fyi|which|works?|it|i|we|you|now|still|for|not|instead|old)\b)",
+    re.IGNORECASE,
+)
+_CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
+    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|\w\((?!으\))|[=!]=|\w = [\"'(\[]|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][^\"'\n]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)|^\S+:\d+:",
+    re.MULTILINE,
+)
+_LOG = re.compile(r"^\s*\d+[:.-]\S|\d\d:\d\d:\d\d", re.MULTILINE)  # a line of a log: only what is odd is a value there
+_TOKEN = re.compile(
+    r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
+)
+_LEAD = re.compile(  # says that a value follows
+    r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|been|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
+    r"|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here|mine"
+    r"|reads?|equals|picked|chose|got|like|gave (?:me|us)|sent (?:me|us)|(?:changed|switched|reset)(?: it)? from)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
+    r"[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(  # says that another value follows
+    r"(?:\b(?:ssid|(?:user|host)?_?name|user|host|server|version|id|model|branch|class|commit|sha\d*|md5|hash|digest|rev\w*"
+    r"|fingerprint|etag|checksum)|이름|아이디|버전|모델)(?:은|는|이|가)?(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
+    re.IGNORECASE,
+)
+_REVERSED = re.compile(  # said behind a value and ahead of its name
+    r"[\"'`”’)*]{0,3}(?:\s?[,—–-]+)?\s(?:that['’]?s|this is|it['’]?s|is|was|as|for)\s(?:still\s)?"
+    r"(?:the|my|our|your|his|her|their|an?|its)\s(?:[\w'’-]+\s){0,3}|\san?\s(?:[\w'’-]+\s){1,3}",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(  # what a Korean sentence says behind a value
+    r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이고|고(?=\s)|이?야|이에요|예요|에요|입니다|이?요|임|이?라고|이?라|인데|이니까|일걸|이?었|였|넣|치고"
+    r"|치면|치니|쳐|썼|쓰|설정|그대로|이거|이걸|맞|을|를|으로|이다|이래|래|던데|같|누르|입력|써|바꾸|변경|했|해[뒀놨]"
+    r"|적혀|나[와오]|틀|안 ?[되돼먹맞])"
+)
+_STATED_KOREAN = re.compile(
+    r"(?:번호)?(?:은|는|이|가|을|를|만)?(?=[\s:=])"
+    r"(?:\s(?:그냥|걍|아직도?|지금은?|이제|새로|현재|임시로|다시|원래|여전히|아마|전부|다)){0,2}\s?[:=]?\s?"
+    r"[\"'`“‘]?(?P<value>[가-힣]{2,12}?(?:\d{1,8})?[!@#$%^&*?]{0,3}|[a-z_]{4,24}?)[\"'`”’]?"
+    r"(?:\s?(?:이?야|입니다|이에요|예요|에요|이?거든|이?라고|이래|인데|이고|임|였|맞)(?![가-힣]{0,2}\s?아니)"
+    r"|\s(?:이거|이걸|요거|이렇게)\s?(?:넣|입력|치|쓰|누르)|(?<=[a-z])\s?으?로\s?(?:쓰|써|들어가|접속|로그인)"
+    r"|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경[했하됐해]|설정[했해하]|해[놨뒀놓둠둔 ]|했|정했|통일|걸[려어었]|잠[가갔겼])"
+    r"|(?<=[:=] (?=[가-힣])).{3,20}(?=\s*\n|\s*\Z))"
+)
+_PIN = re.compile(  # a number in the sentence behind its name, without a unit
+    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s=\s){0,40}?)(?<![\w.,:/+-])(?P<secret>\d{4,8}[#*]?|[#*]\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
+    r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
+)
+_PIN_BEFORE = re.compile(r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8})\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}\Z")
+_OTHER_CODE = re.compile(
+    r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
+)
+_OTHER_NUMBER = re.compile(r"\b(?:ISO|RFC|PR|issue|line|port|error|version|room|gpio|pins)\s?\Z", re.IGNORECASE)
+_CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
+_HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
+LONGEST_HEAD = 300  # characters of a table's first line before or behind a cue
+_ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
+_LINE = re.compile(r"[^\n]+")
+_ALONE = re.compile(r"[\s>*-]*(?:\[[^\]\n]{1,20}\]\s?)?(?:[\w가-힣 ]{1,20}[:>]\s)?")  # what may stand ahead of a value
+
+
+def find_near(text: str, names: Sequence[Name]) -> Iterator[Place]:
+    """Yield the likely secrets near the names, the surest first."""
+    cues = _find_cues(text, names)
+    behind = 0
+    for cue in cues:
+        if cue.start >= behind and not cue.name.is_cue and (found := _ASSIGNED.match(text, cue.end)):
+            behind = found.end() if len(found[0]) > LONGEST_SKIPPED else 0
+            if group := _assigned(found, cue.name):
+                yield Place(cue.name.kind, *found.span(group))
+    lines: dict[int, list[Cue]] = {}
+    for cue in cues:
+        lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
+    for start, held in lines.items():
+        yield from _find_in_line(text, start, held)
+
+
+def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
+        lowered = text
+    spaced, cues = spaced_words(lowered), list[Cue]()
+    for name in names:
+        at = spaced.find(name.words)
+        while at >= 0:
+            end = at + len(name.words)
+            if not (name.is_whole_word and _is_part(spaced, at, end)) and not _is_public(text[max(0, at - 200) : at]):
+                cues.append(Cue(at, end, name))
+            at = spaced.find(name.words, end)
+    kept = list[Cue]()
+    for cue in sorted(cues, key=lambda cue: (cue.start, -cue.end)):
+        if not kept or cue.end > kept[-1].end:  # "key" within "signing key"
+            kept.append(cue)
+    return kept
+
+
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Return whether a name is part of a longer word. A plural's s or a Korean particle may follow it."""
+    end += text[end : end + 1] == "s"
+    behind = text[end : end + 1]
+    return text[start - 1 : start].isalnum() or (behind.isascii() and behind.isalnum())
+
+
+def _is_public(before: str) -> bool:
+    """Return whether the words before a name make it the name of something public."""
+    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or (
+        any(map(before.__contains__, ("arn:", "urn:", "AWS::"))) and _ARN.search(before) is not None
+    )
+
+
+def _assigned(found: re.Match[str], name: Name) -> str | None:
+    """Return the group of the match that holds the secret, if it looks like one."""
+    if _ABOUT.search(found["more"]) or ((found["note"] or " ")[0] == "(" and name.words.isascii()):  # a call
+        return None
+    group = "quoted" if found["quoted"] else "bare"
+    value, is_listed = found[group], found["listed"] is not None
+    is_spaced = is_listed and found["listed"].isspace()
+    if name.is_whole_word and (found["more"] or found["plain"] or (is_listed and not is_spaced)):
+        return None
+    if found["plain"] is not None:
+        return group if form(value) >= (Form.STRANGE if name.kind == "password" else Form.MADE) else None
+    if is_listed and (is_code(value) or re.match("-|.*=$", value) or (is_name(value) and not is_spaced)):
+        return None
+    if group == "bare" and found["told"] is not None and name.kind == "password" and form(value) < Form.NUMBERED:
+        return None
+    return group if is_secret(name, value, is_quoted=group == "quoted") else None
+
+
+def tells_of_secret(name: str) -> bool:
+    """Return whether a name does not hold a secret but tells of it: `token_type`."""
+    return _ABOUT.search(name) is not None
+
+
+def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
+    """Return whether a value that is assigned to a name looks like its secret."""
+    if (not is_quoted and is_code(value)) or (name.kind == "secret" and is_name(value)):
+        return False
+    if name.kind == "password":
+        return is_password(value)
+    return (
+        len(value) >= SHORTEST_KEY and is_made(value)
+        if name.needs_long
+        else len(value) >= 10 and (is_random(value) or (value.isalpha() and form(value) >= Form.ODD))
+    )
+
+
+def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Place]:
+    """Yield what is said in a line with cues, in the lines below it, and in the column of a table."""
+    stop = text.find("\n", cues[-1].end)
+    stop = len(text) if stop < 0 else stop
+    first, last = max(start, cues[0].start - BEFORE), min(stop, cues[-1].end + BEHIND)
+    passwords = [cue for cue in cues if cue.name.kind == "password" and not cue.name.is_cue]
+    for cue in cues:
+        if cue.name.kind == "pin" or cue in passwords:
+            yield from _find_pin(text, cue)
+    for cue in passwords[:1]:
+        yield from _find_in_column(text, cue, start, stop)
+    if _CODE.search(text, first, last):
+        return
+    for cue in passwords:
+        yield from _find_stated(text, cue, text[first : cue.start])
+    cues = [cue for cue in cues if cue.name.kind != "pin" and not _is_general(text, cue)]
+    if cues:
+        least = Form.STRANGE if _LOG.search(text, first, last) else Form.NUMBERED
+        yield from _find_in_sentence(text, first, last, cues, least)
+    if any(_is_strong(text, cue) and cue.name.kind == "password" for cue in cues):
+        yield from _find_below(text, stop)
+
+
+def _is_general(text: str, cue: Cue) -> bool:
+    """Return whether a name is a part of another, or of a sentence about something else."""
+    is_joined = (
+        cue.name.kind == "password"
+        and cue.name.words.isascii()
+        and text[cue.start - 1 : cue.start] in ("_", "-", ".", "$", "/")
+    )
+    return is_joined or _GENERAL.match(text, cue.end) is not None
+
+
+def _is_strong(text: str, cue: Cue) -> bool:
+    """Return whether a cue names a secret, and does not only announce a login. "pass" is mostly a verb."""
+    return not cue.name.is_cue and (
+        cue.name.words != "pass" or _NOUN.search(text[max(0, cue.start - 12) : cue.start]) is not None
+    )
+
+
+def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], least: Form) -> Iterator[Place]:
+    for token in _TOKEN.finditer(text, first):
+        start, stop = token.span()
+        if start >= last:  # a value that begins within the sentence is taken whole
+            break
+        stop = _trimmed(text, start, stop)
+        value = text[start:stop]
+        looks = form(value)
+        if looks < least and value.count("/") == 1:  # user/password
+            start += value.index("/") + 1
+            value = text[start:stop]
+            looks = form(value)
+        if looks < least or any(cue.start <= start and stop <= cue.end or cue.end == stop for cue in cues):
+            continue
+        before = text[max(first, start - 48) : start]
+        if _NAMED.search(before):
+            continue
+        is_told = _TOLD.match(text, stop) is not None
+        is_led = is_told or _LEAD.search(before) is not None
+        for cue in sorted(cues, key=lambda cue: cue.name.is_cue):
+            if cue.end <= start <= cue.end + BEHIND:
+                needed = _needed(text, cue, start, value, is_led=is_led, is_told=is_told)
+            elif stop <= cue.start <= stop + BEFORE:
+                is_reversed = is_told or _REVERSED.fullmatch(text, stop, cue.start) is not None
+                needed = _needed(text, cue, start, value, is_led=is_reversed, is_told=is_told)
+            else:
+                continue
+            if needed and looks >= needed:
+                yield Place(cue.name.kind, start, stop)
+                break
+
+
+def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_told: bool) -> Form | None:
+    """Return the form that a value must have to be a secret by a cue."""
+    digits = sum(map(str.isdigit, value))
+    is_strong = _is_strong(text, cue)
+    if cue.name.kind == "secret":
+        if is_strong and is_led:
+            return Form.NUMBERED if len(value) > 11 and digits > 1 else Form.ODD if len(value) > 9 else Form.MADE
+        is_hash = value in (value.lower(), value.upper())
+        return Form.MADE if is_strong or not is_hash else None
+    if not is_strong:
+        is_pair = re.search(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z", text[max(0, start - 5) : start]) is not None
+        is_typed = is_told and is_typed_korean(value.rstrip("0123456789!"))
+        return Form.NUMBERED if (is_pair and start > cue.end) or is_typed else Form.STRANGE
+    is_next = 0 <= start - cue.end < 3
+    return Form.NUMBERED if is_led or is_next or (digits > 1 and start > cue.end) else Form.ODD
+
+
+def _trimmed(text: str, start: int, stop: int) -> int:
+    """Return the end of a value without the sentence's punctuation."""
+    value = re.sub(r"[.:]+$", "", text[start:stop])
+    if _ENDS.match(text, start + len(value)):
+        value = re.sub(r"[?!]+$", "", value)
+    if value.endswith(("*", "_")) and text[start - 1 : start] in ("*", "_"):
+        value = value.rstrip("*_")
+    return start + len(value)
+
+
+def _find_below(text: str, stop: int) -> Iterator[Place]:
+    """Yield a value alone on the next lines, or one that can be nothing but a password."""
+    last = text.find("\n\n", stop + 2, stop + BEHIND)
+    for line in _LINE.finditer(text, stop, last if last > 0 else min(len(text), stop + BEHIND)):
+        if _CODE.search(line[0]):
+            return
+        ahead = _ALONE.match(text, line.start(), line.end())
+        begin = ahead.end() if ahead else line.start()
+        for token in _TOKEN.finditer(text, begin, line.end()):
+            end = _trimmed(text, *token.span())
+            is_alone = token.start() == begin and not text[end : line.end()].strip()
+            if form(text[token.start() : end]) >= (Form.NUMBERED if is_alone else Form.STRANGE):
+                yield Place("password", token.start(), end)
+
+
+def _find_stated(text: str, cue: Cue, before: str) -> Iterator[Place]:
+    """Yield the plain words that a sentence states as a password."""
+    if not text[cue.end - 1].isascii():
+        found = _STATED_KOREAN.match(text, cue.end)
+        if found and (
+            is_word(found["value"]) or is_typed_korean(found["value"])
+            if found["value"][0].isascii()
+            else not is_korean_remark(found["value"])
+        ):
+            yield Place("password", *found.span("value"))
+        return
+    if _is_general(text, cue) or (cue.name.words == "pass" and not _is_strong(text, cue)):
+        return
+    if found := _USED_AS.search(before):
+        if is_word(found["value"].lower()):
+            yield Place(
+                "password", cue.start - len(before) + found.start("value"), cue.start - len(before) + found.end("value")
+            )
+        return
+    found = _STATED.match(text, cue.end) or (_PAIRED.match(text, cue.end) if _USER.search(before) else None)
+    if found is None:
+        return
+    group = found.lastgroup or ""
+    value = found[group].lower()
+    is_value = (
+        is_phrase(value)
+        if group == "words" or " " in value
+        else is_word(value) and _CLAUSE.match(text, found.end(group))
+    )
+    if is_value:
+        yield Place("password", *found.span(group))
+
+
+def _find_pin(text: str, cue: Cue) -> Iterator[Place]:
+    """Yield a number behind or ahead of a cue ("pin", "door code"); behind a password's name only where it is assigned."""
+    is_told = cue.name.kind == "password" and cue.name.words.isascii()
+    found = _PIN.match(text, cue.end) if not _OTHER_CODE.search(text, max(0, cue.start - 12), cue.start) else None
+    if (
+        found
+        and is_pin(found["secret"])
+        and not _OTHER_NUMBER.search(found["between"])
+        and (not is_told or re.fullmatch(r"(?:[\w ]{0,30} (?:is|was)|[\w ]{0,30}:|\s=)\s{1,2}", found["between"]))
+    ):
+        yield Place("pin", *found.span("secret"))
+    elif found := _PIN_BEFORE.search(text, max(0, cue.start - 50), cue.start):
+        yield Place("pin", *found.span("secret"))
+
+
+def _find_in_column(text: str, cue: Cue, first: int, last: int) -> Iterator[Place]:
+    """Yield the likely passwords in a table's column with a cue as its head."""
+    head = text[first:last] if last - first < 2 * LONGEST_HEAD else ""
+    sign = next((sign for sign in "|\t," if sign in head), None)
+    if sign is None or not _HEAD.fullmatch(head) or sign in text[text.rfind("\n", 0, max(0, first - 1)) + 1 : first]:
+        return
+    column, columns = text[first : cue.start].count(sign), head.count(sign)
+    for row in _LINE.finditer(text, last + 1):
+        if re.fullmatch(r"[-+=|:\s]*", row[0]):
+            continue
+        if row[0].count(sign) != columns:
+            return
+        start = row.start() + sum(len(cell) + 1 for cell in row[0].split(sign)[:column])
+        cell = row[0].split(sign)[column]
+        value = cell.strip(" \t\r\"'`*")
+        if value and not re.search(r"\s", value) and form(value):
+            start += cell.index(value)
+            yield Place(cue.name.kind, start, start + len(value))
