@@ -60,7 +60,17 @@ _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d|1password",
     re.IGNORECASE,
 )
-_TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")
+_CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
+_TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with pairs of letters that English does not have
+    r"(?=[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqec]j|dm|rm|gks|tjd|dks|z[lmno]|x[ln]|v[lnm]|w[lm]))"
+    f"(?:{_CONSONANT}{_VOWEL}{_CONSONANT}{{0,2}})+"
+)
+_UNMISTAKABLE = re.compile(
+    r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)(?=(?:\S*[A-Za-z]){3})"
+    r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|\S*[A-Za-z]\d*[!#$]{2}"
+    r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457][a-z]{2,}(?![a-z0-9]))"
+)
+_MAYBE = re.compile("[!#$]|[A-Za-z][013457][a-z]{2}")
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{5,24}")
 _REMARK = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
@@ -148,7 +158,7 @@ def is_password(value: str) -> bool:
 def form(value: str) -> Form:
     """Return how odd a value is where no quotes say that it is one."""
     if not 3 < len(value) <= LONGEST_CHOSEN:
-        return Form.MADE if len(value) > LONGEST_CHOSEN and is_made(value) else Form.NONE
+        return Form.MADE if len(value) > LONGEST_CHOSEN and is_made(value) and not _ADDRESS.search(value) else Form.NONE
     letters = "".join(filter(str.isalpha, value))
     if not letters or is_placeholder(value) or is_code(value) or is_remark(value):
         return Form.NONE
@@ -166,7 +176,7 @@ def form(value: str) -> Form:
     )
     points = (
         has_digits
-        + (2 if _SIGN.search(value) else "+" in value)
+        + (3 - has_digits if _SIGN.search(value) else "+" in value)
         + (_WITHIN.search(value) is not None)
         + (not is_lowered and (has_digits or 2 * (len(value) > 7)))
         + (has_digits and _is_mixed(letters))
@@ -180,17 +190,22 @@ def form(value: str) -> Form:
     return Form(min(points + Form.WORD, Form.STRANGE))
 
 
+def is_unmistakable(value: str) -> bool:
+    """Return whether a word is a password even where nothing tells of one: Summer2019!, L0ckness_Monday."""
+    return _MAYBE.search(value) is not None and _UNMISTAKABLE.match(value) is not None
+
+
 def _is_mixed(letters: str) -> bool:
     return letters not in (letters.lower(), letters.upper())
 
 
 _ADDRESS = re.compile(
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|[=*]$|[A-Za-z]@$|^-|^0x"
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|[=*]$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|^\?"
 )  # a path, an e-mail address, an option
 _OTHER = re.compile(
-    rf"{_ADDRESS.pattern}|{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^\d{{4}}-\d\d-\d\d|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
+    rf"{_ADDRESS.pattern}|{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
 )
-_SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^*]$|^[!#$^&*?][\w!]")
+_SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^*]$|^[!#$&]\w*\d")
 _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 
 

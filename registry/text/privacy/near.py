@@ -26,6 +26,7 @@ from registry.text.privacy.likeness import (
     is_random,
     is_remark,
     is_typed_korean,
+    is_unmistakable,
     is_word,
 )
 from registry.text.privacy.rules import SHORTEST_KEY, Name, spaced_words
@@ -109,10 +110,12 @@ _CLAUSE = re.compile(  # a plain word is a value only at the end of its clause
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
-    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|\w\((?!으\))|[=!]=|\w = [\"'(\[]|::|:=|\]\(|\w=\S|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][^\"'\n]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)|^\S+:\d+:",
+    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|\w\((?!으\))|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][^\"'\n]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)|^\S+:\d+:",
     re.MULTILINE,
 )
-_LOG = re.compile(r"^\s*\d+[:.-]\S|\d\d:\d\d:\d\d", re.MULTILINE)  # a line of a log: only what is odd is a value there
+_LOG = re.compile(
+    r"\w=\S|^\s*\d+[:.-]\S|\d\d:\d\d:\d\d", re.MULTILINE
+)  # a log or a setting: only what is strange is a value there
 _TOKEN = re.compile(
     r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
@@ -148,11 +151,13 @@ _STATED_KOREAN = re.compile(
     r"|(?<=[:=] (?=[가-힣])).{3,20}(?=\s*\n|\s*\Z))"
 )
 _PIN = re.compile(  # a number in the sentence behind its name, without a unit
-    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s=\s){0,40}?)(?<![\w.,:/+-])(?P<secret>\d{4,8}[#*]?|[#*]\d{4,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s=\s){0,60}?)(?<![\w.,:/+-])(?P<secret>[#*]?\d{4,8}(?:[#*]\d{0,8})?|\d{3} \d{3}(?!\d)|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
-_PIN_BEFORE = re.compile(r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8})\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}\Z")
+_PIN_BEFORE = re.compile(
+    r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8}|\d{3} \d{3})\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}\Z"
+)
 _OTHER_CODE = re.compile(
     r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
 )
@@ -165,8 +170,8 @@ _LINE = re.compile(r"[^\n]+")
 _ALONE = re.compile(r"[\s>*-]*(?:\[[^\]\n]{1,20}\]\s?)?(?:[\w가-힣 ]{1,20}[:>]\s)?")  # what may stand ahead of a value
 
 
-def find_near(text: str, names: Sequence[Name]) -> Iterator[Place]:
-    """Yield the likely secrets near the names, the surest first."""
+def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Place]:
+    """Yield the likely secrets near the names, the surest first, and those that no name has to tell of."""
     cues = _find_cues(text, names)
     behind = 0
     for cue in cues:
@@ -179,6 +184,13 @@ def find_near(text: str, names: Sequence[Name]) -> Iterator[Place]:
         lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
     for start, held in lines.items():
         yield from _find_in_line(text, start, held)
+    for line in _LINE.finditer(text) if has_odd else ():
+        if not _CODE.search(line[0]) and not _LOG.search(line[0]):
+            for token in _TOKEN.finditer(text, line.start(), line.end()):
+                end = _trimmed(text, *token.span())
+                value = text[token.start() : end]
+                if is_unmistakable(value) and form(value) is Form.STRANGE:
+                    yield Place("password", token.start(), end)
 
 
 def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
@@ -298,7 +310,7 @@ def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], lea
         stop = _trimmed(text, start, stop)
         value = text[start:stop]
         looks = form(value)
-        if looks < least and value.count("/") == 1:  # user/password
+        if looks < least and value.count("/") == 1 and cues[0].name.kind == "password":  # user/password
             start += value.index("/") + 1
             value = text[start:stop]
             looks = form(value)
@@ -332,6 +344,8 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
         is_hash = value in (value.lower(), value.upper())
         return Form.MADE if is_strong or not is_hash else None
     if not is_strong:
+        if is_led and start > cue.end and re.search(r"\bwith [\"'`“]?\Z", text[max(0, start - 6) : start]):
+            return Form.ODD
         is_pair = re.search(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z", text[max(0, start - 5) : start]) is not None
         is_typed = is_told and is_typed_korean(value.rstrip("0123456789!"))
         return Form.NUMBERED if (is_pair and start > cue.end) or is_typed else Form.STRANGE

@@ -75,11 +75,11 @@ def is_like(name: str, pattern: str) -> bool:
 
 def _find(text: str, rules: Rules) -> list[Secret]:
     found: list[Secret] = []
-    matching, names = rules.matching(text)
+    matching, names, has_odd = rules.matching(text)
     for rule in matching:
         for secret in _by_rule(rule, text):
             _add(secret, found)
-    for kind, start, end in find_near(text, names) if names else ():
+    for kind, start, end in find_near(text, names, has_odd=has_odd) if names or has_odd else ():
         _add(Secret(kind, start, end), found)
     return found
 
