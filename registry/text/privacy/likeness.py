@@ -48,7 +48,7 @@ _CODE = re.compile(  # an expression, an address, a path, a file with its line, 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
 _NAME = re.compile(  # OAuth2Client, user_table_2
-    r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
+    r"(?!\d{3})(?:(?<=_)\d[a-z]\b|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )
 _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"b64(?:enc|dec)(?:ode)?"
@@ -122,7 +122,7 @@ def is_code(value: str) -> bool:
     """Return whether a value without quotes is an expression, an address, a path, or a line of a file."""
     if len(value) > 2 * LONGEST_CHOSEN:
         return False
-    dotted = _DOTTED.match(value)
+    dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) else None
     is_path = dotted is not None and all(
         re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part) or is_name(part) or _JOINED.fullmatch(part)
         for part in dotted[0].split(".")
@@ -181,7 +181,9 @@ def form(value: str) -> Form:
         + (not is_lowered and (has_digits or 2 * (len(value) > 7)))
         + (has_digits and _is_mixed(letters))
     )
-    if is_name(value):
+    if _PARTS.fullmatch(value):
+        points = 2
+    elif is_name(value):
         points = min(points, has_digits)
     if is_typed_korean(value.rstrip("0123456789!")):
         points = max(points, 1)
@@ -200,10 +202,13 @@ def _is_mixed(letters: str) -> bool:
 
 
 _ADDRESS = re.compile(
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|[=*]$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|^\?"
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|[=*]$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|^\?"
 )  # a path, an e-mail address, an option
 _OTHER = re.compile(
     rf"{_ADDRESS.pattern}|{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
+)
+_PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
+    r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
 )
 _SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^*]$|^[!#$&]\w*\d")
 _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")

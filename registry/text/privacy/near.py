@@ -303,35 +303,48 @@ def _is_strong(text: str, cue: Cue) -> bool:
 
 
 def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], least: Form) -> Iterator[Place]:
+    surest = sorted(cues, key=lambda cue: cue.name.is_cue)
+    found, others = list[Place](), list[Place]()
+    for start, stop in _values(text, first, last, least, is_paired=cues[0].name.kind == "password"):
+        is_cue = any(cue.start <= start and stop <= cue.end or cue.end == stop for cue in cues)
+        if is_cue or _NAMED.search(text[max(first, start - 48) : start]):
+            continue
+        place = next((place for cue in surest if (place := _by_cue(text, first, start, stop, cue))), None)
+        if place:
+            found.append(place)
+        else:
+            others.append(Place("password", start, stop))
+    yield from found
+    known = {text[place.start : place.start + 4] for place in found if place.kind == "password"}
+    yield from (place for place in others if text[place.start : place.start + 4] in known)  # not kettle22 but kettle23
+
+
+def _values(text: str, first: int, last: int, least: Form, *, is_paired: bool) -> Iterator[tuple[int, int]]:
+    """Yield the places of values that begin within a sentence and are odd enough."""
     for token in _TOKEN.finditer(text, first):
         start, stop = token.span()
-        if start >= last:  # a value that begins within the sentence is taken whole
-            break
+        if start >= last:
+            return
         stop = _trimmed(text, start, stop)
-        value = text[start:stop]
-        looks = form(value)
-        if looks < least and value.count("/") == 1 and cues[0].name.kind == "password":  # user/password
-            start += value.index("/") + 1
-            value = text[start:stop]
-            looks = form(value)
-        if looks < least or any(cue.start <= start and stop <= cue.end or cue.end == stop for cue in cues):
-            continue
-        before = text[max(first, start - 48) : start]
-        if _NAMED.search(before):
-            continue
-        is_told = _TOLD.match(text, stop) is not None
-        is_led = is_told or _LEAD.search(before) is not None
-        for cue in sorted(cues, key=lambda cue: cue.name.is_cue):
-            if cue.end <= start <= cue.end + BEHIND:
-                needed = _needed(text, cue, start, value, is_led=is_led, is_told=is_told)
-            elif stop <= cue.start <= stop + BEFORE:
-                is_reversed = is_told or _REVERSED.fullmatch(text, stop, cue.start) is not None
-                needed = _needed(text, cue, start, value, is_led=is_reversed, is_told=is_told)
-            else:
-                continue
-            if needed and looks >= needed:
-                yield Place(cue.name.kind, start, stop)
-                break
+        looks = form(text[start:stop])
+        if looks < least and is_paired and text.count("/", start, stop) == 1:  # user/password
+            start = text.index("/", start) + 1
+            looks = form(text[start:stop])
+        if looks >= least:
+            yield start, stop
+
+
+def _by_cue(text: str, first: int, start: int, stop: int, cue: Cue) -> Place | None:
+    """Return the place of a value if it is odd enough to be a secret by a cue."""
+    if not (cue.end <= start <= cue.end + BEHIND or stop <= cue.start <= stop + BEFORE):
+        return None
+    value = text[start:stop]
+    is_told = _TOLD.match(text, stop) is not None
+    is_led = is_told or _LEAD.search(text[max(first, start - 48) : start]) is not None
+    if stop <= cue.start and not cue.name.is_cue:
+        is_led = is_told or _REVERSED.fullmatch(text, stop, cue.start) is not None
+    needed = _needed(text, cue, start, value, is_led=is_led or 0 <= start - cue.end < 3, is_told=is_told)
+    return Place(cue.name.kind, start, stop) if needed and form(value) >= needed else None
 
 
 def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_told: bool) -> Form | None:
@@ -344,13 +357,16 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
         is_hash = value in (value.lower(), value.upper())
         return Form.MADE if is_strong or not is_hash else None
     if not is_strong:
-        if is_led and start > cue.end and re.search(r"\bwith [\"'`“]?\Z", text[max(0, start - 6) : start]):
-            return Form.ODD
         is_pair = re.search(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z", text[max(0, start - 5) : start]) is not None
         is_typed = is_told and is_typed_korean(value.rstrip("0123456789!"))
-        return Form.NUMBERED if (is_pair and start > cue.end) or is_typed else Form.STRANGE
-    is_next = 0 <= start - cue.end < 3
-    return Form.NUMBERED if is_led or is_next or (digits > 1 and start > cue.end) else Form.ODD
+        return (
+            Form.NUMBERED
+            if (is_pair and start > cue.end) or is_typed
+            else Form.ODD
+            if is_led and len(value) > 5
+            else Form.STRANGE
+        )
+    return Form.NUMBERED if is_led or (digits > 1 and start > cue.end) else Form.ODD
 
 
 def _trimmed(text: str, start: int, stop: int) -> int:
@@ -422,6 +438,12 @@ def _find_pin(text: str, cue: Cue) -> Iterator[Place]:
         and (not is_told or re.fullmatch(r"(?:[\w ]{0,30} (?:is|was)|[\w ]{0,30}:|\s=)\s{1,2}", found["between"]))
     ):
         yield Place("pin", *found.span("secret"))
+        length = len(found["secret"])
+        for other in re.finditer(
+            r"(?<![\w.,:/+-])\d{4,8}(?![\w%/]|[.,:-]\d)", text[found.end() : found.end() + BEFORE]
+        ):
+            if len(other[0]) == length and is_pin(other[0]):
+                yield Place("pin", found.end() + other.start(), found.end() + other.end())
     elif found := _PIN_BEFORE.search(text, max(0, cue.start - 50), cue.start):
         yield Place("pin", *found.span("secret"))
 
