@@ -68,9 +68,9 @@ _TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with pairs of let
 _UNMISTAKABLE = re.compile(
     r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)(?=(?:\S*[A-Za-z]){3})"
     r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|\S*[A-Za-z]\d*[!#$]{2}"
-    r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457][a-z]{2,}(?![a-z0-9]))"
+    r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457](?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
 )
-_MAYBE = re.compile("[!#$]|[A-Za-z][013457][a-z]{2}")
+_MAYBE = re.compile("[!#$]|[A-Za-z][013457][a-z][a-z013457]")
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{5,24}")
 _REMARK = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
@@ -160,6 +160,8 @@ def form(value: str) -> Form:
     if not 3 < len(value) <= LONGEST_CHOSEN:
         return Form.MADE if len(value) > LONGEST_CHOSEN and is_made(value) and not _ADDRESS.search(value) else Form.NONE
     letters = "".join(filter(str.isalpha, value))
+    if not letters and _DIGITS.fullmatch(value):
+        return Form.NUMBERED
     if not letters or is_placeholder(value) or is_code(value) or is_remark(value):
         return Form.NONE
     if (
@@ -183,7 +185,7 @@ def form(value: str) -> Form:
     )
     if _PARTS.fullmatch(value):
         points = 2
-    elif is_name(value):
+    elif is_name(value) and not re.fullmatch(r"[A-Z][a-z]{2,}\d{4,}", value):
         points = min(points, has_digits)
     if is_typed_korean(value.rstrip("0123456789!")):
         points = max(points, 1)
@@ -202,15 +204,16 @@ def _is_mixed(letters: str) -> bool:
 
 
 _ADDRESS = re.compile(
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|[=*]$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|^\?"
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|^\?"
 )  # a path, an e-mail address, an option
 _OTHER = re.compile(
     rf"{_ADDRESS.pattern}|{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
 )
+_DIGITS = re.compile(r"(?!\d{1,3}(?:_\d{3})+$)(?=(?:\D*\d){4})[\d_!@#$^&*]*(?:\d[_!@#$^&*]|[!@#$^&*]\d)[\d_!@#$^&*]*")
 _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
     r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
 )
-_SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^*]$|^[!#$&]\w*\d")
+_SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!#$&]\w*\d")
 _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 
 

@@ -110,7 +110,7 @@ _CLAUSE = re.compile(  # a plain word is a value only at the end of its clause
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
-    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|\w\((?!으\))|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][^\"'\n]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)|^\S+:\d+:",
+    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|\w\((?!으\))|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)|^\S+:\d+:",
     re.MULTILINE,
 )
 _LOG = re.compile(
@@ -251,15 +251,14 @@ def tells_of_secret(name: str) -> bool:
 
 def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     """Return whether a value that is assigned to a name looks like its secret."""
-    if (not is_quoted and is_code(value)) or (name.kind == "secret" and is_name(value)):
-        return False
     if name.kind == "password":
-        return is_password(value)
-    return (
-        len(value) >= SHORTEST_KEY and is_made(value)
-        if name.needs_long
-        else len(value) >= 10 and (is_random(value) or (value.isalpha() and form(value) >= Form.ODD))
-    )
+        return is_password(value) and (is_quoted or not is_code(value))
+    if name.needs_long:
+        return len(value) >= SHORTEST_KEY and is_made(value)
+    looks = form(value)
+    is_chosen = looks >= Form.ODD or (is_quoted and looks is Form.NUMBERED and name.words.startswith("secret"))
+    is_likely = (is_random(value) and not is_name(value)) or (is_chosen and not value.isupper())
+    return len(value) >= 10 and is_likely and (is_quoted or not is_code(value))
 
 
 def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Place]:
