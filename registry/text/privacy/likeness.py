@@ -28,6 +28,8 @@ class Form(IntEnum):
     """Several of these, or signs within: `Gr4nite!moss`."""
     MADE = 5
     """Made by a machine: 16 characters or more, letters and digits at random."""
+    NEVER = 6
+    """No value has it: asked for where nothing is odd enough."""
 
 
 _PLACEHOLDER = re.compile(
@@ -40,7 +42,7 @@ _FILES = (
     r"|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
 )
 _CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest
-    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^!\w+$|^(?:arn|urn):"
+    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^![A-Za-z_]+$|^(?:arn|urn):"
     rf"|^(?:[\w.-]+/)*[\w.-]+\.(?:{_FILES})\b(?:[:-]\d+){{0,2}}[:-]?$"
     r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
     r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d"
@@ -187,8 +189,6 @@ def form(value: str) -> Form:
         points = 2
     elif is_name(value) and not re.fullmatch(r"[A-Z][a-z]{2,}\d{4,}", value):
         points = min(points, has_digits)
-    if is_typed_korean(value.rstrip("0123456789!")):
-        points = max(points, 1)
     if points == 0:
         return Form.WORD if is_word(value.lower()) else Form.NONE
     return Form(min(points + Form.WORD, Form.STRANGE))
@@ -204,7 +204,7 @@ def _is_mixed(letters: str) -> bool:
 
 
 _ADDRESS = re.compile(
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|^\?"
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
 )  # a path, an e-mail address, an option
 _OTHER = re.compile(
     rf"{_ADDRESS.pattern}|{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
@@ -219,6 +219,7 @@ _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 
 def is_typed_korean(value: str) -> bool:
     """Return whether Korean was typed with Latin letters (비밀 becomes `qlalf`), as many Korean passwords are."""
+    value = value.rstrip("0123456789!")
     return 4 < len(value) < 24 and _TYPED_KOREAN.fullmatch(value) is not None
 
 

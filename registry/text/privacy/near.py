@@ -32,6 +32,7 @@ from registry.text.privacy.likeness import (
 from registry.text.privacy.rules import SHORTEST_KEY, Name, spaced_words
 
 BEFORE, BEHIND = 100, 160  # characters of a line before and behind a cue that are searched: about a long sentence
+NEXT = 30  # characters between a value behind "is" and a cue behind it
 LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once more
 
 
@@ -165,6 +166,9 @@ _OTHER_NUMBER = re.compile(r"\b(?:ISO|RFC|PR|issue|line|port|error|version|room|
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 LONGEST_HEAD = 300  # characters of a table's first line before or behind a cue
+_ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
+_PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")
+_HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _LINE = re.compile(r"[^\n]+")
 _ALONE = re.compile(r"[\s>*-]*(?:\[[^\]\n]{1,20}\]\s?)?(?:[\w가-힣 ]{1,20}[:>]\s)?")  # what may stand ahead of a value
@@ -252,7 +256,7 @@ def tells_of_secret(name: str) -> bool:
 def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     """Return whether a value that is assigned to a name looks like its secret."""
     if name.kind == "password":
-        return is_password(value) and (is_quoted or not is_code(value))
+        return (is_password(value) or form(value) >= Form.NUMBERED) and (is_quoted or not is_code(value))
     if name.needs_long:
         return len(value) >= SHORTEST_KEY and is_made(value)
     looks = form(value)
@@ -329,7 +333,7 @@ def _values(text: str, first: int, last: int, least: Form, *, is_paired: bool) -
         if looks < least and is_paired and text.count("/", start, stop) == 1:  # user/password
             start = text.index("/", start) + 1
             looks = form(text[start:stop])
-        if looks >= least:
+        if looks >= least or is_typed_korean(text[start:stop]):
             yield start, stop
 
 
@@ -337,35 +341,32 @@ def _by_cue(text: str, first: int, start: int, stop: int, cue: Cue) -> Place | N
     """Return the place of a value if it is odd enough to be a secret by a cue."""
     if not (cue.end <= start <= cue.end + BEHIND or stop <= cue.start <= stop + BEFORE):
         return None
-    value = text[start:stop]
     is_told = _TOLD.match(text, stop) is not None
-    is_led = is_told or _LEAD.search(text[max(first, start - 48) : start]) is not None
-    if stop <= cue.start and not cue.name.is_cue:
-        is_led = is_told or _REVERSED.fullmatch(text, stop, cue.start) is not None
-    needed = _needed(text, cue, start, value, is_led=is_led or 0 <= start - cue.end < 3, is_told=is_told)
-    return Place(cue.name.kind, start, stop) if needed and form(value) >= needed else None
+    if stop < cue.start - NEXT and not cue.name.is_cue:
+        is_led = _REVERSED.fullmatch(text, stop, cue.start) is not None
+    else:
+        is_led = _LEAD.search(text[max(first, start - 48) : start]) is not None
+    is_next = 0 <= start - cue.end < 3
+    needed = _needed(text, cue, start, text[start:stop], is_led=is_told or is_led or is_next, is_told=is_told)
+    return Place(cue.name.kind, start, stop) if form(text[start:stop]) >= needed else None
 
 
-def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_told: bool) -> Form | None:
+def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_told: bool) -> Form:
     """Return the form that a value must have to be a secret by a cue."""
+    is_strong, is_behind = _is_strong(text, cue), start >= cue.end
     digits = sum(map(str.isdigit, value))
-    is_strong = _is_strong(text, cue)
     if cue.name.kind == "secret":
         if is_strong and is_led:
             return Form.NUMBERED if len(value) > 11 and digits > 1 else Form.ODD if len(value) > 9 else Form.MADE
         is_hash = value in (value.lower(), value.upper())
-        return Form.MADE if is_strong or not is_hash else None
-    if not is_strong:
-        is_pair = re.search(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z", text[max(0, start - 5) : start]) is not None
-        is_typed = is_told and is_typed_korean(value.rstrip("0123456789!"))
-        return (
-            Form.NUMBERED
-            if (is_pair and start > cue.end) or is_typed
-            else Form.ODD
-            if is_led and len(value) > 5
-            else Form.STRANGE
-        )
-    return Form.NUMBERED if is_led or (digits > 1 and start > cue.end) else Form.ODD
+        return Form.MADE if is_strong or not is_hash else Form.NEVER
+    if is_typed_korean(value) and (is_told or (is_strong and not cue.name.words.isascii())):
+        return Form.WORD
+    if is_strong:
+        return Form.NUMBERED if is_led or (digits > 1 and is_behind) else Form.ODD
+    if is_behind and _PAIR.search(text, max(0, start - 5), start):
+        return Form.NUMBERED
+    return Form.ODD if is_led and len(value) > 5 and not _HEX.fullmatch(value) else Form.STRANGE
 
 
 def _trimmed(text: str, start: int, stop: int) -> int:
@@ -373,6 +374,8 @@ def _trimmed(text: str, start: int, stop: int) -> int:
     value = re.sub(r"[.:]+$", "", text[start:stop])
     if _ENDS.match(text, start + len(value)):
         value = re.sub(r"[?!]+$", "", value)
+    if rest := _ATTACHED.match(text, start + len(value)):
+        value += rest[0]
     if value.endswith(("*", "_")) and text[start - 1 : start] in ("*", "_"):
         value = value.rstrip("*_")
     return start + len(value)
@@ -388,7 +391,7 @@ def _find_below(text: str, stop: int) -> Iterator[Place]:
         begin = ahead.end() if ahead else line.start()
         for token in _TOKEN.finditer(text, begin, line.end()):
             end = _trimmed(text, *token.span())
-            is_alone = token.start() == begin and not text[end : line.end()].strip()
+            is_alone = token.start() == begin and not text[end : line.end()].strip(" .!?")
             if form(text[token.start() : end]) >= (Form.NUMBERED if is_alone else Form.STRANGE):
                 yield Place("password", token.start(), end)
 
