@@ -73,7 +73,7 @@ _UNMISTAKABLE = re.compile(
     r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457](?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
 )
 _MAYBE = re.compile("[!#$]|[A-Za-z][013457][a-z][a-z013457]")
-_WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{5,24}")
+_WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{3,24}")
 _REMARK = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
     r"|broken|hidden|stolen|written|given|taken|forgotten|chosen|open|invalid|valid|void|public|static|dynamic|generic"
@@ -126,7 +126,9 @@ def is_code(value: str) -> bool:
         return False
     dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) else None
     is_path = dotted is not None and all(
-        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part) or is_name(part) or _JOINED.fullmatch(part)
+        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part)
+        or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part))
+        or _JOINED.fullmatch(part)
         for part in dotted[0].split(".")
     )
     return is_path or _CODE.search(value) is not None
@@ -161,6 +163,8 @@ def form(value: str) -> Form:
     """Return how odd a value is where no quotes say that it is one."""
     if not 3 < len(value) <= LONGEST_CHOSEN:
         return Form.MADE if len(value) > LONGEST_CHOSEN and is_made(value) and not _ADDRESS.search(value) else Form.NONE
+    if value.isalpha() and (value[1:].islower() or value.isupper()):
+        return Form.WORD if is_word(value.lower()) else Form.NONE
     letters = "".join(filter(str.isalpha, value))
     if not letters and _DIGITS.fullmatch(value):
         return Form.NUMBERED
@@ -231,7 +235,7 @@ def is_korean_remark(value: str) -> bool:
 def is_word(value: str) -> bool:
     """Return whether words in lower case may be a password, and tell nothing about it."""
     parts = re.split("[-_]", value)
-    return all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
+    return len(value) > 4 and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
 
 
 def is_remark(value: str) -> bool:
@@ -255,6 +259,11 @@ def is_value(value: str) -> bool:
     """Return whether the value beside a user's name or behind a prompt is a password, and no type, remark or path."""
     is_other = is_code(value) or is_remark(value) or value.istitle() or _SAID.search(value)
     return is_argument(value) and not is_other and not value.startswith(("(", '"'))
+
+
+def is_printed(value: str) -> bool:
+    """Return whether a line below a command that prints a secret is one, and no message or path."""
+    return is_argument(value) and not _CODE.search(value) and not value.istitle()
 
 
 def is_phrase(value: str) -> bool:
@@ -312,6 +321,7 @@ def is_card(number: str) -> bool:
 TESTS = {
     "argument": is_argument,
     "value": is_value,
+    "printed": is_printed,
     "password": is_password,
     "chosen": lambda value: form(value) >= Form.NUMBERED,
     "odd": lambda value: form(value) >= Form.ODD,

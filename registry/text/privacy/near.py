@@ -33,6 +33,7 @@ from registry.text.privacy.rules import SHORTEST_KEY, Name, spaced_words
 
 BEFORE, BEHIND = 100, 160  # characters of a line before and behind a cue that are searched: about a long sentence
 NEXT = 30  # characters between a value behind "is" and a cue behind it
+MOST_CUES = 50  # of a line; a sentence has a few, and each value is compared with each
 LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once more
 
 
@@ -71,21 +72,21 @@ _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of i
 _GENERAL = re.compile(  # "password manager": the sentence is about something else
     r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|generat|stor|strateg|rule|requirement|length"
     r"|strength|check|valid|input|box|column|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format"
-    r"|type|variable|param|rate|entry|form|page|screen|dialog|confirm|recover|less|화|학)|-",
+    r"|type|variable|param|rate|entry|form|page|screen|dialog|confirm|recover|less|화|학)|[-_]",
     re.IGNORECASE,
 )
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
 _BE = (
     r"(?:(?: just| then| now)?,?[ \t](?:is|was|are|ist|lautet|es|est|to|be|became|equals|reads|says|it['’]?s|enter|type|use"
     r"|put|try|say)(?: (?:now|still|just|literally|always|currently|actually|probably|only|set to|back to|called|again))?"
-    r"|\s?[:=]|\s?->|\s?→)"
+    r"|\s?:|\s?->|\s?→)"
 )
 _STATED = re.compile(  # a plain word, or a few in quotes
     r"s?(?: (?:for|to|on|of|in|at|from|there|here|we|you|i|he|she|they|that|was|has|got|is|changed|reset|set|updated)\b"
     rf"[^\n.:;=(){{}}<>]{{0,60}}?)?{_BE}:?[ \t]{{1,2}}[*`]{{0,3}}"
     r"(?:(?<=: )(?P<words>[A-Za-z]{3,10}(?: [A-Za-z]{3,10}){3,7})(?=\s*(?:\n|\Z))"
     r"|[\"“‘](?P<quoted>[A-Za-z][A-Za-z0-9'’!._-]*(?: [A-Za-z0-9'’!._-]+){0,7})[\"”’]"
-    r"|(?P<value>[A-Za-z][a-z]{4,23}(?:[_-][a-z]{3,12})*)[*`]{0,3}(?![\w@:/('’.-]\w|[(:/]))",
+    r"|(?P<value>[A-Za-z][a-z]{2,23}(?:[_-][a-z0-9]{1,12})*)[*`]{0,3}(?![\w@:/('’.-]\w|[(:/]))",
     re.IGNORECASE,
 )
 _USER = re.compile(  # ahead of a password's name, behind which a plain word follows: user kim, password tortoise
@@ -104,6 +105,8 @@ _USED_AS = re.compile(
     r"(?P<value>[A-Za-z][a-z]{4,23})[\"'`”]? (?:as|for) (?:(?:the|my|our|your|its|his|her|their|an?) )?(?:[\w-]{1,20} ){0,2}\Z",
     re.IGNORECASE,
 )
+_TO = re.compile(r" to[ \t]{1,2}\W{0,3}\Z")
+_CHANGE = re.compile(r"\b(?:set|chang|switch|reset|updat|rotat|made|back to)", re.IGNORECASE)
 _CLAUSE = re.compile(  # a plain word is a value only at the end of its clause
     r"[\"'”’`*)]{0,3}[ \t]*(?:[.,;!?)](?!\w)|[-–—][ \t]|\r?\n|\Z|(?:and|but|so|then|if|when|in case|until|from|since"
     r"|because|though|for now|please|pls|thx|lol|haha|btw|on|yesterday|today|again|everywhere|after|before|while|right"
@@ -115,7 +118,7 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: only what 
     re.MULTILINE,
 )
 _LOG = re.compile(
-    r"\w=\S|^\s*\d+[:.-]\S|\d\d:\d\d:\d\d", re.MULTILINE
+    r"\w=\S|^\s*[\w.]+ = |^\s*\d+[:.-]\S|\d\d:\d\d:\d\d", re.MULTILINE
 )  # a log or a setting: only what is strange is a value there
 _TOKEN = re.compile(
     r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
@@ -167,7 +170,10 @@ _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 LONGEST_HEAD = 300  # characters of a table's first line before or behind a cue
 _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
-_PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")
+_PAIR = re.compile(  # a user's name and a password, or a login and its value
+    r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z"
+)
+_GIVEN = re.compile(r"\s?(?:is|[:=])\s{1,2}[\"'`“]?")
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _LINE = re.compile(r"[^\n]+")
@@ -187,7 +193,7 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Pl
     for cue in cues:
         lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
     for start, held in lines.items():
-        yield from _find_in_line(text, start, held)
+        yield from _find_in_line(text, start, held[:MOST_CUES])
     for line in _LINE.finditer(text) if has_odd else ():
         if not _CODE.search(line[0]) and not _LOG.search(line[0]):
             for token in _TOKEN.finditer(text, line.start(), line.end()):
@@ -241,7 +247,9 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
         return None
     if found["plain"] is not None:
         return group if form(value) >= (Form.STRANGE if name.kind == "password" else Form.MADE) else None
-    if is_listed and (is_code(value) or re.match("-|.*=$", value) or (is_name(value) and not is_spaced)):
+    if is_listed and (
+        is_code(value) or re.match("-|.*=$", value) or (is_name(value) and not is_spaced and ":" not in value)
+    ):
         return None
     if group == "bare" and found["told"] is not None and name.kind == "password" and form(value) < Form.NUMBERED:
         return None
@@ -278,12 +286,12 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Place]
         yield from _find_in_column(text, cue, start, stop)
     if _CODE.search(text, first, last):
         return
-    for cue in passwords:
-        yield from _find_stated(text, cue, text[first : cue.start])
     cues = [cue for cue in cues if cue.name.kind != "pin" and not _is_general(text, cue)]
-    if cues:
-        least = Form.STRANGE if _LOG.search(text, first, last) else Form.NUMBERED
-        yield from _find_in_sentence(text, first, last, cues, least)
+    least = Form.STRANGE if _LOG.search(text, first, last) else Form.NUMBERED
+    found = list(_find_in_sentence(text, first, last, cues, least)) if cues else []
+    for cue in passwords if not found else ():
+        yield from _find_stated(text, cue, text[first : cue.start])
+    yield from found
     if any(_is_strong(text, cue) and cue.name.kind == "password" for cue in cues):
         yield from _find_below(text, stop)
 
@@ -360,11 +368,12 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
             return Form.NUMBERED if len(value) > 11 and digits > 1 else Form.ODD if len(value) > 9 else Form.MADE
         is_hash = value in (value.lower(), value.upper())
         return Form.MADE if is_strong or not is_hash else Form.NEVER
-    if is_typed_korean(value) and (is_told or (is_strong and not cue.name.words.isascii())):
+    is_pair = is_behind and _PAIR.search(text, max(0, start - 5), start) is not None
+    if is_typed_korean(value) and (is_told or is_pair or (is_strong and not cue.name.words.isascii())):
         return Form.WORD
     if is_strong:
         return Form.NUMBERED if is_led or (digits > 1 and is_behind) else Form.ODD
-    if is_behind and _PAIR.search(text, max(0, start - 5), start):
+    if is_pair or (is_behind and _GIVEN.fullmatch(text, cue.end, start)):
         return Form.NUMBERED
     return Form.ODD if is_led and len(value) > 5 and not _HEX.fullmatch(value) else Form.STRANGE
 
@@ -423,9 +432,10 @@ def _find_stated(text: str, cue: Cue, before: str) -> Iterator[Place]:
     is_value = (
         is_phrase(value)
         if group == "words" or " " in value
-        else is_word(value) and _CLAUSE.match(text, found.end(group))
+        else is_word(re.sub(r"[_-]\d+$", "", value)) and _CLAUSE.match(text, found.end(group))
     )
-    if is_value:
+    lead = text[max(0, cue.start - BEFORE) : found.start(group)]
+    if is_value and (not _TO.search(lead) or _CHANGE.search(lead)):
         yield Place("password", *found.span(group))
 
 

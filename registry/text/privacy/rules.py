@@ -131,7 +131,7 @@ class Rules:
         new = list(telling.difference(self._telling_words))
         plain = set(new)
         lines, at, line = "\n".join(new).lower(), 0, 0  # one search of all is faster than one for each word
-        told: dict[str, set[str]] = {word: {ODD} for word in new if is_unmistakable(word)}
+        told: dict[str, set[str]] = {word: {ODD} for word in new if not word.isalpha() and is_unmistakable(word)}
         while found := self._telling.search(lines, at):
             line += lines.count("\n", max(0, at - 1), found.start())
             at = found.start() + 1
