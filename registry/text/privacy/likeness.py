@@ -164,7 +164,7 @@ def form(value: str) -> Form:
     if not 3 < len(value) <= LONGEST_CHOSEN:
         return Form.MADE if len(value) > LONGEST_CHOSEN and is_made(value) and not _ADDRESS.search(value) else Form.NONE
     if value.isalpha() and (value[1:].islower() or value.isupper()):
-        return Form.WORD if is_word(value.lower()) else Form.NONE
+        return Form.WORD if is_word(value) else Form.NONE
     letters = "".join(filter(str.isalpha, value))
     if not letters and _DIGITS.fullmatch(value):
         return Form.NUMBERED
@@ -194,7 +194,7 @@ def form(value: str) -> Form:
     elif is_name(value) and not re.fullmatch(r"[A-Z][a-z]{2,}\d{4,}", value):
         points = min(points, has_digits)
     if points == 0:
-        return Form.WORD if is_word(value.lower()) else Form.NONE
+        return Form.WORD if is_word(value) else Form.NONE
     return Form(min(points + Form.WORD, Form.STRANGE))
 
 
@@ -227,14 +227,16 @@ def is_typed_korean(value: str) -> bool:
     return 4 < len(value) < 24 and _TYPED_KOREAN.fullmatch(value) is not None
 
 
-def is_korean_remark(value: str) -> bool:
-    """Return whether Korean tells something about a password: 필수, 바꿨는데."""
-    return re.search(_KOREAN, value) is not None
+def is_korean_word(value: str) -> bool:
+    """Return whether a word in a Korean sentence may be a password: 바나나우유, and not 필수 or 바꿨는데."""
+    if value[0].isascii():
+        return is_word(value) or is_typed_korean(value)
+    return re.search(_KOREAN, value) is None
 
 
 def is_word(value: str) -> bool:
-    """Return whether words in lower case may be a password, and tell nothing about it."""
-    parts = re.split("[-_]", value)
+    """Return whether words may be a password, and tell nothing about it."""
+    parts = re.split("[-_]", re.sub(r"[_-]\d+$", "", value.lower()))
     return len(value) > 4 and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
 
 
@@ -328,6 +330,7 @@ TESTS = {
     "made": is_made,
     "random": is_random,
     "word": is_word,
+    "korean-word": is_korean_word,
     "phrase": is_phrase,
     "pin": is_pin,
     "discord-id": is_discord_id,

@@ -1,10 +1,7 @@
 """Find values near a word for a login or a secret: the odder a value's form, the looser its tie to the word may be.
 
-A value is tied to a cue ("password", 비번, "login") in one of three ways:
-
-1. assigned: behind a sign or particle, in code too (`password = …`, 비밀번호는 …);
-2. stated: in one of a few clear sentences ("the password is …", 비번은 …야), so that it may be a plain word;
-3. near: in the same sentence, or alone on the next line, and no code.
+A value is assigned to a name, in code too (`password = …`, 비밀번호는 …), or it stands near a cue ("password", 비번, "login") in a
+sentence, a table or the next line. Plain words are secrets only in the sentences of `rules.toml`.
 """
 
 from __future__ import annotations
@@ -17,17 +14,13 @@ from registry.text.privacy.likeness import (
     Form,
     form,
     is_code,
-    is_korean_remark,
     is_made,
     is_name,
     is_password,
-    is_phrase,
     is_pin,
     is_random,
-    is_remark,
     is_typed_korean,
     is_unmistakable,
-    is_word,
 )
 from registry.text.privacy.rules import SHORTEST_KEY, Name, spaced_words
 
@@ -76,41 +69,9 @@ _GENERAL = re.compile(  # "password manager": the sentence is about something el
     re.IGNORECASE,
 )
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
-_BE = (
-    r"(?:(?: just| then| now)?,?[ \t](?:is|was|are|ist|lautet|es|est|to|be|became|equals|reads|says|it['’]?s|enter|type|use"
-    r"|put|try|say)(?: (?:now|still|just|literally|always|currently|actually|probably|only|set to|back to|called|again))?"
-    r"|\s?:|\s?->|\s?→)"
-)
-_STATED = re.compile(  # a plain word, or a few in quotes
-    r"s?(?: (?:for|to|on|of|in|at|from|there|here|we|you|i|he|she|they|that|was|has|got|is|changed|reset|set|updated)\b"
-    rf"[^\n.:;=(){{}}<>]{{0,60}}?)?{_BE}:?[ \t]{{1,2}}[*`]{{0,3}}"
-    r"(?:(?<=: )(?P<words>[A-Za-z]{3,10}(?: [A-Za-z]{3,10}){3,7})(?=\s*(?:\n|\Z))"
-    r"|[\"“‘](?P<quoted>[A-Za-z][A-Za-z0-9'’!._-]*(?: [A-Za-z0-9'’!._-]+){0,7})[\"”’]"
-    r"|(?P<value>[A-Za-z][a-z]{2,23}(?:[_-][a-z0-9]{1,12})*)[*`]{0,3}(?![\w@:/('’.-]\w|[(:/]))",
-    re.IGNORECASE,
-)
-_USER = re.compile(  # ahead of a password's name, behind which a plain word follows: user kim, password tortoise
-    r"\b(?:user(?:[ _]?name)?|log ?in|account|acct|id|email|as(?= (?!the|an?|my|our|your)))\s?[:=]?\s?(?:is\s)?"
-    r"[\"'`]?[\w.@+-]{2,40}[\"'`]?[,;]?\s(?:(?:/|and|with|the|then)\s){0,2}\Z",
-    re.IGNORECASE,
-)
 _NOUN = re.compile(
     r"(?:\b(?:the|my|our|your|his|her|their|its|temp|temporary|new|old|root|admin|user|default|current|same|sudo|zip|db|vpn"
     r"|wi-?fi|guest|test)|[,;/])\s\Z",
-    re.IGNORECASE,
-)
-_PAIRED = re.compile(r" (?P<value>[A-Za-z][a-z]{4,23})(?![\w'’=(-])")
-_USED_AS = re.compile(
-    r"\b(?:us(?:e|ed|ing)|tr(?:y|ied)|enter(?:ed)?|typ(?:ed?|ing)|put|gave|picked|chose)[ ][\"'`“]?"
-    r"(?P<value>[A-Za-z][a-z]{4,23})[\"'`”]? (?:as|for) (?:(?:the|my|our|your|its|his|her|their|an?) )?(?:[\w-]{1,20} ){0,2}\Z",
-    re.IGNORECASE,
-)
-_TO = re.compile(r" to[ \t]{1,2}\W{0,3}\Z")
-_CHANGE = re.compile(r"\b(?:set|chang|switch|reset|updat|rotat|made|back to)", re.IGNORECASE)
-_CLAUSE = re.compile(  # a plain word is a value only at the end of its clause
-    r"[\"'”’`*)]{0,3}[ \t]*(?:[.,;!?)](?!\w)|[-–—][ \t]|\r?\n|\Z|(?:and|but|so|then|if|when|in case|until|from|since"
-    r"|because|though|for now|please|pls|thx|lol|haha|btw|on|yesterday|today|again|everywhere|after|before|while|right"
-    r"|just|fyi|which|works?|it|i|we|you|now|still|for|not|instead|old)\b)",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
@@ -144,15 +105,6 @@ _TOLD = re.compile(  # what a Korean sentence says behind a value
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이고|고(?=\s)|이?야|이에요|예요|에요|입니다|이?요|임|이?라고|이?라|인데|이니까|일걸|이?었|였|넣|치고"
     r"|치면|치니|쳐|썼|쓰|설정|그대로|이거|이걸|맞|을|를|으로|이다|이래|래|던데|같|누르|입력|써|바꾸|변경|했|해[뒀놨]"
     r"|적혀|나[와오]|틀|안 ?[되돼먹맞])"
-)
-_STATED_KOREAN = re.compile(
-    r"(?:번호)?(?:은|는|이|가|을|를|만)?(?=[\s:=])"
-    r"(?:\s(?:그냥|걍|아직도?|지금은?|이제|새로|현재|임시로|다시|원래|여전히|아마|전부|다)){0,2}\s?[:=]?\s?"
-    r"[\"'`“‘]?(?P<value>[가-힣]{2,12}?(?:\d{1,8})?[!@#$%^&*?]{0,3}|[a-z_]{4,24}?)[\"'`”’]?"
-    r"(?:\s?(?:이?야|입니다|이에요|예요|에요|이?거든|이?라고|이래|인데|이고|임|였|맞)(?![가-힣]{0,2}\s?아니)"
-    r"|\s(?:이거|이걸|요거|이렇게)\s?(?:넣|입력|치|쓰|누르)|(?<=[a-z])\s?으?로\s?(?:쓰|써|들어가|접속|로그인)"
-    r"|\s?으?로\s?(?:바꿨|바꾸|바뀌|바뀐|변경[했하됐해]|설정[했해하]|해[놨뒀놓둠둔 ]|했|정했|통일|걸[려어었]|잠[가갔겼])"
-    r"|(?<=[:=] (?=[가-힣])).{3,20}(?=\s*\n|\s*\Z))"
 )
 _PIN = re.compile(  # a number in the sentence behind its name, without a unit
     r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s=\s){0,60}?)(?<![\w.,:/+-])(?P<secret>[#*]?\d{4,8}(?:[#*]\d{0,8})?|\d{3} \d{3}(?!\d)|\d{1,2}(?:-\d{1,2}){2,3})"
@@ -288,12 +240,16 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Place]
         return
     cues = [cue for cue in cues if cue.name.kind != "pin" and not _is_general(text, cue)]
     least = Form.STRANGE if _LOG.search(text, first, last) else Form.NUMBERED
-    found = list(_find_in_sentence(text, first, last, cues, least)) if cues else []
-    for cue in passwords if not found else ():
-        yield from _find_stated(text, cue, text[first : cue.start])
-    yield from found
+    if cues:
+        yield from _find_in_sentence(text, first, last, cues, least)
     if any(_is_strong(text, cue) and cue.name.kind == "password" for cue in cues):
         yield from _find_below(text, stop)
+
+
+def is_code_line(text: str, at: int) -> bool:
+    """Return whether a position is in a line of code, where no sentence stands."""
+    end = text.find("\n", at)
+    return _CODE.search(text, text.rfind("\n", 0, at) + 1, end if end >= 0 else len(text)) is not None
 
 
 def _is_general(text: str, cue: Cue) -> bool:
@@ -403,40 +359,6 @@ def _find_below(text: str, stop: int) -> Iterator[Place]:
             is_alone = token.start() == begin and not text[end : line.end()].strip(" .!?")
             if form(text[token.start() : end]) >= (Form.NUMBERED if is_alone else Form.STRANGE):
                 yield Place("password", token.start(), end)
-
-
-def _find_stated(text: str, cue: Cue, before: str) -> Iterator[Place]:
-    """Yield the plain words that a sentence states as a password."""
-    if not text[cue.end - 1].isascii():
-        found = _STATED_KOREAN.match(text, cue.end)
-        if found and (
-            is_word(found["value"]) or is_typed_korean(found["value"])
-            if found["value"][0].isascii()
-            else not is_korean_remark(found["value"])
-        ):
-            yield Place("password", *found.span("value"))
-        return
-    if _is_general(text, cue) or (cue.name.words == "pass" and not _is_strong(text, cue)):
-        return
-    if found := _USED_AS.search(before):
-        if is_word(found["value"].lower()):
-            yield Place(
-                "password", cue.start - len(before) + found.start("value"), cue.start - len(before) + found.end("value")
-            )
-        return
-    found = _STATED.match(text, cue.end) or (_PAIRED.match(text, cue.end) if _USER.search(before) else None)
-    if found is None:
-        return
-    group = found.lastgroup or ""
-    value = found[group].lower()
-    is_value = (
-        is_phrase(value)
-        if group == "words" or " " in value
-        else is_word(re.sub(r"[_-]\d+$", "", value)) and _CLAUSE.match(text, found.end(group))
-    )
-    lead = text[max(0, cue.start - BEFORE) : found.start(group)]
-    if is_value and (not _TO.search(lead) or _CHANGE.search(lead)):
-        yield Place("password", *found.span(group))
 
 
 def _find_pin(text: str, cue: Cue) -> Iterator[Place]:
