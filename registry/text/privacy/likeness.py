@@ -39,7 +39,7 @@ _PLACEHOLDER = re.compile(
 )
 _FILES = (
     r"[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css|sh|sql|tf|cfg|conf|ini|lock"
-    r"|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
+    r"|pdf|docx?|xlsx?|pptx?|hwpx?|csv|jpe?g|mp[34]|iso|exe|dmg|apk|jar|whl|db|bak|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
 )
 _CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest
     r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^![A-Za-z_]+$|^(?:arn|urn):"
@@ -50,7 +50,7 @@ _CODE = re.compile(  # an expression, an address, a path, a file with its line, 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
 _NAME = re.compile(  # OAuth2Client, user_table_2
-    r"(?!\d{3})(?:(?<=_)\d[a-z]\b|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
+    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )
 _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"b64(?:enc|dec)(?:ode)?"
@@ -59,7 +59,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win|windows"
     r"|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
     r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
-    r"|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d|1password",
+    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|(?-i:[A-Z]{1,3}\d{2,4}[A-Za-z]{0,3})|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d|1password",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
@@ -137,7 +137,7 @@ def is_code(value: str) -> bool:
 def is_name(value: str) -> bool:
     """Return whether a value is written like a name in code: `OAuth2Client`."""
     is_short = len(value) <= 2 * LONGEST_CHOSEN
-    return is_short and _NAME.fullmatch(value) is not None and len(_WITHIN.findall(value)) < 2
+    return is_short and _NAME.fullmatch(value) is not None and not _BROKEN.search(value)
 
 
 def is_random(value: str) -> bool:
@@ -161,37 +161,28 @@ def is_password(value: str) -> bool:
 
 def form(value: str) -> Form:
     """Return how odd a value is where no quotes say that it is one."""
-    if not 3 < len(value) <= LONGEST_CHOSEN:
-        return Form.MADE if len(value) > LONGEST_CHOSEN and is_made(value) and not _ADDRESS.search(value) else Form.NONE
     if value.isalpha() and (value[1:].islower() or value.isupper()):
         return Form.WORD if is_word(value) else Form.NONE
-    letters = "".join(filter(str.isalpha, value))
-    if not letters and _DIGITS.fullmatch(value):
+    if _DIGITS.fullmatch(value):
         return Form.NUMBERED
-    if not letters or is_placeholder(value) or is_code(value) or is_remark(value):
+    if len(value) < 4 or is_placeholder(value) or is_code(value) or is_remark(value):
         return Form.NONE
-    if (
-        len(value) >= 16
-        and is_made(value)
-        and (not _ADDRESS.search(value) or _is_mixed(letters) and entropy(value) > 4)
-    ):
+    is_address = _ADDRESS.search(value) is not None
+    if len(value) >= 16 and is_made(value) and not (is_address and (entropy(value) < 4 or value.islower())):
         return Form.MADE
-    if _OTHER.search(value):
+    has_digits = any(map(str.isdigit, value))
+    if is_address or len(value) > LONGEST_CHOSEN or _OTHER.search(value) or not any(map(str.isalpha, value)):
         return Form.NONE
-    has_digits, is_lowered = (
-        any(map(str.isdigit, value)),
-        letters in (letters.lower(), letters.upper(), letters.title()),
-    )
     points = (
         has_digits
         + (3 - has_digits if _SIGN.search(value) else "+" in value)
         + (_WITHIN.search(value) is not None)
-        + (not is_lowered and (has_digits or 2 * (len(value) > 7)))
-        + (has_digits and _is_mixed(letters))
+        + (_CAPITAL.search(value) is not None and (has_digits or 2 * (len(value) > 7)))
+        + (has_digits and not value.islower() and not value.isupper())
     )
     if _PARTS.fullmatch(value):
         points = 2
-    elif is_name(value) and not re.fullmatch(r"[A-Z][a-z]{2,}\d{4,}", value):
+    elif is_name(value) and not _DATED.fullmatch(value):
         points = min(points, has_digits)
     if points == 0:
         return Form.WORD if is_word(value) else Form.NONE
@@ -203,21 +194,20 @@ def is_unmistakable(value: str) -> bool:
     return _MAYBE.search(value) is not None and _UNMISTAKABLE.match(value) is not None
 
 
-def _is_mixed(letters: str) -> bool:
-    return letters not in (letters.lower(), letters.upper())
-
-
 _ADDRESS = re.compile(
     r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
 )  # a path, an e-mail address, an option
 _OTHER = re.compile(
-    rf"{_ADDRESS.pattern}|{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
+    rf"{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
 )
 _DIGITS = re.compile(r"(?!\d{1,3}(?:_\d{3})+$)(?=(?:\D*\d){4})[\d_!@#$^&*]*(?:\d[_!@#$^&*]|[!@#$^&*]\d)[\d_!@#$^&*]*")
 _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
     r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
 )
+_DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
 _SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!#$&]\w*\d")
+_BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
+_CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 
 

@@ -85,14 +85,14 @@ _TOKEN = re.compile(
     r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
 _LEAD = re.compile(  # says that a value follows
-    r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|been|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
+    r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|been|es|ist|je|est|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
     r"|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here|mine"
     r"|reads?|equals|picked|chose|got|like|gave (?:me|us)|sent (?:me|us)|(?:changed|switched|reset)(?: it)? from)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
     r"[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
     re.IGNORECASE,
 )
 _NAMED = re.compile(  # says that another value follows
-    r"(?:\b(?:ssid|(?:user|host)?_?name|user|host|server|version|id|model|branch|class|commit|sha\d*|md5|hash|digest|rev\w*"
+    r"(?:\b(?:ssid|(?:user|host)?_?name|user|host|server|network|driver|version|id|model|branch|class|commit|sha\d*|md5|hash|digest|rev\w*"
     r"|fingerprint|etag|checksum)|이름|아이디|버전|모델)(?:은|는|이|가)?(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
@@ -107,7 +107,7 @@ _TOLD = re.compile(  # what a Korean sentence says behind a value
     r"|적혀|나[와오]|틀|안 ?[되돼먹맞])"
 )
 _PIN = re.compile(  # a number in the sentence behind its name, without a unit
-    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s=\s){0,60}?)(?<![\w.,:/+-])(?P<secret>[#*]?\d{4,8}(?:[#*]\d{0,8})?|\d{3} \d{3}(?!\d)|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s?=\s?){0,60}?)(?<![\w.,:/+-])(?P<secret>[#*]?\d{4,8}(?:[#*]\d{0,8})?|\d{3} \d{3}(?!\d)|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
     r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
@@ -117,7 +117,12 @@ _PIN_BEFORE = re.compile(
 _OTHER_CODE = re.compile(
     r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
 )
-_OTHER_NUMBER = re.compile(r"\b(?:ISO|RFC|PR|issue|line|port|error|version|room|gpio|pins)\s?\Z", re.IGNORECASE)
+_PIN_LEAD = re.compile(  # what stands between a cue and its number
+    r"(?<!\bon)(?<!\bline)(?<!\bport)(?<!\broom)(?:\b(?:is|was|be|to|then|es|ist)|[:→(-]|[가-힣].{0,20}|^s?,?|^\s?=)"
+    r"\s{0,2}[\"'`“‘(]?\Z",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.,:/+-])\d{4,8}(?![\w%/]|[.,:-]\d)")
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 LONGEST_HEAD = 300  # characters of a table's first line before or behind a cue
@@ -125,7 +130,15 @@ _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\u
 _PAIR = re.compile(  # a user's name and a password, or a login and its value
     r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z"
 )
-_GIVEN = re.compile(r"\s?(?:is|[:=])\s{1,2}[\"'`“]?")
+_GIVEN = re.compile(r"\s?[:=]\s{1,2}[\"'`“]?")
+_OF_USER = ("account", "acct", "admin", "root", "계정", "아이디", "서버", "관리자", "변경", "바꿨")  # a name may follow
+_ENTERED = re.compile(
+    r"\b(?:typ(?:ed?|ing)|enter(?:ed|ing)?|opens? with|unlocks? with|unlocked with|in as \S+ with|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)"
+    r"[ \t][\"'“‘]?\Z",
+    re.IGNORECASE,
+)
+_TYPED = re.compile(r"[\"'”’)]?\s?(?:[을를] )?(?:이거 |이걸 )?(?:넣|치|쳐|입력|누르|눌)")
+_SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _LINE = re.compile(r"[^\n]+")
@@ -294,8 +307,9 @@ def _values(text: str, first: int, last: int, least: Form, *, is_paired: bool) -
             return
         stop = _trimmed(text, start, stop)
         looks = form(text[start:stop])
-        if looks < least and is_paired and text.count("/", start, stop) == 1:  # user/password
-            start = text.index("/", start) + 1
+        pair = _SPLIT.match(text, start, stop) if is_paired and looks < Form.MADE else None
+        if pair and form(text[pair.end() : stop]) >= max(looks, least):  # user/password
+            start = pair.end()
             looks = form(text[start:stop])
         if looks >= least or is_typed_korean(text[start:stop]):
             yield start, stop
@@ -324,14 +338,19 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
             return Form.NUMBERED if len(value) > 11 and digits > 1 else Form.ODD if len(value) > 9 else Form.MADE
         is_hash = value in (value.lower(), value.upper())
         return Form.MADE if is_strong or not is_hash else Form.NEVER
-    is_pair = is_behind and _PAIR.search(text, max(0, start - 5), start) is not None
+    is_pair = is_behind and (text[start - 1] in ":/" or _PAIR.search(text, max(0, start - 5), start) is not None)
     if is_typed_korean(value) and (is_told or is_pair or (is_strong and not cue.name.words.isascii())):
         return Form.WORD
     if is_strong:
         return Form.NUMBERED if is_led or (digits > 1 and is_behind) else Form.ODD
-    if is_pair or (is_behind and _GIVEN.fullmatch(text, cue.end, start)):
+    is_given = cue.name.words not in _OF_USER and _GIVEN.fullmatch(text, cue.end, start) is not None
+    if is_pair or (is_behind and is_given and "_" not in value):
         return Form.NUMBERED
-    return Form.ODD if is_led and len(value) > 5 and not _HEX.fullmatch(value) else Form.STRANGE
+    before = text[max(0, start - 48) : start]
+    if _ENTERED.search(before) or (is_told and _TYPED.match(text, start + len(value))):
+        return Form.NUMBERED
+    is_meant = is_led and len(value) > 5 and before[-1:] not in ("`", "(") and not _HEX.fullmatch(value)
+    return Form.ODD if is_meant else Form.STRANGE
 
 
 def _trimmed(text: str, start: int, stop: int) -> int:
@@ -362,22 +381,13 @@ def _find_below(text: str, stop: int) -> Iterator[Place]:
 
 
 def _find_pin(text: str, cue: Cue) -> Iterator[Place]:
-    """Yield a number behind or ahead of a cue ("pin", "door code"); behind a password's name only where it is assigned."""
-    is_told = cue.name.kind == "password" and cue.name.words.isascii()
+    """Yield the numbers behind a cue ("pin", "door code") or ahead of it."""
     found = _PIN.match(text, cue.end) if not _OTHER_CODE.search(text, max(0, cue.start - 12), cue.start) else None
-    if (
-        found
-        and is_pin(found["secret"])
-        and not _OTHER_NUMBER.search(found["between"])
-        and (not is_told or re.fullmatch(r"(?:[\w ]{0,30} (?:is|was)|[\w ]{0,30}:|\s=)\s{1,2}", found["between"]))
-    ):
+    if found and is_pin(found["secret"]) and _PIN_LEAD.search(found["between"]):
         yield Place("pin", *found.span("secret"))
-        length = len(found["secret"])
-        for other in re.finditer(
-            r"(?<![\w.,:/+-])\d{4,8}(?![\w%/]|[.,:-]\d)", text[found.end() : found.end() + BEFORE]
-        ):
-            if len(other[0]) == length and is_pin(other[0]):
-                yield Place("pin", found.end() + other.start(), found.end() + other.end())
+        for other in _NUMBER.finditer(text, found.end(), found.end() + BEFORE):
+            if len(other[0]) == len(found["secret"]) and is_pin(other[0]):
+                yield Place("pin", *other.span())
     elif found := _PIN_BEFORE.search(text, max(0, cue.start - 50), cue.start):
         yield Place("pin", *found.span("secret"))
 
