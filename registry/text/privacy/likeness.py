@@ -72,7 +72,8 @@ _UNMISTAKABLE = re.compile(
     r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|\S*[A-Za-z]\d*[!#$]{2}"
     r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457](?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
 )
-_MAYBE = re.compile("[!#$]|[A-Za-z][013457][a-z][a-z013457]")
+MAYBE_UNMISTAKABLE = re.compile(r"^\S*?(?:[!#$]|[A-Za-z][013457][a-z][a-z013457])\S*$", re.MULTILINE)
+"""Finds the words, one a line, for which `is_unmistakable` is worth a call."""
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{3,24}")
 _REMARK = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
@@ -191,11 +192,11 @@ def form(value: str) -> Form:
 
 def is_unmistakable(value: str) -> bool:
     """Return whether a word is a password even where nothing tells of one: Summer2019!, L0ckness_Monday."""
-    return _MAYBE.search(value) is not None and _UNMISTAKABLE.match(value) is not None
+    return _UNMISTAKABLE.match(value) is not None
 
 
 _ADDRESS = re.compile(
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
 )  # a path, an e-mail address, an option
 _OTHER = re.compile(
     rf"{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"

@@ -118,7 +118,7 @@ _OTHER_CODE = re.compile(
     r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
 )
 _PIN_LEAD = re.compile(  # what stands between a cue and its number
-    r"(?<!\bon)(?<!\bline)(?<!\bport)(?<!\broom)(?:\b(?:is|was|be|to|then|es|ist)|[:→(-]|[가-힣].{0,20}|^s?,?|^\s?=)"
+    r"(?<!\bon)(?<!\bline)(?<!\bport)(?<!\broom)(?:\b(?:is|was|be|to|then|es|ist)|[:→(\[-]|[가-힣].{0,20}|^s?,?|^\s?=)"
     r"\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )

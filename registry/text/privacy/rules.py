@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from registry.text.privacy.likeness import TESTS, is_unmistakable
+from registry.text.privacy.likeness import MAYBE_UNMISTAKABLE, TESTS, is_unmistakable
 
 OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
 MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
@@ -96,6 +96,7 @@ class Rules:
         longest = {keyword: max(keyword.split(), key=len) for keyword in (*self._of_texts, *self.names)}
         words = {*longest.values()}
         shortest = [word for word in words if not any(other in word for other in words - {word})]
+        self.telling_words = sorted(shortest)  # one is in each text with a keyword or a name, in lower case
         self._telling = re.compile(_any_of(shortest))
         self._told_by = {word: [each for each in longest.items() if word in each[1]] for word in shortest}
         self._plain_words: set[str] = set()
@@ -132,8 +133,11 @@ class Rules:
         telling = words.difference(self._plain_words)
         new = list(telling.difference(self._telling_words))
         plain = set(new)
-        lines, at, line = "\n".join(new).lower(), 0, 0  # one search of all is faster than one for each word
-        told: dict[str, set[str]] = {word: {ODD} for word in new if not word.isalpha() and is_unmistakable(word)}
+        joined, at, line = "\n".join(new), 0, 0  # one search of all is faster than one for each word
+        told: dict[str, set[str]] = {
+            word: {ODD} for word in MAYBE_UNMISTAKABLE.findall(joined) if is_unmistakable(word)
+        }
+        lines = joined.lower()
         while found := self._telling.search(lines, at):
             line += lines.count("\n", max(0, at - 1), found.start())
             at = found.start() + 1
