@@ -228,8 +228,8 @@ def may_hold_secret(text: str, words: Iterable[str]) -> bool:
     """Return whether the rules, which take most of a hook's time to load, must be asked.
 
     Args:
-        text: what was said.
-        words: the rules' words in lower case; a secret of any other kind has a long or odd word, many digits or escapes.
+        text: What was said.
+        words: The rules' words in lower case; any other secret has a long or odd word, many digits or escapes.
     """
     lowered = text.lower()
     if any(word in lowered for word in words) or sum(map(text.count, "0123456789")) >= DIGITS:

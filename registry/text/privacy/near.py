@@ -1,7 +1,7 @@
 """Find values near a word for a login or a secret: the odder a value's form, the looser its tie to the word may be.
 
-A value is assigned to a name, in code too (`password = …`, 비밀번호는 …), or it stands near a cue ("password", 비번, "login") in a
-sentence, a table or the next line. Plain words are secrets only in the sentences of `rules.toml`.
+A value is assigned to a name, in code too (`password = …`, 비밀번호는 …), or it stands near a cue ("password", 비번,
+"login") in a sentence, a table or the next line. Plain words are secrets only in the sentences of `rules.toml`.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:_|-)?(?:hash(?:er|ed)?|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
-    r"|regex|pattern|column|endpoint|expir\w*|count|size|version|env|var|header|prefix|age|limit|reset|dir|class|arn|ring|accessor"
-    r"|manager)s?$",
+    r"|regex|pattern|column|endpoint|expir\w*|count|size|version|env|var|header|prefix|age|limit|reset|dir"
+    r"|class|arn|ring|accessor|manager)s?$",
     re.IGNORECASE,
 )
 _GENERAL = re.compile(  # "password manager": the sentence is about something else
@@ -75,41 +75,37 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
-    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|\w\((?!으\))|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)|^\S+:\d+:",
+    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|\w\((?!으\))|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:"
+    r"|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)",
     re.MULTILINE,
 )
-_LOG = re.compile(
+_LOG = re.compile(  # a log or a setting: only what is strange is a value there
     r"\w=\S|^\s*[\w.]+ = |^\s*\d+[:.-]\S|\d\d:\d\d:\d\d", re.MULTILINE
-)  # a log or a setting: only what is strange is a value there
+)
 _TOKEN = re.compile(
     r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
 _LEAD = re.compile(  # says that a value follows
-    r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|been|es|ist|je|est|it['’]?s|as|to|says?|said|use[ds]?|using|typ(?:ed?|ing)|enter(?:ed)?"
-    r"|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here|mine"
-    r"|reads?|equals|picked|chose|got|like|gave (?:me|us)|sent (?:me|us)|(?:changed|switched|reset)(?: it)? from)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
+    r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|been|es|ist|je|est|it['’]?s|as|to|says?|said|use[ds]?|using"
+    r"|typ(?:ed?|ing)|enter(?:ed)?|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here|mine"
+    r"|reads?|equals|picked|chose|got|like|gave (?:me|us)|sent (?:me|us)"
+    r"|(?:changed|switched|reset)(?: it)? from)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
     r"[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
     re.IGNORECASE,
 )
 _NAMED = re.compile(  # says that another value follows
-    r"(?:\b(?:ssid|(?:user|host)?_?name|user|host|server|network|driver|version|id|model|branch|class|commit|sha\d*|md5|hash|digest|rev\w*"
-    r"|fingerprint|etag|checksum)|이름|아이디|버전|모델)(?:은|는|이|가)?(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
+    r"(?:\b(?:ssid|(?:user|host)?_?name|user|host|server|network|driver|version|id|model|branch|class"
+    r"|commit|sha\d*|md5|hash|digest|rev\w*|fingerprint|etag|checksum)|이름|아이디|버전|모델)(?:은|는|이|가)?(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
-_REVERSED = re.compile(  # said behind a value and ahead of its name
-    r"[\"'`”’)*]{0,3}(?:\s?[,—–-]+)?\s(?:that['’]?s|this is|it['’]?s|is|was|as|for)\s(?:still\s)?"
-    r"(?:the|my|our|your|his|her|their|an?|its)\s(?:[\w'’-]+\s){0,3}|\san?\s(?:[\w'’-]+\s){1,3}",
-    re.IGNORECASE,
-)
-_TOLD = re.compile(  # what a Korean sentence says behind a value
-    r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이고|고(?=\s)|이?야|이에요|예요|에요|입니다|이?요|임|이?라고|이?라|인데|이니까|일걸|이?었|였|넣|치고"
-    r"|치면|치니|쳐|썼|쓰|설정|그대로|이거|이걸|맞|을|를|으로|이다|이래|래|던데|같|누르|입력|써|바꾸|변경|했|해[뒀놨]"
-    r"|적혀|나[와오]|틀|안 ?[되돼먹맞])"
+_TOLD = re.compile(  # said behind a value in Korean
+    r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고(?=\s)|인데|이?라|임|이?래|일걸|이?었|였|넣|치|쳐|입력|누르|맞|[을를]|이거|같)"
 )
 _PIN = re.compile(  # a number in the sentence behind its name, without a unit
-    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s?=\s?){0,60}?)(?<![\w.,:/+-])(?P<secret>[#*]?\d{4,8}(?:[#*]\d{0,8})?|\d{3} \d{3}(?!\d)|\d{1,2}(?:-\d{1,2}){2,3})"
-    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page|point"
-    r"|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
+    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s?=\s?){0,60}?)"
+    r"(?<![\w.,:/+-])(?P<secret>[#*]?\d{4,8}(?:[#*]\d{0,8})?|\d{3} \d{3}(?!\d)|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
+    r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
 _PIN_BEFORE = re.compile(
     r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8}|\d{3} \d{3})\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}\Z"
@@ -127,17 +123,14 @@ _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 LONGEST_HEAD = 300  # characters of a table's first line before or behind a cue
 _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
-_PAIR = re.compile(  # a user's name and a password, or a login and its value
-    r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z"
-)
+_PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")  # kim / …
 _GIVEN = re.compile(r"\s?[:=]\s{1,2}[\"'`“]?")
 _OF_USER = ("account", "acct", "admin", "root", "계정", "아이디", "서버", "관리자", "변경", "바꿨")  # a name may follow
 _ENTERED = re.compile(
-    r"\b(?:typ(?:ed?|ing)|enter(?:ed|ing)?|opens? with|unlocks? with|unlocked with|in as \S+ with|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)"
-    r"[ \t][\"'“‘]?\Z",
+    r"\b(?:typ(?:ed?|ing)|enter(?:ed|ing)?|opens? with|unlocks? with|unlocked with|in as \S+ with"
+    r"|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)[ \t][\"'“‘]?\Z",
     re.IGNORECASE,
 )
-_TYPED = re.compile(r"[\"'”’)]?\s?(?:[을를] )?(?:이거 |이걸 )?(?:넣|치|쳐|입력|누르|눌)")
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
@@ -286,7 +279,7 @@ def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], lea
     surest = sorted(cues, key=lambda cue: cue.name.is_cue)
     found, others = list[Place](), list[Place]()
     for start, stop in _values(text, first, last, least, is_paired=cues[0].name.kind == "password"):
-        is_cue = any(cue.start <= start and stop <= cue.end or cue.end == stop for cue in cues)
+        is_cue = any((cue.start <= start and stop <= cue.end) or cue.end == stop for cue in cues)
         if is_cue or _NAMED.search(text[max(first, start - 48) : start]):
             continue
         place = next((place for cue in surest if (place := _by_cue(text, first, start, stop, cue))), None)
@@ -320,10 +313,8 @@ def _by_cue(text: str, first: int, start: int, stop: int, cue: Cue) -> Place | N
     if not (cue.end <= start <= cue.end + BEHIND or stop <= cue.start <= stop + BEFORE):
         return None
     is_told = _TOLD.match(text, stop) is not None
-    if stop < cue.start - NEXT and not cue.name.is_cue:
-        is_led = _REVERSED.fullmatch(text, stop, cue.start) is not None
-    else:
-        is_led = _LEAD.search(text[max(first, start - 48) : start]) is not None
+    is_far = stop < cue.start - NEXT and not cue.name.is_cue
+    is_led = not is_far and _LEAD.search(text[max(first, start - 48) : start]) is not None
     is_next = 0 <= start - cue.end < 3
     needed = _needed(text, cue, start, text[start:stop], is_led=is_told or is_led or is_next, is_told=is_told)
     return Place(cue.name.kind, start, stop) if form(text[start:stop]) >= needed else None
@@ -347,7 +338,7 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
     if is_pair or (is_behind and is_given and "_" not in value):
         return Form.NUMBERED
     before = text[max(0, start - 48) : start]
-    if _ENTERED.search(before) or (is_told and _TYPED.match(text, start + len(value))):
+    if _ENTERED.search(before):
         return Form.NUMBERED
     is_meant = is_led and len(value) > 5 and before[-1:] not in ("`", "(") and not _HEX.fullmatch(value)
     return Form.ODD if is_meant else Form.STRANGE
