@@ -250,13 +250,17 @@ def is_argument(value: str) -> bool:
 
 def is_value(value: str) -> bool:
     """Return whether the value beside a user's name or behind a prompt is a password, and no type, remark or path."""
-    is_other = is_code(value) or is_remark(value) or value.istitle() or _SAID.search(value)
+    is_other = is_code(value) or is_remark(value) or _is_title(value) or _SAID.search(value)
     return is_argument(value) and not is_other and not value.startswith(("(", '"'))
 
 
 def is_printed(value: str) -> bool:
     """Return whether a line below a command that prints a secret is one, and no message or path."""
-    return is_argument(value) and not _CODE.search(value) and not value.istitle()
+    return is_argument(value) and not _CODE.search(value) and not _is_title(value)
+
+
+def _is_title(value: str) -> bool:
+    return value.istitle() and not any(map(str.isdigit, value))
 
 
 def is_phrase(value: str) -> bool:

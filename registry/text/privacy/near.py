@@ -71,7 +71,7 @@ _GENERAL = re.compile(  # "password manager": the sentence is about something el
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
 _NOUN = re.compile(
     r"(?:\b(?:the|my|our|your|his|her|their|its|temp|temporary|new|old|root|admin|user|default|current|same|sudo|zip|db|vpn"
-    r"|wi-?fi|guest|test)|[,;/])\s\Z",
+    r"|wi-?fi|guest|test)|[,;])\s\Z|/\s?\Z",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
@@ -102,7 +102,7 @@ _TOLD = re.compile(  # said behind a value in Korean
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고(?=\s)|인데|이?라|임|이?래|일걸|이?었|였|넣|치|쳐|입력|누르|맞|[을를]|이거|같)"
 )
 _PIN = re.compile(  # a number in the sentence behind its name, without a unit
-    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\d(?=\s|FA|자리|-digit)|\s?=\s?){0,60}?)"
+    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\((?=\d{4})|\d(?=\s|FA|자리|-digit)|\s?=\s?){0,60}?)"
     r"(?<![\w.,:/+-])(?P<secret>[#*]?\d{4,8}(?:[#*]\d{0,8})?|\d{3} \d{3}(?!\d)|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
     r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
@@ -127,10 +127,11 @@ _PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")  # kim / …
 _GIVEN = re.compile(r"\s?[:=]\s{1,2}[\"'`“]?")
 _OF_USER = ("account", "acct", "admin", "root", "계정", "아이디", "서버", "관리자", "변경", "바꿨")  # a name may follow
 _ENTERED = re.compile(
-    r"\b(?:typ(?:ed?|ing)|enter(?:ed|ing)?|opens? with|unlocks? with|unlocked with|in as \S+ with"
+    r"\b(?:typ(?:ed?|ing)|enter(?:ed|ing)?|opens? with|unlocks? with|unlocked with|in as \S+ with|(?:encrypt|protect|secur|lock)ed with"
     r"|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)[ \t][\"'“‘]?\Z",
     re.IGNORECASE,
 )
+_LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
@@ -264,6 +265,7 @@ def _is_general(text: str, cue: Cue) -> bool:
         cue.name.kind == "password"
         and cue.name.words.isascii()
         and text[cue.start - 1 : cue.start] in ("_", "-", ".", "$", "/")
+        and not _LISTED.search(text, max(0, cue.start - 10), cue.start)
     )
     return is_joined or _GENERAL.match(text, cue.end) is not None
 
