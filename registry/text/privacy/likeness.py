@@ -59,7 +59,8 @@ _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win|windows"
     r"|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
     r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
-    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|(?-i:[A-Z]{1,3}\d{2,4}[A-Za-z]{0,3})|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d|1password",
+    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}"
+    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}(?:-[a-z]+)?|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d|[A-Za-z]+\dK|1password",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
@@ -206,7 +207,7 @@ _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
     r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
 )
 _DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
-_SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!#$&]\w*\d")
+_SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!$&]\w*\d")
 _BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
 _CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")

@@ -57,7 +57,7 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
-    r"(?:_|-)?(?:hash(?:er|ed)?|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
+    r"(?:_|-)?(?:hash(?:er|ed)?|i[sz](?:er|ed|ation)|type|name|field|file|path|url|uri|id|length|len|policy|format|algorithm|label|hint"
     r"|regex|pattern|column|endpoint|expir\w*|count|size|version|env|var|header|prefix|age|limit|reset|dir"
     r"|class|arn|ring|accessor|manager)s?$",
     re.IGNORECASE,
@@ -65,7 +65,7 @@ _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of i
 _GENERAL = re.compile(  # "password manager": the sentence is about something else
     r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|generat|stor|strateg|rule|requirement|length"
     r"|strength|check|valid|input|box|column|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format"
-    r"|type|variable|param|rate|entry|form|page|screen|dialog|confirm|recover|less|화|학)|[-_]",
+    r"|type|variable|param|rate|entry|form|page|screen|dialog|confirm|recover|less|i[sz](?:er|ed|ation)|화|학)|[-_]",
     re.IGNORECASE,
 )
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
