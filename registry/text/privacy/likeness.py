@@ -50,17 +50,19 @@ _CODE = re.compile(  # an expression, an address, a path, a file with its line, 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
 _NAME = re.compile(  # OAuth2Client, user_table_2
-    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
+    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])"
+    r"|[Vv]?\d{1,3}+|[_.:-])++"
 )
 _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"b64(?:enc|dec)(?:ode)?"
     r"|(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr"
     r"|chacha)[-_]?\d{0,5}(?:id?|d)?[-_/]?)+"
-    r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win|windows"
-    r"|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
+    r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line"
+    r"|win(?:dows)?|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
     r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
     r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}"
-    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}(?:-[a-z]+)?|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d|[A-Za-z]+\dK|1password",
+    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}(?:-[a-z]+)?|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
+    r"|[A-Za-z]+\dK|1password",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
@@ -196,9 +198,10 @@ def is_unmistakable(value: str) -> bool:
     return _UNMISTAKABLE.match(value) is not None
 
 
-_ADDRESS = re.compile(
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
-)  # a path, an e-mail address, an option
+_ADDRESS = re.compile(  # a path, an e-mail address, an option, a date
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-"
+    r"|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
+)
 _OTHER = re.compile(
     rf"{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
 )

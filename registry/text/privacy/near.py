@@ -26,12 +26,13 @@ from registry.text.privacy.rules import SHORTEST_KEY, Name, spaced_words
 
 BEFORE, BEHIND = 100, 160  # characters of a line before and behind a cue that are searched: about a long sentence
 NEXT = 30  # characters between a value behind "is" and a cue behind it
+LONGEST_HEAD = 600  # characters of a table's first line
 MOST_CUES = 50  # of a line; a sentence has a few, and each value is compared with each
 LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once more
 
 
-class Place(NamedTuple):
-    """Position of a likely secret, and its kind."""
+class Secret(NamedTuple):
+    """A secret in a text: its kind and position."""
 
     kind: str
     start: int
@@ -44,6 +45,8 @@ class Cue(NamedTuple):
     start: int
     end: int
     name: Name
+    is_strong: bool
+    """True if it names a secret, False if it only announces a login. "pass" is mostly a verb."""
 
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
@@ -95,7 +98,8 @@ _LEAD = re.compile(  # says that a value follows
 )
 _NAMED = re.compile(  # says that another value follows
     r"(?:\b(?:ssid|(?:user|host)?_?name|user|host|server|network|driver|version|id|model|branch|class"
-    r"|commit|sha\d*|md5|hash|digest|rev\w*|fingerprint|etag|checksum)|이름|아이디|버전|모델)(?:은|는|이|가)?(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
+    r"|commit|sha\d*|md5|hash|digest|rev\w*|fingerprint|etag|checksum)|이름|아이디|버전|모델)"
+    r"(?:은|는|이|가)?(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
 _TOLD = re.compile(  # said behind a value in Korean
@@ -121,14 +125,13 @@ _PIN_LEAD = re.compile(  # what stands between a cue and its number
 _NUMBER = re.compile(r"(?<![\w.,:/+-])\d{4,8}(?![\w%/]|[.,:-]\d)")
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
-LONGEST_HEAD = 300  # characters of a table's first line before or behind a cue
 _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
 _PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")  # kim / …
 _GIVEN = re.compile(r"\s?[:=]\s{1,2}[\"'`“]?")
 _OF_USER = ("account", "acct", "admin", "root", "계정", "아이디", "서버", "관리자", "변경", "바꿨")  # a name may follow
 _ENTERED = re.compile(
-    r"\b(?:typ(?:ed?|ing)|enter(?:ed|ing)?|opens? with|unlocks? with|unlocked with|in as \S+ with|(?:encrypt|protect|secur|lock)ed with"
-    r"|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)[ \t][\"'“‘]?\Z",
+    r"\b(?:typ(?:ed?|ing)|enter(?:ed|ing)?|opens? with|unlocks? with|in as \S+ with"
+    r"|(?:encrypt|protect|secur|unlock|lock)ed with|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)[ \t][\"'“‘]?\Z",
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
@@ -139,7 +142,7 @@ _LINE = re.compile(r"[^\n]+")
 _ALONE = re.compile(r"[\s>*-]*(?:\[[^\]\n]{1,20}\]\s?)?(?:[\w가-힣 ]{1,20}[:>]\s)?")  # what may stand ahead of a value
 
 
-def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Place]:
+def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Secret]:
     """Yield the likely secrets near the names, the surest first, and those that no name has to tell of."""
     cues = _find_cues(text, names)
     behind = 0
@@ -147,7 +150,7 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Pl
         if cue.start >= behind and not cue.name.is_cue and (found := _ASSIGNED.match(text, cue.end)):
             behind = found.end() if len(found[0]) > LONGEST_SKIPPED else 0
             if group := _assigned(found, cue.name):
-                yield Place(cue.name.kind, *found.span(group))
+                yield Secret(cue.name.kind, *found.span(group))
     lines: dict[int, list[Cue]] = {}
     for cue in cues:
         lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
@@ -159,7 +162,7 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Pl
                 end = _trimmed(text, *token.span())
                 value = text[token.start() : end]
                 if is_unmistakable(value) and form(value) is Form.STRANGE:
-                    yield Place("password", token.start(), end)
+                    yield Secret("password", token.start(), end)
 
 
 def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
@@ -172,7 +175,8 @@ def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
         while at >= 0:
             end = at + len(name.words)
             if not (name.is_whole_word and _is_part(spaced, at, end)) and not _is_public(text[max(0, at - 200) : at]):
-                cues.append(Cue(at, end, name))
+                is_noun = name.words != "pass" or _NOUN.search(text[max(0, at - 12) : at]) is not None
+                cues.append(Cue(at, end, name, is_noun and not name.is_cue))
             at = spaced.find(name.words, end)
     kept = list[Cue]()
     for cue in sorted(cues, key=lambda cue: (cue.start, -cue.end)):
@@ -232,7 +236,7 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     return len(value) >= 10 and is_likely and (is_quoted or not is_code(value))
 
 
-def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Place]:
+def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Secret]:
     """Yield what is said in a line with cues, in the lines below it, and in the column of a table."""
     stop = text.find("\n", cues[-1].end)
     stop = len(text) if stop < 0 else stop
@@ -249,7 +253,7 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Place]
     least = Form.STRANGE if _LOG.search(text, first, last) else Form.NUMBERED
     if cues:
         yield from _find_in_sentence(text, first, last, cues, least)
-    if any(_is_strong(text, cue) and cue.name.kind == "password" for cue in cues):
+    if any(cue.is_strong and cue.name.kind == "password" for cue in cues):
         yield from _find_below(text, stop)
 
 
@@ -270,25 +274,15 @@ def _is_general(text: str, cue: Cue) -> bool:
     return is_joined or _GENERAL.match(text, cue.end) is not None
 
 
-def _is_strong(text: str, cue: Cue) -> bool:
-    """Return whether a cue names a secret, and does not only announce a login. "pass" is mostly a verb."""
-    return not cue.name.is_cue and (
-        cue.name.words != "pass" or _NOUN.search(text[max(0, cue.start - 12) : cue.start]) is not None
-    )
-
-
-def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], least: Form) -> Iterator[Place]:
+def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], least: Form) -> Iterator[Secret]:
     surest = sorted(cues, key=lambda cue: cue.name.is_cue)
-    found, others = list[Place](), list[Place]()
+    found, others = list[Secret](), list[Secret]()
     for start, stop in _values(text, first, last, least, is_paired=cues[0].name.kind == "password"):
         is_cue = any((cue.start <= start and stop <= cue.end) or cue.end == stop for cue in cues)
         if is_cue or _NAMED.search(text[max(first, start - 48) : start]):
             continue
         place = next((place for cue in surest if (place := _by_cue(text, first, start, stop, cue))), None)
-        if place:
-            found.append(place)
-        else:
-            others.append(Place("password", start, stop))
+        (found if place else others).append(place or Secret("password", start, stop))
     yield from found
     known = {text[place.start : place.start + 4] for place in found if place.kind == "password"}
     yield from (place for place in others if text[place.start : place.start + 4] in known)  # not kettle22 but kettle23
@@ -310,7 +304,7 @@ def _values(text: str, first: int, last: int, least: Form, *, is_paired: bool) -
             yield start, stop
 
 
-def _by_cue(text: str, first: int, start: int, stop: int, cue: Cue) -> Place | None:
+def _by_cue(text: str, first: int, start: int, stop: int, cue: Cue) -> Secret | None:
     """Return the place of a value if it is odd enough to be a secret by a cue."""
     if not (cue.end <= start <= cue.end + BEHIND or stop <= cue.start <= stop + BEFORE):
         return None
@@ -319,22 +313,21 @@ def _by_cue(text: str, first: int, start: int, stop: int, cue: Cue) -> Place | N
     is_led = not is_far and _LEAD.search(text[max(first, start - 48) : start]) is not None
     is_next = 0 <= start - cue.end < 3
     needed = _needed(text, cue, start, text[start:stop], is_led=is_told or is_led or is_next, is_told=is_told)
-    return Place(cue.name.kind, start, stop) if form(text[start:stop]) >= needed else None
+    return Secret(cue.name.kind, start, stop) if form(text[start:stop]) >= needed else None
 
 
 def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_told: bool) -> Form:
     """Return the form that a value must have to be a secret by a cue."""
-    is_strong, is_behind = _is_strong(text, cue), start >= cue.end
-    digits = sum(map(str.isdigit, value))
+    is_behind, digits = start >= cue.end, sum(map(str.isdigit, value))
     if cue.name.kind == "secret":
-        if is_strong and is_led:
+        if cue.is_strong and is_led:
             return Form.NUMBERED if len(value) > 11 and digits > 1 else Form.ODD if len(value) > 9 else Form.MADE
         is_hash = value in (value.lower(), value.upper())
-        return Form.MADE if is_strong or not is_hash else Form.NEVER
+        return Form.MADE if cue.is_strong or not is_hash else Form.NEVER
     is_pair = is_behind and (text[start - 1] in ":/" or _PAIR.search(text, max(0, start - 5), start) is not None)
-    if is_typed_korean(value) and (is_told or is_pair or (is_strong and not cue.name.words.isascii())):
+    if is_typed_korean(value) and (is_told or is_pair or (cue.is_strong and not cue.name.words.isascii())):
         return Form.WORD
-    if is_strong:
+    if cue.is_strong:
         return Form.NUMBERED if is_led or (digits > 1 and is_behind) else Form.ODD
     is_given = cue.name.words not in _OF_USER and _GIVEN.fullmatch(text, cue.end, start) is not None
     if is_pair or (is_behind and is_given and "_" not in value):
@@ -358,7 +351,7 @@ def _trimmed(text: str, start: int, stop: int) -> int:
     return start + len(value)
 
 
-def _find_below(text: str, stop: int) -> Iterator[Place]:
+def _find_below(text: str, stop: int) -> Iterator[Secret]:
     """Yield a value alone on the next lines, or one that can be nothing but a password."""
     last = text.find("\n\n", stop + 2, stop + BEHIND)
     for line in _LINE.finditer(text, stop, last if last > 0 else min(len(text), stop + BEHIND)):
@@ -370,24 +363,24 @@ def _find_below(text: str, stop: int) -> Iterator[Place]:
             end = _trimmed(text, *token.span())
             is_alone = token.start() == begin and not text[end : line.end()].strip(" .!?")
             if form(text[token.start() : end]) >= (Form.NUMBERED if is_alone else Form.STRANGE):
-                yield Place("password", token.start(), end)
+                yield Secret("password", token.start(), end)
 
 
-def _find_pin(text: str, cue: Cue) -> Iterator[Place]:
+def _find_pin(text: str, cue: Cue) -> Iterator[Secret]:
     """Yield the numbers behind a cue ("pin", "door code") or ahead of it."""
     found = _PIN.match(text, cue.end) if not _OTHER_CODE.search(text, max(0, cue.start - 12), cue.start) else None
     if found and is_pin(found["secret"]) and _PIN_LEAD.search(found["between"]):
-        yield Place("pin", *found.span("secret"))
+        yield Secret("pin", *found.span("secret"))
         for other in _NUMBER.finditer(text, found.end(), found.end() + BEFORE):
             if len(other[0]) == len(found["secret"]) and is_pin(other[0]):
-                yield Place("pin", *other.span())
+                yield Secret("pin", *other.span())
     elif found := _PIN_BEFORE.search(text, max(0, cue.start - 50), cue.start):
-        yield Place("pin", *found.span("secret"))
+        yield Secret("pin", *found.span("secret"))
 
 
-def _find_in_column(text: str, cue: Cue, first: int, last: int) -> Iterator[Place]:
+def _find_in_column(text: str, cue: Cue, first: int, last: int) -> Iterator[Secret]:
     """Yield the likely passwords in a table's column with a cue as its head."""
-    head = text[first:last] if last - first < 2 * LONGEST_HEAD else ""
+    head = text[first:last] if last - first < LONGEST_HEAD else ""
     sign = next((sign for sign in "|\t," if sign in head), None)
     if sign is None or not _HEAD.fullmatch(head) or sign in text[text.rfind("\n", 0, max(0, first - 1)) + 1 : first]:
         return
@@ -402,4 +395,4 @@ def _find_in_column(text: str, cue: Cue, first: int, last: int) -> Iterator[Plac
         value = cell.strip(" \t\r\"'`*")
         if value and not re.search(r"\s", value) and form(value):
             start += cell.index(value)
-            yield Place(cue.name.kind, start, start + len(value))
+            yield Secret(cue.name.kind, start, start + len(value))

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
 
 from registry.text.privacy.escapes import unescaped
-from registry.text.privacy.near import find_near, is_code_line, is_secret, tells_of_secret
+from registry.text.privacy.near import Secret, find_near, is_code_line, is_secret, tells_of_secret
 from registry.text.privacy.rules import Name, Rule, Rules, load_rules, spaced_words
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
@@ -19,14 +18,6 @@ MARK_BEGIN = "[secret:"
 PRIVATE = "[private]"
 """Replaces the text between `<private>` and `</private>`."""
 _BETWEEN = re.compile(r"<private>.*?</private>", re.IGNORECASE | re.DOTALL)
-
-
-class Secret(NamedTuple):
-    """A secret in a text: its kind and position."""
-
-    kind: str
-    start: int
-    end: int
 
 
 def is_masked(text: str) -> bool:
@@ -79,8 +70,8 @@ def _find(text: str, rules: Rules) -> list[Secret]:
     for rule in matching:
         for secret in _by_rule(rule, text):
             _add(secret, found)
-    for kind, start, end in find_near(text, names, has_odd=has_odd) if names or has_odd else ():
-        _add(Secret(kind, start, end), found)
+    for secret in find_near(text, names, has_odd=has_odd) if names or has_odd else ():
+        _add(secret, found)
     return found
 
 

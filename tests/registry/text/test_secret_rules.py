@@ -23,17 +23,17 @@ def masked(text: str) -> str:
     return mask_secrets(text, b"key")
 
 
-def test_at_most_seven_planted_secrets_in_a_hundred_are_missed() -> None:
+def test_at_most_four_planted_secrets_in_a_hundred_are_missed() -> None:
     planted = [piece for piece in PIECES if piece.secrets]
     missed = [piece.text for piece in planted if is_missed(piece, masked(piece.text))]
     assert len(planted) == 940
-    assert len(missed) <= len(planted) * 0.07, missed
+    assert len(missed) <= len(planted) * 0.04, missed
 
 
 def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> None:
     innocent = [piece.text for piece in PIECES if not piece.secrets]
     assert len(innocent) > 500
-    assert sum(masked(text) != text for text in innocent) <= len(innocent) / 200
+    assert [text for text in innocent if masked(text) != text] == []
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,16 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("Set the admin password to %s on first boot", "changeme-now-7"),
         ("exp 12/27 cvv %s", "123"),
         ("it printed %s", "812868-394198-906964-213400-106763-807748-983576-765383"),
+        ("they were all set to %s and nobody cared", "Summer2019!"),
+        ("no, the second letter is a zero, it's %s", "L0ckness_Monday"),
+        ("the zip opens with %s but only in 7zip", "quartz-lemon-88"),
+        ("user/pass for the camera: viewer/%s", "lookAtMe_08"),
+        ("my card PIN (%s) does not open the gate", "5093"),
+        ("WIFI:T:WPA;S:Hut;P:%s;;", "espresso4two"),
+        ("제가 쓰는 비밀번호 %s 이거 무슨 뜻일까", "gozldthsus"),
+        ("the license is %s", "VK7JG-NPHTM-C97JM-9MPGT-3V66T"),
+        ("password_hash('%s', PASSWORD_BCRYPT)", "NewYork!Bagel3"),
+        ("heslo je %s, pomoc", "Medvidek77"),
     ],
 )
 def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(said: str, secret: str) -> None:
@@ -132,10 +142,21 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(sa
         "def f(user, password):\n    return user2, password2",
         'client.password = "S3"; user.token.refresh_token_2(a)',
         '"session_id": "cursor_session_20250929_1430"',
+        "I usually ssh to prod-db-02, log in with Office365 and unzip to backup2024",
+        "The printer is an HP LaserJet M404dn, my iPhone13 has iOS17, the admin panel is Django4.2",
+        "my login is jsmith88 and the account is acct_4471",
+        "-----BEGIN CERTIFICATE-----\nv7mlmlY6QRplBTyep9CkXscZMsXRZ4ZjiBLHesITrI8e9v5NbCr5rSoAN9iuVfUH",
+        "서버는 db-prod-01 로 바꿨고 버전은 v2.4.0-rc1 로 변경",
+        "color #2F8F83, see draft#section-2, Sheet1!A1:B20 and HEAD~3",
     ],
 )
 def test_what_is_said_about_passwords_and_codes_stays(said: str) -> None:
     assert masked(said) == said
+
+
+def test_values_like_one_that_was_found_are_masked_too() -> None:
+    text = masked("i keep mixing up chickpea90 there, the password was chickpea900")
+    assert "chickpea" not in text
 
 
 @pytest.mark.parametrize("length", [12, 64, 300, 301, 2000, 10_000])
