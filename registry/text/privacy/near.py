@@ -118,7 +118,7 @@ _OTHER_CODE = re.compile(
     r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
 )
 _PIN_LEAD = re.compile(  # what stands between a cue and its number
-    r"(?<!\bon)(?<!\bline)(?<!\bport)(?<!\broom)(?:\b(?:is|was|be|to|then|es|ist)|[:→(\[-]|[가-힣].{0,20}|^s?,?|^\s?=)"
+    r"(?<!\bon)(?<!\bline)(?<!\bport)(?<!\broom)(?:\b(?:is|was|be|to|then|set|es|ist)|[:→(\[-]|[가-힣].{0,20}|^s?,?|^\s?=)"
     r"\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
@@ -330,6 +330,7 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
     if cue.is_strong:
         return Form.NUMBERED if is_led or (digits > 1 and is_behind) else Form.ODD
     is_given = cue.name.words not in _OF_USER and _GIVEN.fullmatch(text, cue.end, start) is not None
+    is_given = is_given or (cue.name.words not in _OF_USER and is_told and digits > 1 and 0 <= start - cue.end < 3)
     if is_pair or (is_behind and is_given and "_" not in value):
         return Form.NUMBERED
     before = text[max(0, start - 48) : start]
