@@ -73,9 +73,10 @@ _TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with pairs of let
 _UNMISTAKABLE = re.compile(
     r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)(?=(?:\S*[A-Za-z]){3})"
     r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|\S*[A-Za-z]\d*[!#$]{2}"
+    r"|(?=\S*[A-Z])[A-Za-z0-9]{3,}[&*^][A-Za-z0-9]{3,}$"
     r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457](?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
 )
-MAYBE_UNMISTAKABLE = re.compile(r"^\S*?(?:[!#$]|[A-Za-z][013457][a-z][a-z013457])\S*$", re.MULTILINE)
+MAYBE_UNMISTAKABLE = re.compile(r"^\S*?(?:[!#$&*^]|[A-Za-z][013457][a-z][a-z013457])\S*$", re.MULTILINE)
 """Finds the words, one a line, for which `is_unmistakable` is worth a call."""
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{3,24}")
 _REMARK = re.compile(  # tells something about a password
@@ -108,8 +109,7 @@ _KOREAN = (  # parts of words that tell something about a password
 _UNIT = re.compile(r"\d{2}(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|px|ms|Ti|th|nd|rd|st)$")
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 _TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
-    r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|\w*[A-Za-z]\d{1,3}-(?:[a-z]{3,}|[A-Z]{3,})"
-    r"|[a-z]\w{1,8}(?:-[a-z]{3,})+(?:-v?\d)?"
+    r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|[a-z]\w{1,8}(?:-[a-z]{3,})+(?:-v?\d)?"
 )
 
 
@@ -200,7 +200,7 @@ def is_unmistakable(value: str) -> bool:
 
 _ADDRESS = re.compile(  # a path, an e-mail address, an option, a date
     r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-"
-    r"|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
+    r"|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
 )
 _OTHER = re.compile(
     rf"{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"

@@ -66,7 +66,7 @@ _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of i
     re.IGNORECASE,
 )
 _GENERAL = re.compile(  # "password manager": the sentence is about something else
-    r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|generat|stor|strateg|rule|requirement|length"
+    r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|stor|strateg|rule|requirement|length"
     r"|strength|check|valid|input|box|column|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format"
     r"|type|variable|param|rate|entry|form|page|screen|dialog|confirm|recover|less|i[sz](?:er|ed|ation)|화|학)|[-_]",
     re.IGNORECASE,
@@ -265,13 +265,9 @@ def is_code_line(text: str, at: int) -> bool:
 
 def _is_general(text: str, cue: Cue) -> bool:
     """Return whether a name is a part of another, or of a sentence about something else."""
-    is_joined = (
-        cue.name.kind == "password"
-        and cue.name.words.isascii()
-        and text[cue.start - 1 : cue.start] in ("_", "-", ".", "$", "/")
-        and not _LISTED.search(text, max(0, cue.start - 10), cue.start)
-    )
-    return is_joined or _GENERAL.match(text, cue.end) is not None
+    is_joined = text[cue.start - 1 : cue.start] in ("_", "-", ".", "$", "/") and cue.name.words.isascii()
+    is_listed = _LISTED.search(text, max(0, cue.start - 10), cue.start) is not None
+    return (is_joined and cue.name.kind == "password" and not is_listed) or _GENERAL.match(text, cue.end) is not None
 
 
 def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], least: Form) -> Iterator[Secret]:
@@ -311,8 +307,8 @@ def _by_cue(text: str, first: int, start: int, stop: int, cue: Cue) -> Secret | 
     is_told = _TOLD.match(text, stop) is not None
     is_far = stop < cue.start - NEXT and not cue.name.is_cue
     is_led = not is_far and _LEAD.search(text[max(first, start - 48) : start]) is not None
-    is_next = 0 <= start - cue.end < 3
-    needed = _needed(text, cue, start, text[start:stop], is_led=is_told or is_led or is_next, is_told=is_told)
+    is_led = is_led or is_told or 0 <= start - cue.end < 3
+    needed = _needed(text, cue, start, text[start:stop], is_led=is_led, is_told=is_told)
     return Secret(cue.name.kind, start, stop) if form(text[start:stop]) >= needed else None
 
 
@@ -329,9 +325,9 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
         return Form.WORD
     if cue.is_strong:
         return Form.NUMBERED if is_led or (digits > 1 and is_behind) else Form.ODD
-    is_given = cue.name.words not in _OF_USER and _GIVEN.fullmatch(text, cue.end, start) is not None
-    is_given = is_given or (cue.name.words not in _OF_USER and is_told and digits > 1 and 0 <= start - cue.end < 3)
-    if is_pair or (is_behind and is_given and "_" not in value):
+    is_next = 0 <= start - cue.end < 3 and digits > 1 and (is_told or cue.name.words == "pass")
+    is_given = is_behind and cue.name.words not in _OF_USER and "_" not in value
+    if is_pair or (is_given and (is_next or _GIVEN.fullmatch(text, cue.end, start))):
         return Form.NUMBERED
     before = text[max(0, start - 48) : start]
     if _ENTERED.search(before):
