@@ -73,7 +73,7 @@ _TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with pairs of let
 _UNMISTAKABLE = re.compile(
     r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)(?=(?:\S*[A-Za-z]){3})"
     r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|\S*[A-Za-z]\d*[!#$]{2}"
-    r"|(?=\S*[A-Z])[A-Za-z0-9]{3,}[&*^][A-Za-z0-9]{3,}$"
+    r"|(?=\S*[A-Z])[A-Za-z0-9]{3,}[&*^][A-Za-z0-9]{3,}(?![\w=&*^])"
     r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457](?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
 )
 MAYBE_UNMISTAKABLE = re.compile(r"^\S*?(?:[!#$&*^]|[A-Za-z][013457][a-z][a-z013457])\S*$", re.MULTILINE)
@@ -195,7 +195,7 @@ def form(value: str) -> Form:
 
 def is_unmistakable(value: str) -> bool:
     """Return whether a word is a password even where nothing tells of one: Summer2019!, L0ckness_Monday."""
-    return _UNMISTAKABLE.match(value) is not None
+    return _UNMISTAKABLE.match(value.strip("\"'`“”‘’()[],;:.")) is not None
 
 
 _ADDRESS = re.compile(  # a path, an e-mail address, an option, a date

@@ -92,6 +92,7 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("exp 12/27 cvv %s", "123"),
         ("it printed %s", "812868-394198-906964-213400-106763-807748-983576-765383"),
         ("they were all set to %s and nobody cared", "Summer2019!"),
+        ("how good is (%s)?", "7Dwarfs&SnowWhite"),
         ("no, the second letter is a zero, it's %s", "L0ckness_Monday"),
         ("the zip opens with %s but only in 7zip", "quartz-lemon-88"),
         ("user/pass for the camera: viewer/%s", "lookAtMe_08"),
