@@ -14,7 +14,7 @@ LONGEST_CHOSEN = 64  # characters of a password that a person chooses
 
 
 class Form(IntEnum):
-    """How odd a value looks. The odder it is, the looser its tie to a word such as "password" may be."""
+    """Oddness of a value. The odder it is, the looser its tie to a word such as "password" may be."""
 
     NONE = 0
     """A path, an address, a number, a placeholder, code, or a word of the field."""
