@@ -168,7 +168,7 @@ DIGITS = 13
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
     """Share the masking key with hooks. Raises OSError."""
     path = os.path.join(home, MASKING)
-    known, rules = loads(_read(path) or "{}"), _rules_read(home)
+    known, rules = _shared(home), _rules_read(home)
     words = known.get("words") if known.get("rules") == rules else None
     if words is None:
         from registry.text.privacy.rules import load_rules, use_own_rules
@@ -190,7 +190,7 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
 
 def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Mask the secrets in a hook's payload; without a key if no registry has shared one yet."""
-    shared = loads(_read(os.path.join(home, MASKING)) or "{}")
+    shared = _shared(home)
     words = shared["words"] if shared.get("rules") == _rules_read(home) else [""]  # each text contains ""
     held = {
         name: payload[name] for name in SAID if any(may_hold_secret(text, words) for text in _texts(payload.get(name)))
@@ -234,13 +234,22 @@ def may_hold_secret(text: str, words: Iterable[str]) -> bool:
     lowered = text.lower()
     if any(word in lowered for word in words) or sum(map(text.count, "0123456789")) >= DIGITS:
         return True
-    if "\\u" in text or "%" in text:
+    if any(sign in text for sign in ("\\u", "%", "&#", "</")):  # escapes, and what is private
         return True
     return any(len(word) >= LONGEST or (len(word) >= SHORTEST_ODD and _is_mixed(word)) for word in text.split())
 
 
 def _is_mixed(word: str) -> bool:
     return any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+
+
+def _shared(home: str) -> dict[str, Any]:
+    """Return what the registry shares with hooks; nothing if there is no file or a broken one."""
+    try:
+        shared = loads(_read(os.path.join(home, MASKING)))
+    except ValueError:
+        return {}
+    return shared if isinstance(shared, dict) else {}
 
 
 def _rules_read(home: str) -> list[list[int]]:

@@ -211,9 +211,18 @@ def test_the_rules_are_loaded_only_for_texts_that_may_hold_a_secret(empty_home: 
     assert [word for word in (*keywords, *rules.names) if not may_hold_secret(word, words)] == []
     assert SHORTEST_KEY == LONGEST
     assert {rule.kind for rule in rules.all if not rule.keywords} == {"resident-number", "card-number", "recovery-code"}
-    for said in ("900101-1234568", "they all had Summer2019! on them", "L0ckness_Monday"):
+    for said in ("900101-1234568", "a <private>b</private> c", "they all had Summer2019! on them", "L0ckness_Monday"):
         assert may_hold_secret(said, words)
     assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?", words)
+
+
+def test_a_broken_file_of_shared_words_is_replaced_and_hides_no_secret(empty_home: Path) -> None:
+    (empty_home / "ctxr").mkdir(exist_ok=True)
+    (empty_home / "ctxr" / "masking.json").write_text('{"key": "ab')
+    hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": SAID})
+    assert planted_in(noted(empty_home)[0]["payload"]["prompt"]) == []
+    share_masking(str(empty_home / "ctxr"), b"key", [])
+    assert json.loads((empty_home / "ctxr" / "masking.json").read_text())["words"]
 
 
 def test_a_hook_masks_by_rules_that_were_written_after_the_registry_shared_its_words(empty_home: Path) -> None:
