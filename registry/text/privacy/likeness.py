@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from datetime import date
 from enum import IntEnum
+from functools import lru_cache
 
 LONGEST_CHOSEN = 64  # characters of a password that a person chooses
 
@@ -163,6 +164,7 @@ def is_password(value: str) -> bool:
     return kinds > 1 and not is_remark(value) and not is_placeholder(value)
 
 
+@lru_cache(2048)
 def form(value: str) -> Form:
     """Return how odd a value is where no quotes say that it is one."""
     if value.isalpha() and (value[1:].islower() or value.isupper()):

@@ -7,7 +7,7 @@ A value is assigned to a name, in code too (`password = …`, 비밀번호는 �
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from registry.text.privacy.likeness import (
@@ -155,7 +155,7 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
     for cue in cues:
         lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
     for start, held in lines.items():
-        yield from _find_in_line(text, start, held[:MOST_CUES])
+        yield from _find_in_line(text, start, held[:MOST_CUES], lines)
     for line in _LINE.finditer(text) if has_odd else ():
         if not _CODE.search(line[0]) and not _LOG.search(line[0]):
             for token in _TOKEN.finditer(text, line.start(), line.end()):
@@ -236,7 +236,7 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     return len(value) >= 10 and is_likely and (is_quoted or not is_code(value))
 
 
-def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Secret]:
+def _find_in_line(text: str, start: int, cues: Sequence[Cue], lines: Container[int]) -> Iterator[Secret]:
     """Yield what is said in a line with cues, in the lines below it, and in the column of a table."""
     stop = text.find("\n", cues[-1].end)
     stop = len(text) if stop < 0 else stop
@@ -254,7 +254,7 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue]) -> Iterator[Secret
     if cues:
         yield from _find_in_sentence(text, first, last, cues, least)
     if any(cue.is_strong and cue.name.kind == "password" for cue in cues):
-        yield from _find_below(text, stop)
+        yield from _find_below(text, stop, lines)
 
 
 def is_code_line(text: str, at: int) -> bool:
@@ -348,11 +348,11 @@ def _trimmed(text: str, start: int, stop: int) -> int:
     return start + len(value)
 
 
-def _find_below(text: str, stop: int) -> Iterator[Secret]:
-    """Yield a value alone on the next lines, or one that can be nothing but a password."""
+def _find_below(text: str, stop: int, lines: Container[int]) -> Iterator[Secret]:
+    """Yield a value alone on the next lines without a cue, or one that can be nothing but a password."""
     last = text.find("\n\n", stop + 2, stop + BEHIND)
     for line in _LINE.finditer(text, stop, last if last > 0 else min(len(text), stop + BEHIND)):
-        if _CODE.search(line[0]):
+        if line.start() in lines or _CODE.search(line[0]):
             return
         ahead = _ALONE.match(text, line.start(), line.end())
         begin = ahead.end() if ahead else line.start()

@@ -238,7 +238,15 @@ def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> 
 
 @pytest.mark.parametrize(
     "repeated",
-    ["token=", "id/pw: 11111111111111111111", "password ", "login ", "a|password|b\n", "-----BEGIN PRIVATE KEY-----\n"],
+    [
+        "token=",
+        "id/pw: 11111111111111111111",
+        "password ",
+        "login ",
+        "a|password|b\n",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "password: a1b2c3\n",
+    ],
 )
 def test_a_hostile_text_is_searched_in_time(repeated: str) -> None:
     start = time.process_time()
