@@ -42,11 +42,11 @@ _FILES = (
     r"[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css|sh|sql|tf|cfg|conf|ini|lock"
     r"|pdf|docx?|xlsx?|pptx?|hwpx?|csv|jpe?g|mp[34]|iso|exe|dmg|apk|jar|whl|db|bak|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
 )
-_CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest
+_CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest, a commit, a UUID
     r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^![A-Za-z_]+$|^(?:arn|urn):"
     rf"|^(?:[\w.-]+/)*[\w.-]+\.(?:{_FILES})\b(?:[:-]\d+){{0,2}}[:-]?$"
     r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
-    r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d"
+    r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d|^[0-9a-f]{7,12}$|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
@@ -200,8 +200,8 @@ def is_unmistakable(value: str) -> bool:
     return _UNMISTAKABLE.match(value.strip("\"'`“”‘’()[],;:.")) is not None
 
 
-_ADDRESS = re.compile(  # a path, an e-mail address, an option, a date
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-"
+_ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|^[\w.-]+@[\w.-]+:|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-"
     r"|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
 )
 _OTHER = re.compile(
@@ -226,8 +226,6 @@ def is_typed_korean(value: str) -> bool:
 
 def is_korean_word(value: str) -> bool:
     """Return whether a word in a Korean sentence may be a password: 바나나우유, and not 필수 or 바꿨는데."""
-    if value[0].isascii():
-        return is_word(value) or is_typed_korean(value)
     return re.search(_KOREAN, value) is None
 
 
@@ -246,12 +244,13 @@ def is_remark(value: str) -> bool:
 
 
 def is_argument(value: str) -> bool:
-    """Return whether an argument that a command takes for a password is one, and no variable, option or default."""
+    """Return whether an argument of a command is a password, and no variable, option, file or default."""
     defaults = (
         *("password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword"),
         *("username", "user", "postgres", "foobared"),
     )
-    return len(set(value)) > 2 and not is_placeholder(value) and value.lower() not in defaults
+    is_other = is_placeholder(value) or re.search(rf"/.*\.(?:{_FILES})$", value) or value.lower() in defaults
+    return len(set(value)) > 2 and not is_other
 
 
 def is_value(value: str) -> bool:

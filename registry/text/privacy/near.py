@@ -174,7 +174,7 @@ def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
         at = spaced.find(name.words)
         while at >= 0:
             end = at + len(name.words)
-            if not (name.is_whole_word and _is_part(spaced, at, end)) and not _is_public(text[max(0, at - 200) : at]):
+            if not (name.is_whole_word and _is_part(text, at, end)) and not _is_public(text[max(0, at - 200) : at]):
                 is_noun = name.words != "pass" or _NOUN.search(text[max(0, at - 12) : at]) is not None
                 cues.append(Cue(at, end, name, is_noun and not name.is_cue))
             at = spaced.find(name.words, end)
@@ -186,10 +186,12 @@ def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Return whether a name is part of a longer word. A plural's s or a Korean particle may follow it."""
+    """Return whether a name is part of a longer word, other than the last one of `keystorePass`. A plural's s or a
+    Korean particle may follow it."""
     end += text[end : end + 1] == "s"
-    behind = text[end : end + 1]
-    return text[start - 1 : start].isalnum() or (behind.isascii() and behind.isalnum())
+    before, behind = text[start - 1 : start], text[end : end + 1]
+    is_hump = before.islower() and text[start].isupper() and text[start + 1].islower()
+    return (before.isalnum() and not is_hump) or (behind.isascii() and behind.isalnum())
 
 
 def _is_public(before: str) -> bool:
@@ -255,12 +257,6 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], lines: Container[i
         yield from _find_in_sentence(text, first, last, cues, least)
     if any(cue.is_strong and cue.name.kind == "password" for cue in cues):
         yield from _find_below(text, stop, lines)
-
-
-def is_code_line(text: str, at: int) -> bool:
-    """Return whether a position is in a line of code, where no sentence stands."""
-    end = text.find("\n", at)
-    return _CODE.search(text, text.rfind("\n", 0, at) + 1, end if end >= 0 else len(text)) is not None
 
 
 def _is_general(text: str, cue: Cue) -> bool:
@@ -341,6 +337,7 @@ def _trimmed(text: str, start: int, stop: int) -> int:
     value = re.sub(r"[.:]+$", "", text[start:stop])
     if _ENDS.match(text, start + len(value)):
         value = re.sub(r"[?!]+$", "", value)
+    value = re.sub(r"\?{2,}$", "", value)
     if rest := _ATTACHED.match(text, start + len(value)):
         value += rest[0]
     if value.endswith(("*", "_")) and text[start - 1 : start] in ("*", "_"):

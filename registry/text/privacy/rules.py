@@ -34,7 +34,6 @@ class Rule(NamedTuple):
     """If there are any, one of them is in the text, too."""
     is_long: bool = False
     """True if the keyword is in a run of 20 characters or more in each match."""
-    is_of_prose: bool = False
     """True if a match in a line of code is none."""
     beginnings: tuple[str, ...] = ()
     """The fixed first characters of a match, in their own case; one of them begins each."""
@@ -171,9 +170,7 @@ def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
     for rule in table.get("rules", ()):
         looks = TESTS[rule["looks"]] if "looks" in rule else None
         keywords, needs = (tuple(rule.get(name, ())) for name in ("keywords", "needs"))
-        yield Rule(
-            rule["kind"], rule["regex"], keywords, looks, needs, rule.get("long", False), rule.get("prose", False)
-        )
+        yield Rule(rule["kind"], rule["regex"], keywords, looks, needs, rule.get("long", False))
 
 
 def _read_names(table: Mapping[str, Any]) -> Iterator[Name]:
