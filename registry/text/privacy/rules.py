@@ -181,27 +181,28 @@ def _read_names(table: Mapping[str, Any]) -> Iterator[Name]:
                     yield Name(kind, words, section != "names", section == "cues")
 
 
-_own_files: list[str] = []
+_own_file: list[tuple[str, int]] = []  # the user's own rules, and when they were last changed, in ns
 
 
 def use_own_rules(home: str | os.PathLike[str]) -> None:
     """Add the rules that a user keeps in the registry's folder."""
     own = os.path.join(home, OWN_RULES)
-    if _own_files != [own]:
-        _own_files[:] = [own]
-        load_rules.cache_clear()
+    _own_file[:] = [(own, os.stat(own).st_mtime_ns)] if os.path.isfile(own) else []
+
+
+def load_rules() -> Rules:
+    """Return the rules of this installation. If the user's own cannot be used, `problem` says why."""
+    return _load(*_own_file)
 
 
 @cache
-def load_rules() -> Rules:
-    """Return the rules of this installation. If the user's own cannot be used, `problem` says why."""
+def _load(*own: tuple[str, int]) -> Rules:
     built_in = os.path.join(os.path.dirname(__file__), "rules.toml")
-    own = [file for file in _own_files if os.path.isfile(file)]
     try:
-        rules = Rules([built_in, *own])
+        rules = Rules([built_in, *(file for file, _ in own)])
         for rule in rules.all if own else ():
             re.compile(rule.regex, re.ASCII)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, re.error) as exc:
         rules = Rules([built_in])
-        rules.problem = f"{own[0]} is not used: {exc}"
+        rules.problem = f"{own[0][0]} is not used: {exc}"
     return rules
