@@ -133,6 +133,26 @@ def test_the_first_start_makes_the_registry_shows_how_to_connect_and_brings_in_w
     assert (server.returncode, "Traceback" in said) == (130, False)
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="Linux counts each thread's waits")
+def test_a_server_that_nobody_asks_sleeps(empty_home: Path, port: int) -> None:
+    write(empty_home / ".claude", question("Where is the basket?", 1))
+    with running("serve", port=port) as server:
+        deadline, a_second = time.monotonic() + START_SECONDS, 99.0
+        while a_second > 20 and time.monotonic() < deadline:  # after the start has its imports behind it
+            before = waits_of(server.pid)
+            time.sleep(3)
+            a_second = (waits_of(server.pid) - before) / 3
+        assert a_second <= 20  # uvicorn looks for a signal ten times a second, the watcher for changes three times
+        server.terminate()
+        assert server.wait(START_SECONDS) == 0
+
+
+def waits_of(pid: int) -> int:
+    """How often the threads of a process have gone to sleep."""
+    states = [task.joinpath("status").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    return sum(int(line.split()[1]) for state in states for line in state.splitlines() if line.startswith("voluntary"))
+
+
 def iter_until(server: "subprocess.Popen[str]", end: str) -> Iterator[str]:
     """The lines of a program's output up to the one that has this in it."""
     assert server.stdout is not None

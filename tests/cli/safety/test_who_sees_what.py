@@ -344,6 +344,20 @@ def assert_nothing_of_b(told: dict[str, str], people: People) -> None:
     assert [asked for asked, answer in pages.items() if not answer.rstrip().endswith("</html>")] == []
 
 
+async def test_a_token_of_scope_metrics_opens_the_metrics_and_no_other_door(sqlite_url: str, tmp_path: Path) -> None:
+    people = People(seed=7)
+    async with world(sqlite_url, tmp_path / "here", people, with_b=True) as here:
+        made = await here.orchestrator.registry.write(lambda tx: create_token(tx, "prometheus", Level.METRICS))
+        here.headers = {"authorization": f"Bearer {made.secret}"}
+        told = {asked: answer async for asked, answer in _answers(here, here, people)}
+        events = await here.http.get("/bo/events", headers=here.headers)
+        signed_in = await here.http.post("/login", data={"token": made.secret})
+    opened = {asked for asked, answer in told.items() if not answer.startswith(("401 ", "303 "))}
+    assert opened == {"GET /metrics", "GET /health", "GET /ready", "subscriptions", "after all events"}
+    assert "ctxr_operations_total" in told["GET /metrics"]
+    assert (events.status_code, signed_in.status_code) == (401, 401)
+
+
 async def test_a_feed_read_to_its_end_has_no_more_news(database_url: str, tmp_path: Path) -> None:
     async with world(database_url, tmp_path / "full", People(seed=7), with_b=True) as here:
         changes = (await here.http.get("/bo/changes", headers=here.headers)).json()
