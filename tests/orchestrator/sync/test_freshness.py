@@ -66,6 +66,35 @@ async def test_a_question_does_not_wait_for_a_long_sync_and_the_next_one_has_it(
     assert answers[0]["error"]["code"] == "NOT_FOUND"
 
 
+async def test_what_was_written_after_a_sync_had_read_the_file_is_there_for_who_asks_about_this_moment(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(empty_home / ".claude", talk())
+    has_read, may_go_on, read = threading.Event(), threading.Event(), ClaudeCode.sessions
+
+    def early(reader: ClaudeCode, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
+        found = list(read(reader, store, seen))
+        has_read.set()
+        may_go_on.wait(60)
+        yield from found
+
+    monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 60.0)
+    monkeypatch.setattr(ClaudeCode, "sessions", early)
+    async with open_orchestrator(Settings()) as orchestrator:
+        assert orchestrator.before_reading
+        earlier = asyncio.ensure_future(orchestrator.before_reading(False))
+        await asyncio.to_thread(has_read.wait, 60)
+        later = talk()
+        later.user("And for guests?")
+        write(empty_home / ".claude", later)
+        now = asyncio.ensure_future(orchestrator.before_reading(True))
+        await asyncio.sleep(0)
+        may_go_on.set()
+        await asyncio.gather(earlier, now)
+        found = await orchestrator.registry.read(lambda tx: tx.exec_driver_sql("SELECT text FROM conversation").all())
+    assert ("And for guests?",) in found
+
+
 async def test_a_shared_registry_takes_nothing_from_a_person_s_folders_by_itself(
     empty_home: Path, postgres_url: str
 ) -> None:
