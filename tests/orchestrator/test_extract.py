@@ -226,6 +226,24 @@ async def test_words_that_only_sound_a_little_like_what_was_said_are_no_more_tha
     assert answer["confidence"] == "low", answer
 
 
+@pytest.mark.parametrize(
+    ("text", "channel"),
+    [
+        ("how often do we retry webhooks?", "hooks"),
+        ("what did we decide about logins?", "login"),
+        ("피보나치 시간복잡도 개선", "fib"),
+    ],
+)
+async def test_of_three_conversations_the_one_that_holds_the_rare_words_is_sure(
+    orchestrator: Orchestrator, text: str, channel: str
+) -> None:
+    await log(orchestrator, "fib", FIBONACCI)
+    await log(orchestrator, "hooks", [("We retry webhooks five times", "Noted, five retries.")])
+    await log(orchestrator, "login", [("should logins use sessions or jwt?", "Sessions in Redis are simpler.")])
+    answer = await extract(orchestrator, text=text)
+    assert (answer["channel"], answer["confidence"]) == (channel, "high")
+
+
 @pytest.mark.parametrize("channel", ["fib", None])
 async def test_a_request_of_which_nothing_is_held_is_not_found_and_names_the_nearest_titles(
     orchestrator: Orchestrator, channel: str | None
