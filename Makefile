@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 INSTALL := @./.ci/install $(VENV)
 
-.PHONY: try up quick test checks tests bench faults ha editor lock dist clean
+.PHONY: try up quick test checks tests bench faults ha editor docs lock dist clean
 
 try: $(VENV)/.runtime
 	@$(BIN)/ctxr try
@@ -45,6 +45,10 @@ bench: $(VENV)/.dev
 editor:
 	cd editor && npm install --no-package-lock --silent && npm run --silent check && npm test --silent && npm run --silent build && npm run --silent package
 
+# The documentation as a site, in dist/docs.
+docs: $(VENV)/.dev
+	$(BIN)/uv tool run zensical==0.0.73 build --config-file mkdocs.yml
+
 # What is published: the source distribution, the wheel that is built from it, and the bundle for Claude Desktop.
 dist: $(VENV)/.dev
 	rm -rf dist
@@ -59,7 +63,7 @@ faults: $(VENV)/.dev
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock"
 lock: $(VENV)/.dev
-	$(LOCK) pyproject.toml --extra postgres --extra otel --group dev --upgrade --output-file requirements-dev.lock
+	$(LOCK) pyproject.toml --extra postgres --group dev --upgrade --output-file requirements-dev.lock
 	$(LOCK) pyproject.toml --extra postgres --constraints requirements-dev.lock --output-file requirements.lock
 	echo cyclonedx-bom | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-sbom.lock
 	echo uv | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-uv.lock

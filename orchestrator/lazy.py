@@ -9,14 +9,14 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from contextvars import Context
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
-from registry.errors import InvalidRequest, RegistryError
+from registry.errors import RegistryError
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -42,8 +42,6 @@ class LazyOrchestrator:
         self._opened: Orchestrator | None = None
         self._lock = asyncio.Lock()
         self._stack = AsyncExitStack()
-        if settings.traces:
-            _trace_from_the_first_call()
 
     async def run(
         self,
@@ -105,14 +103,6 @@ class LazyOrchestrator:
         opened = await self._stack.enter_async_context(open_orchestrator(self._settings))
         await self._stack.enter_async_context(opened.in_background())
         return opened
-
-
-def _trace_from_the_first_call() -> None:
-    """Start tracing before the MCP SDK makes its first span."""
-    with suppress(InvalidRequest):
-        from orchestrator.outside.collector import start_tracing
-
-        start_tracing()
 
 
 def _import_opener() -> Opener:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestrator.background import running
 from orchestrator.operations.resume import remove_imported
@@ -26,6 +26,7 @@ from registry.settings import Settings
 from registry.storage.connections import keep_private, private_files_of
 from registry.storage.database import Limits
 from registry.storage.safety.masking import find_key
+from registry.storage.upkeep.integrity import is_sound, log_was_left
 from registry.text.privacy.rules import use_own_rules
 from sources.base import Places
 from sources.readers import READERS
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from orchestrator.outside.writing import ModelWriter
     from orchestrator.semantic.meaning import Meaning
 
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +47,6 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
 
     An embedded registry keeps up with the stores of this machine. A shared one gets them only by `ctxr sync`.
     """
-    if settings.traces:
-        from orchestrator.outside.collector import start_tracing  # an SDK that only who asked for it needs
-
-        start_tracing()
     keep_private(private_files_of(settings.home))
     use_own_rules(settings.home)
     use_prices(settings.home, are_on=settings.prices == "on")
@@ -76,10 +75,6 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         logger.warning("The registry is read only: nothing new is stored, and nothing is recorded.")
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
-    if writer and not registry.is_read_only:
-        from orchestrator.outside.sessions_by_model import keep_summing_up
-
-        orchestrator.background.append(lambda: running(keep_summing_up(registry, writer)))
     if registry.is_embedded and not registry.is_read_only:
         orchestrator.background.append(lambda: running(scan_again(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:
@@ -128,3 +123,23 @@ def _meaning(settings: Settings, registry: Registry) -> Meaning | None:
     from orchestrator.semantic.meaning import open_meaning  # only who wants it pays for it
 
     return open_meaning(settings, registry)
+
+
+def was_left_open(settings: Settings) -> bool:
+    """Return True if a process has the registry open, or was killed."""
+    return settings.url.startswith("sqlite") and log_was_left(Path(settings.url.removeprefix("sqlite:///")))
+
+
+async def check_after_kill(registry: Registry) -> None:
+    """Log it if the database is damaged."""
+    if not await is_sound(registry):
+        logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
+
+
+def with_registry(settings: Settings, work: Callable[[Registry], Coroutine[Any, Any, T]]) -> T:
+    """Open the configured registry alone, run some work on it, and close it."""
+    registry = Registry(settings.url, keeping=Keeping(settings.unmasked_projects, settings.never_keep))
+    try:
+        return asyncio.run(work(registry))
+    finally:
+        registry.close()

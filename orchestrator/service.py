@@ -27,13 +27,12 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
 from registry.access import Access, Level
 from registry.domain import DEEPEST, is_too_deep, storable
-from registry.errors import ErrorCode, InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
+from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
 from registry.storage.records.executions import Door as Door
 from registry.storage.records.executions import Execution as Execution
 from registry.text.privacy.masking import holds_secret
-from registry.tracing import span
 from sources.client import Room
 
 if TYPE_CHECKING:
@@ -114,20 +113,8 @@ class Orchestrator:
             self._running[recorder.id] = recorder
         current = EXECUTION.set(recorder.id)
         try:
-            with (
-                self._waited_for(int(is_awaited)),
-                span(
-                    f"invoke_workflow {recorder.operation}",
-                    gen_ai__operation__name="invoke_workflow",
-                    gen_ai__workflow__name=recorder.operation,
-                    ctxr__execution__id=recorder.id,
-                    ctxr__door=door,
-                ) as failed,
-            ):
-                answer = await self._recorded(given, recorder, access, room, is_recorded=is_recorded)
-                if not (answer["success"] or answer["error"]["code"] == ErrorCode.NOT_FOUND):
-                    failed(answer["error"]["code"])
-                return answer
+            with self._waited_for(int(is_awaited)):
+                return await self._recorded(given, recorder, access, room, is_recorded=is_recorded)
         finally:
             EXECUTION.reset(current)
             self._running.pop(recorder.id, None)

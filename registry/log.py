@@ -13,8 +13,6 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Literal
 
-from registry.tracing import trace_id
-
 LogFormat = Literal["text", "json"]
 
 EXECUTION: ContextVar[str | None] = ContextVar("EXECUTION", default=None)  # id of the current run
@@ -71,7 +69,7 @@ class WithoutTexts(logging.Formatter):
 
 
 class JsonLines(WithoutTexts):
-    """A record as one line of JSON: `time`, `level`, `logger`, `message`, and where there are any `execution`, `trace`,
+    """A record as one line of JSON: `time`, `level`, `logger`, `message`, and where there are any `execution`,
     `exception` and the figures of a run."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -82,7 +80,6 @@ class JsonLines(WithoutTexts):
             "logger": record.name,
             "message": record.getMessage(),
             "execution": EXECUTION.get(),
-            "trace": trace_id(),
             "exception": self.formatException(record.exc_info) if record.exc_info else None,
             **getattr(record, "run", {}),
         }

@@ -120,6 +120,10 @@ class Settings(BaseSettings):
         default="on",
         description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",
     )
+    hints: Literal["on", "off"] = Field(
+        default="on",
+        description="Whether a prompt that a past conversation clearly answers gets a few lines of it.",
+    )
     search_budget: int = Field(
         default=0,
         ge=0,
@@ -158,11 +162,6 @@ class Settings(BaseSettings):
         description="What `ctxr serve` writes to stderr: `text`, warnings and errors; `json`, also a line for each run,"
         " with its execution's id. Neither holds what was said.",
     )
-    traces: bool = Field(
-        default=False,
-        description="Whether runs, their steps and their SQL are told as OpenTelemetry traces, to where"
-        " OTEL_EXPORTER_OTLP_ENDPOINT says. Needs the extra `otel`.",
-    )
     prices: Literal["on", "off"] = Field(
         default="on",
         description="Whether tokens are shown with their list price; `off` for those who pay a subscription."
@@ -188,16 +187,6 @@ class Settings(BaseSettings):
     )
     unmasked_projects: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="Folders whose secrets are kept as they are; listed in the same way."
-    )
-    briefing_at: str = Field(
-        default="",
-        description="When `ctxr serve` makes the briefing of the day before: 08:00, or five fields as cron has them,"
-        " such as `0 8 * * mon-fri`, by this machine's clock. Empty: only who asks for it gets one.",
-    )
-    backup_at: str = Field(
-        default="",
-        description="When `ctxr serve` makes a backup, said in the same way. Of these the last of each of 7 days,"
-        " 4 weeks and 12 months stay.",
     )
     actions: tuple[ActionSettings, ...] = Field(
         default=(),

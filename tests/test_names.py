@@ -41,7 +41,7 @@ SHARED_MODULES = frozenset(
     (
         *("channels", "chat", "connections", "conversation", "conversations", "copying", "edits", "errors"),
         *("events", "executions", "files", "forgetting", "masking", "meaning", "messages", "problems", "prompts"),
-        *("queries", "reading", "remote", "rendering", "runs", "schedule", "sessions", "snippets"),
+        *("queries", "reading", "remote", "rendering", "runs", "sessions", "snippets"),
         *("sources", "state", "statistics", "store", "stores", "sync", "tokens", "tools", "transcript"),
         *("writer", "writing"),
     )

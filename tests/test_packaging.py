@@ -31,6 +31,7 @@ VERSIONED = [
     ROOT / "integrations" / "claude-code" / ".claude-plugin" / "plugin.json",
     ROOT / "integrations" / "claude-desktop" / "manifest.json",
     ROOT / "integrations" / "claude-desktop" / "pyproject.toml",
+    ROOT / "integrations" / "npm" / "package.json",
     ROOT / "integrations" / "server.json",
 ]
 
@@ -310,3 +311,17 @@ def test_the_version_is_typed_in_pyproject_and_the_plugin_repeats_it(metadata: M
     assert found == {file.name: {ours} for file in VERSIONED}
     others = [ROOT / "compose.yaml", ROOT / "Dockerfile", ROOT / ".claude-plugin" / "marketplace.json"]
     assert [file.name for file in others if ours in file.read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+def test_npx_runs_the_program_with_uv_and_says_what_to_do_without_it(tmp_path: Path) -> None:
+    launcher, node = ROOT / "integrations" / "npm" / "launcher.js", shutil.which("node") or ""
+    without = subprocess.run([node, launcher, "try"], env={"PATH": ""}, capture_output=True, text=True, check=False)
+    assert (without.returncode, "Install uv" in without.stderr) == (1, True)
+    uvx = tmp_path / "uvx"
+    uvx.write_text('#!/bin/sh\necho "$@"; exit 3\n')
+    uvx.chmod(0o755)
+    done = subprocess.run(
+        [node, launcher, "try", "a word"], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (3, f"context-registry=={PYPROJECT['project']['version']} try a word\n")

@@ -119,61 +119,27 @@ def show_session(session_id: str, limit: int, before: int | None, is_whole: bool
 
 
 def _tag_lines(result: dict[str, Any]) -> Iterator[str]:
-    if "suggestions" in result:
-        yield "\n".join(result["suggestions"])
-    else:
-        yield f"{result['session']['channel']}: {', '.join(result['session']['tags']) or 'no tags'}"
+    yield f"{result['session']['channel']}: {', '.join(result['session']['tags']) or 'no tags'}"
 
 
 @click.command()
 @id_argument
-@click.argument("tags", nargs=-1, metavar="TAG...", shell_complete=completes("tag"), help="One tag or several.")
+@click.argument("tags", nargs=-1, required=True, metavar="TAG...", shell_complete=completes("tag"), help="Tags.")
 @click.option("--remove", is_flag=True, help="Remove these tags instead.")
-@click.option("--suggest", is_flag=True, help="Print suggested tags, and change nothing.")
 @printed(_tag_lines)
-def tag(session_id: str, tags: tuple[str, ...], remove: bool, suggest: bool) -> dict[str, Any]:
-    """Add tags to a session.
-
-    \b
-    ctxr tag 1 auth tokens
-    ctxr tag 1 $(ctxr tag 1 --suggest)
-    """
-    if suggest == bool(tags):
-        raise click.UsageError("Give either TAGs or --suggest.")
-    if suggest:
-        return {"suggestions": _session(session_id).get("suggested_tags", [])}
+def tag(session_id: str, tags: tuple[str, ...], remove: bool) -> dict[str, Any]:
+    """Add tags to a session."""
     change = {"remove_tags" if remove else "add_tags": list(tags)}
     return {"session": run_operation("tag", change, session_id)["channel"]}
 
 
-def _nickname_lines(result: dict[str, Any]) -> Iterator[str]:
-    session = result.get("session")
-    yield f"{session['channel']}: {session['nickname']}" if session else result["suggestion"]
-
-
 @click.command()
 @id_argument
-@click.argument("name", required=False, help="The nickname; no two sessions have the same.")
-@click.option("--suggest", is_flag=True, help="Print a free nickname made of its first words, and change nothing.")
-@printed(_nickname_lines)
-def nickname(session_id: str, name: str | None, suggest: bool) -> dict[str, Any]:
-    """Give a session a nickname to find it by.
-
-    \b
-    ctxr nickname 1 auth-design
-    ctxr nickname 1 "$(ctxr nickname 1 --suggest)"
-    """
-    if suggest == bool(name):
-        raise click.UsageError("Give either a NAME or --suggest.")
-    if name:
-        return {"session": run_operation("tag", {"nickname": name}, session_id)["channel"]}
-    session = _session(session_id)
-    return {"suggestion": session.get("suggested_nickname") or session["nickname"]}
-
-
-def _session(session_id: str) -> dict[str, Any]:
-    session: dict[str, Any] = run_operation("fetch", {"session_id": session_id, "message_limit": 1})["session"]
-    return session
+@click.argument("name", help="The nickname; no two sessions have the same.")
+@printed(lambda result: [f"{result['session']['channel']}: {result['session']['nickname']}"])
+def nickname(session_id: str, name: str) -> dict[str, Any]:
+    """Give a session a nickname to find it by."""
+    return {"session": run_operation("tag", {"nickname": name}, session_id)["channel"]}
 
 
 @click.command()

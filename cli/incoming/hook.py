@@ -36,6 +36,12 @@ COMPACTED = "compact"
 """Their `source` for a chat that goes on with a summary in the place of what was said."""
 NOTE_PATIENCE_S = 4.0
 
+PROMPTED = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted")
+"""The events at which a client passes on what we answer to a prompt."""
+HINT_PATIENCE_S = 0.5
+SHORTEST_TASK, LONGEST_TASK = 16, 2000  # characters: less names nothing, more is mostly pasted, ...
+LINES = 3  # ... and so is what has more lines
+
 PATIENCE_S = 1.0  # a client that sends nothing for so long gets its answer, though the pipe is open
 _CHUNK = 1 << 16
 
@@ -50,7 +56,8 @@ def run_hook(client: str, event: str) -> None:
         append(home, spooled(source, event, without_secrets(home, payload), time.time()))
     except Exception as exc:  # fail open: a chat is worth more than its record
         _write(2, f"ctxr hook: not recorded: {exc}\n")
-    _write(1, answer(client, event, payload, note(payload) if is_start(client, event, payload) else ""))
+    said = note(payload) if is_start(client, event, payload) else hint(client, event, payload)
+    _write(1, answer(client, event, payload, said))
 
 
 def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
@@ -78,6 +85,25 @@ def note(payload: Mapping[str, Any]) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return said.stdout.decode("utf-8", errors="replace").strip()
+
+
+def hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
+    """Return the lines of a past conversation that answer a prompt; "" for what is no task, and where none does."""
+    prompt = payload.get("prompt")
+    if event not in PROMPTED or "cursor_version" in payload or payload.get("agent_id") or not isinstance(prompt, str):
+        return ""
+    prompt = prompt.rpartition("</hook_context>")[2].strip()  # Gemini CLI puts our own note before the first one
+    if not SHORTEST_TASK <= len(prompt) <= LONGEST_TASK or prompt.count("\n") >= LINES or prompt[0] in "/<[!#":
+        return ""
+    try:
+        from cli.shared.command import output_at_once
+
+        session, folder = str(payload.get("session_id") or ""), str(payload.get("cwd") or ".")
+        words = ["note", *(["--session", session] if session else []), "--prompt", prompt, "--", folder]
+        return output_at_once(words, folder, HINT_PATIENCE_S).strip()
+    except Exception as exc:  # fail open, as above
+        _write(2, f"ctxr hook: no hint: {exc}\n")
+        return ""
 
 
 def source_of(client: str, payload: Mapping[str, Any]) -> str:

@@ -88,7 +88,8 @@ def _status_lines(found: dict[str, Any]) -> Iterator[str]:
 @printed(_status_lines)
 def status() -> dict[str, Any]:
     """Show what is exchanged with the registry of CTXR_REMOTE_URL, and what waits."""
-    from orchestrator.upkeep import exchange_status, with_registry
+    from orchestrator.opening import with_registry
+    from orchestrator.remote.background_exchange import exchange_status
 
     settings = _configured()
     waiting = with_registry(settings, lambda registry: exchange_status(registry, settings.remote_url))
@@ -105,8 +106,8 @@ def _configured() -> Settings:
 async def _exchanged(settings: Settings, way: str) -> Exchanged:
     from orchestrator.opening import open_orchestrator
     from orchestrator.remote import exchange
+    from orchestrator.remote.background_exchange import retry_refused
     from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
-    from orchestrator.upkeep import retry_refused
 
     done = exchange.Exchanged()
     token = settings.token.get_secret_value()

@@ -33,7 +33,7 @@ def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
 @printed(_lines)
 def stats() -> dict[str, Any]:
     """Show figures: by client, project, day and hour."""
-    from orchestrator.upkeep import registry_figures
+    from orchestrator.views.figures import registry_figures
 
     days = last_days(datetime.now())
     figures: dict[str, Any] = with_orchestrator(

@@ -31,14 +31,13 @@ from cli.running.slow_clients import PatientProtocol
 from cli.shared.process import door_of_caller, sharing
 from mcp_server.server import create_server, http_app
 from orchestrator.background import running
+from orchestrator.opening import check_after_kill, was_left_open
 from orchestrator.recording.retention import forgetting
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
-from orchestrator.schedule import keeping_schedule
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import Told, watch
-from orchestrator.upkeep import is_sound, was_left_open
 from orchestrator.views.events import grown_channels
 from orchestrator.views.tokens import has_tokens
 from registry.access import ASKING
@@ -84,8 +83,7 @@ def build_app(settings: Settings) -> FastAPI:
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
-        at_times = nullcontext() if is_read_only else keeping_schedule(orchestrator, settings)
-        async with server.session_manager.run(), old_runs, orchestrator.in_background(), at_times:
+        async with server.session_manager.run(), old_runs, orchestrator.in_background():
             yield
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)
@@ -116,14 +114,9 @@ def serve_registry(settings: Settings, audience: ServeCallbacks) -> None:
         asyncio.run(_serve(settings, listener, audience))
 
 
-async def _check_after_kill(orchestrator: Orchestrator) -> None:
-    if not await is_sound(orchestrator.registry):
-        logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
-
-
 async def _serve(settings: Settings, listener: socket.socket, audience: ServeCallbacks) -> None:
     sys.setswitchinterval(0.0005)  # s; with Python's own 5 ms, logging waits at every step while histories are imported
-    left_open = settings.url.startswith("sqlite") and was_left_open(Path(settings.url.removeprefix("sqlite:///")))
+    left_open = was_left_open(settings)
     app = build_app(settings)
     logging.getLogger("uvicorn.error").addFilter(_is_error)
     config = uvicorn.Config(
@@ -147,7 +140,7 @@ async def _serve(settings: Settings, listener: socket.socket, audience: ServeCal
         audience.ready(page_address(settings, is_open=is_open))
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        look = asyncio.create_task(_check_after_kill(app.state.orchestrator)) if left_open else None
+        look = asyncio.create_task(check_after_kill(app.state.orchestrator.registry)) if left_open else None
         run, grown = app.state.shared
         async with _watching(app.state.orchestrator, settings, audience), sharing(run, grown, GRACE_S):
             await _Server(config).serve(sockets=[listener])

@@ -13,7 +13,7 @@ from registry.errors import InvalidRequest
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
-    from orchestrator.upkeep import Held
+    from registry.ingest.redact_existing import Held
 
 
 @click.command()
@@ -103,7 +103,9 @@ def _report(held: Held, outcome: str, as_json: bool) -> None:
 
 
 def _walk(label: str) -> Held:
-    from orchestrator.upkeep import load_rules, note_scanned, redact, scan, use_own_rules, with_registry
+    from orchestrator.opening import with_registry
+    from registry.ingest.redact_existing import note_scanned, redact, scan
+    from registry.text.privacy.rules import load_rules, use_own_rules
 
     settings = read_settings()
     use_own_rules(settings.home)

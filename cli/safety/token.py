@@ -78,8 +78,8 @@ def create(
     name: str, scope: str, channels: Sequence[str], projects: Sequence[str | None], expires: datetime | None
 ) -> dict[str, Any]:
     """Create a token and print it once: only its digest is stored."""
-    from orchestrator.upkeep import with_registry
-    from orchestrator.views.tokens import create_token
+    from orchestrator.opening import with_registry
+    from registry.storage.safety.tokens import create_token
 
     patterns = [pattern.strip() for given in channels for pattern in given.split(",")]
     folders = [] if None in projects else [project for project in projects if project]
@@ -103,8 +103,8 @@ def _list_lines(found: dict[str, Any]) -> Iterator[str]:
 @printed(_list_lines)
 def list_tokens() -> dict[str, Any]:
     """List the tokens: scope, expiry and last use."""
-    from orchestrator.upkeep import with_registry
-    from orchestrator.views.tokens import list_tokens
+    from orchestrator.opening import with_registry
+    from registry.storage.safety.tokens import list_tokens
 
     return {"tokens": with_registry(read_settings(), lambda registry: registry.read(list_tokens))}
 
@@ -114,8 +114,8 @@ def list_tokens() -> dict[str, Any]:
 @printed(lambda item: [f"{item['name']} was revoked."])
 def revoke(token_name: str) -> dict[str, Any]:
     """Revoke a token."""
-    from orchestrator.upkeep import with_registry
-    from orchestrator.views.tokens import revoke_token
+    from orchestrator.opening import with_registry
+    from registry.storage.safety.tokens import revoke_token
 
     return with_registry(read_settings(), lambda registry: registry.write(lambda tx: revoke_token(tx, token_name)))
 

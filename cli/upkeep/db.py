@@ -36,7 +36,9 @@ def upgrade() -> None:
     Every command does this when it starts; do it by hand before many processes
     start at once on a large registry.
     """
-    from orchestrator.upkeep import HEAD, inspect_database, migrate
+    from registry.storage.migrate import migrate
+    from registry.storage.migrations import HEAD
+    from registry.storage.upkeep.inspection import inspect_database
 
     url = read_settings().url
     before = inspect_database(url).revision
@@ -62,7 +64,8 @@ def reindex(everything: bool) -> None:
 
 
 def _reindex(settings: Settings, everything: bool) -> int:
-    from orchestrator.upkeep import reindex, with_registry
+    from orchestrator.opening import with_registry
+    from registry.storage.index.rebuild_index import reindex
 
     with progress("Reindexing") as show:
         return with_registry(settings, lambda registry: reindex(registry, show, everything=everything))
@@ -76,7 +79,7 @@ def salvage(file: Path) -> None:
     For a registry on SQLite. The damaged one stays as it is; use the new one when
     you have looked at it: CTXR_DATABASE_URL=sqlite:///FILE.
     """
-    from orchestrator.upkeep import salvage
+    from registry.storage.upkeep.salvage import salvage
 
     settings = read_settings()
     if not settings.url.startswith("sqlite:///"):
@@ -100,7 +103,7 @@ def copy(source: str, target: str) -> None:
     An earlier copy is replaced as a whole, or stays as it is if this one fails. In
     the end every row is compared.
     """
-    from orchestrator.upkeep import copy_registry
+    from registry.storage.upkeep.copying import copy_registry
 
     with click.progressbar(length=1, label="Copying", file=sys.stderr) as bar:
 

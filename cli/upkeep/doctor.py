@@ -161,7 +161,8 @@ def check_names(settings: Settings) -> Iterator[Result]:
 
 def check_secrets(settings: Settings) -> Iterator[Result]:
     """Return whether the rules for secrets can be used, and what the last scan by them found."""
-    from orchestrator.upkeep import load_rules, scanned, use_own_rules
+    from registry.ingest.redact_existing import scanned
+    from registry.text.privacy.rules import load_rules, use_own_rules
 
     use_own_rules(settings.home)
     rules, last = load_rules(), scanned(settings.home)
@@ -182,7 +183,8 @@ def _unknown_setting(what: str, near: Sequence[str]) -> Result:
 
 def check_database(settings: Settings) -> Iterator[Result]:
     """Check whether the database answers, and whether its tables are ours."""
-    from orchestrator.upkeep import HEAD, has_fts5, inspect_database
+    from registry.storage.migrations import HEAD
+    from registry.storage.upkeep.inspection import has_fts5, inspect_database
 
     url = settings.url
     if url.startswith("sqlite") and not has_fts5():
@@ -214,7 +216,7 @@ def check_replica(settings: Settings) -> Iterator[Result]:
     """Check whether the replica that answers questions is reachable, and how far behind it is."""
     if not settings.database_read_url:
         return
-    from orchestrator.upkeep import behind
+    from registry.storage.upkeep.inspection import behind
 
     where = shown_address(settings.database_read_url)
     try:
@@ -230,7 +232,8 @@ def check_remote(settings: Settings) -> Iterator[Result]:
     """Check whether the registry of CTXR_REMOTE_URL has answered lately, and what waits for it."""
     if not settings.remote_url:
         return
-    from orchestrator.upkeep import Database, exchange_status
+    from orchestrator.remote.background_exchange import exchange_status
+    from registry.storage.database import Database
 
     registry = Database(settings.url)  # makes no tables
     try:
@@ -252,7 +255,7 @@ def check_remote(settings: Settings) -> Iterator[Result]:
 
 def check_integrity(settings: Settings) -> Iterator[Result]:
     """Check the structure, messages, counts and index of the whole registry."""
-    from orchestrator.upkeep import damage_of
+    from registry.storage.upkeep.integrity import damage_of
 
     try:
         damage = damage_of(settings.url)
@@ -280,7 +283,7 @@ def check_meaning(settings: Settings) -> Iterator[Result]:
 
 async def _try_model(settings: Settings, embedder: Embedder) -> Result:
     from orchestrator.semantic.embedders import TextRefused, Unavailable
-    from orchestrator.upkeep import inspect_database
+    from registry.storage.upkeep.inspection import inspect_database
 
     try:
         async with asyncio.timeout(embedder.patience_s):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
-from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +11,6 @@ from pydantic import Field
 from orchestrator.archive.container import Archive, ArchiveWriter
 from orchestrator.archive.stores import add_stores
 from orchestrator.backup_files import (
-    STAMP,
-    SUFFIX,
     finish,
     free_names,
     manifest_of,
@@ -33,16 +28,12 @@ from registry.access import Level
 from registry.errors import InvalidRequest
 from registry.storage.database import ReadTransaction
 
-SCHEDULED = "-scheduled"
-"""Mark in the names of scheduled backups; others are never thinned."""
-
 
 class CreateBackupQuery(QueryShape):
     """The parts of a backup beside the registry, and its path."""
 
     path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
     stores: bool = Field(True, description="also the clients' own histories")
-    is_scheduled: bool = Field(False, description="one of a series, of which older ones are thinned by age")
 
 
 class CreateBackupRequest(Request):
@@ -54,15 +45,15 @@ class CreateBackupRequest(Request):
 def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
     """Write the registry, table by table, in one read transaction."""
     shelf = shelf_of(run)
-    path = _new_file(shelf, request.query.path, SCHEDULED if request.query.is_scheduled else "")
+    path = _new_file(shelf, request.query.path)
     writer = write_registry(tx, path, run.tell)
     run.recorder.explain(path=str(path), **writer.about["stats"], by="one read transaction, table by table")
     return writer
 
 
-def _new_file(shelf: Shelf, given: str | None, label: str = "") -> Path:
+def _new_file(shelf: Shelf, given: str | None) -> Path:
     if given is None:
-        return next(free_names(shelf.folder, label))
+        return next(free_names(shelf.folder, ""))
     path = Path(given).expanduser().absolute()
     if path.exists() or not path.parent.is_dir() or path.suffix != ".zip":
         raise InvalidRequest(
@@ -85,46 +76,7 @@ async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) 
         raise
     run.recorder.explain(stores=len(stores), files=sum(store["files"] for store in stores))
     archive = await asyncio.to_thread(Archive.open, data.path)
-    thinned = await asyncio.to_thread(_thin, shelf.folder) if request.query.is_scheduled else []
-    run.recorder.explain(thinned=thinned)
     return {"path": str(data.path), "manifest": manifest_of(archive)}
-
-
-Age = Callable[[datetime], object]
-
-KEPT: tuple[tuple[int, Age], ...] = (
-    (7, lambda at: at.date()),
-    (4, lambda at: tuple(at.isocalendar())[:2]),
-    (12, lambda at: (at.year, at.month)),
-)
-"""Number of days, weeks and months of which the last backup is kept."""
-
-
-def kept(made: Collection[datetime]) -> set[datetime]:
-    """Return the times of the backups to keep; always the newest."""
-    newest_first = sorted(made, reverse=True)
-    stay: set[datetime] = set()
-    for count, age in KEPT:
-        last_of = {age(at): at for at in reversed(newest_first)}
-        stay.update(islice(sorted(last_of.values(), reverse=True), count))
-    return stay
-
-
-def _thin(folder: Path) -> list[str]:
-    """Remove scheduled backups that are too many for their age, and return their names."""
-    series = {path: _made_at(path) for path in folder.glob(f"*{SCHEDULED}*{SUFFIX}")}
-    stay = kept([at for at in series.values() if at])
-    gone = [path for path, at in series.items() if at and at not in stay]
-    for path in gone:
-        path.unlink(missing_ok=True)
-    return [path.name for path in gone]
-
-
-def _made_at(path: Path) -> datetime | None:
-    try:
-        return datetime.strptime(path.name.partition(SCHEDULED)[0], STAMP).replace(tzinfo=UTC)
-    except ValueError:
-        return None
 
 
 class BackupArguments(ToolArguments):
@@ -161,7 +113,6 @@ OPERATION = Operation(
     steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin, keep=complete),
     tools=[BACKUP_TOOL],
     labels={
-        "is_scheduled": ("one of a series", "정기 백업"),
         "stores": ("with the clients' histories", "클라이언트 기록 포함"),
     },
 )

@@ -20,7 +20,6 @@ from orchestrator.answer.delivery import (
     tokens_for,
     tokens_in,
 )
-from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.answer.finding.related import related_sessions
 from orchestrator.answer.fitting import page_within, piece_of
@@ -95,10 +94,8 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     add_summaries(tx, run, [session])
     if query.max_tokens is None and not query.is_complete:
         session["usage"] = usage_of_channel(tx, row.number)
-    if query.is_first_look:
-        add_suggestions(tx, [session])
-        if near := related_sessions(tx, row):
-            session["related"] = near
+    if query.is_first_look and (near := related_sessions(tx, row)):
+        session["related"] = near
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 

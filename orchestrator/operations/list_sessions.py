@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.finding.looking_up import ask, find, understood
 from orchestrator.answer.finding.moved_folders import moved_from
@@ -67,7 +66,6 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
         return _speaking_of(tx, run, query, query.text)
     items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
     add_summaries(tx, run, items, LISTED)
-    add_suggestions(tx, items)
     _number(tx, query, items)
     run.recorder.explain(by="the channels' last activity", candidates=total)
     said = {"from": query.since, "to": query.until}

@@ -10,7 +10,6 @@ import httpx
 
 from orchestrator.answer.delivery import within
 from orchestrator.outside.writing import NOTES, SYSTEM, WriterUnavailable, fenced, pieces
-from registry.tracing import span
 
 PAUSE_S = 0.5  # before the second attempt; doubled before each further one
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
@@ -46,18 +45,12 @@ class LanguageModel:
             "max_tokens": max_tokens + 64,  # `within` cuts what is over
             "temperature": 0.2,
         }
-        attributes = {
-            "gen_ai__operation__name": "chat",
-            "gen_ai__request__model": self.name,
-            "gen_ai__provider__name": "openai",
-        }
         trouble = ""
         for attempt in range(3):
             if attempt:
                 await asyncio.sleep(self._pause_s * 2 ** (attempt - 1))
             try:
-                with span(f"chat {self.name}", calls_out=True, **attributes):
-                    answer = await self._client.post(self._url, json=request)
+                answer = await self._client.post(self._url, json=request)
             except httpx.TransportError as exc:
                 trouble = f"{self._url}: {str(exc) or type(exc).__name__}"
                 continue

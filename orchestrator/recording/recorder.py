@@ -23,7 +23,6 @@ from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import GUESSED, Door, Execution, asked_of, save_execution
 from registry.text.privacy.masking import holds_secret
-from registry.tracing import span
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +78,7 @@ class Recorder:
         step = RecordedStep(node, format_time(now()), time.perf_counter())
         self.steps.append(step)
         try:
-            with span(node, ctxr__node=node):
-                yield step
+            yield step
         except BaseException as exc:
             error = describe(exc)
             step.status, step.error = _outcome(error), error
@@ -201,7 +199,7 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview")
+_TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview", "note", "hint")
 """Parts of an answer that may quote messages: they are not recorded, so that a deleted message is gone."""
 
 

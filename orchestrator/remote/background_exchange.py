@@ -12,17 +12,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.background import running
 from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.state import LocalCopy
 from registry.domain import format_time, now
+from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Database
 from registry.storage.exchange.edits import tell_again
-from registry.storage.exchange.remote import answered_at
+from registry.storage.exchange.remote import answered_at, send_again, waiting_for
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -78,3 +79,15 @@ async def _may_push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Ex
         logger.warning("The registry elsewhere takes nothing from here: %s", exc)
         return False
     return True
+
+
+async def exchange_status(registry: Database, url: str) -> dict[str, Any]:
+    """Return how much waits for the registry at `url`, and whether answers come from the local copy."""
+    waiting = (await registry.read(lambda tx: waiting_for(tx, url))).as_dict()
+    return {**waiting, "local_copy": await copy_of(registry, url) is not None}
+
+
+async def retry_refused(registry: Registry, url: str) -> None:
+    """Send again what the registry at `url` refused: it may accept it by now."""
+    for again in (tell_again, send_again):
+        await registry.write(partial(again, url=url))

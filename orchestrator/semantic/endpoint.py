@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 
 from orchestrator.semantic.embedders import Prefixes, TextRefused, Unavailable, Vectors, named, prefixes_for
-from registry.tracing import span
 
 _TOO_MUCH = (400, 413, 422)
 
@@ -54,14 +53,7 @@ class Endpoint:
         self._client = self._client or httpx.AsyncClient(timeout=120.0, headers=self._headers)
         try:
             asked = {"model": model, "input": [prefix + text for text in texts]}
-            with span(
-                f"embeddings {model}",
-                calls_out=True,
-                gen_ai__operation__name="embeddings",
-                gen_ai__request__model=model,
-                gen_ai__provider__name="openai",
-            ):
-                answer = await self._client.post(self._url, json=asked)
+            answer = await self._client.post(self._url, json=asked)
             if answer.is_success:
                 return _vectors_in(answer.json(), len(texts))
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.answer.digests.suggestions import add_suggestions
 from orchestrator.answer.finding.related import related_sessions
 from orchestrator.operations.fetch_session import other_names
 from registry.domain import format_time, preview_of
@@ -156,7 +155,6 @@ def conversation(
     item = _item(tx, row)
     if row.deleted:
         item["message_count"] = counts_with_deleted(tx, [row.name]).get(row.name, 0)
-    add_suggestions(tx, [item])
     return {
         "place": place,
         "channel": item,

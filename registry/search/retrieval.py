@@ -138,6 +138,10 @@ class SearchResult:
         best = shares[: 1 if len(shares) < 3 else 2]
         return sum(best) / len(best)
 
+    def rarity_in(self, channel_number: int) -> float:
+        """Return the weight of the terms that the best stretch of a channel holds."""
+        return max((weight_of(held, self.weights) for held in self._stretches(channel_number)), default=0.0)
+
     @cached_property
     def _inside(self) -> Mapping[int, list[tuple[int, int]]]:
         """Return the position of each candidate and the terms that it holds, by channel number."""

@@ -1,8 +1,7 @@
 """Create engines for SQLite and PostgreSQL, with their pragmas and limits.
 
 SQLite: one writer, acknowledged writes are on disk, and only this user may read the file. PostgreSQL: settings end with
-their transaction. If tracing is on, each statement is a span with its kind and table, without values or text, because
-some statements contain words of a question.
+their transaction.
 """
 
 from __future__ import annotations
@@ -18,13 +17,12 @@ from typing import Any
 from urllib.parse import unquote
 from weakref import WeakSet
 
-from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from registry.domain import as_json
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.migrations import HEAD
-from registry.tracing import span
 
 BUSY_TIMEOUT_MS = 10_000
 LIVELY = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
@@ -225,42 +223,3 @@ def private_files_of(home: Path) -> Iterable[Path]:
     yield from home.glob("registry.db*")
     yield home / "spool"
     yield from (home / "spool").glob("*")
-
-
-_KIND = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|BEGIN|PRAGMA|SET)\b", re.IGNORECASE)
-_TABLE = re.compile(r"\b(?:FROM|INTO|UPDATE)\s+\"?([a-z_]+)", re.IGNORECASE)
-_OPEN = "open_span"
-
-
-def trace_statements(engine: Engine) -> None:
-    """Trace the statements of this engine."""
-
-    @event.listens_for(engine, "before_cursor_execute")
-    def begin(connection: Connection, _cursor: Any, statement: str, *_rest: Any) -> None:
-        kind, table = _first(_KIND, statement).upper(), _first(_TABLE, statement)
-        named = {"db__collection__name": table} if table else {}
-        made = span(
-            f"{kind} {table}".strip() or engine.dialect.name,
-            calls_out=True,
-            db__system__name=engine.dialect.name,
-            db__operation__name=kind,
-            **named,
-        )
-        connection.info[_OPEN] = made, made.__enter__()
-
-    @event.listens_for(engine, "after_cursor_execute")
-    def end(connection: Connection, *_rest: Any) -> None:
-        made, _ = connection.info.pop(_OPEN)
-        made.__exit__(None, None, None)
-
-    @event.listens_for(engine, "handle_error")
-    def fail(failure: ExceptionContext) -> None:
-        if failure.connection and (opened := failure.connection.info.pop(_OPEN, None)):
-            made, failed = opened
-            failed(type(failure.original_exception).__name__)
-            made.__exit__(None, None, None)
-
-
-def _first(pattern: re.Pattern[str], statement: str) -> str:
-    found = pattern.search(statement)
-    return found[1] if found else ""

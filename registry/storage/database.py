@@ -33,11 +33,9 @@ from registry.storage.connections import (
     begin_on_server,
     create_database_engine,
     is_read_only,
-    trace_statements,
 )
 from registry.storage.replica import NotThere, Replica
 from registry.storage.safety.visibility import OPTION, restrict_statements
-from registry.tracing import is_tracing
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
@@ -138,8 +136,6 @@ class Database:
     def __init__(self, url: str, limits: Limits = UNLIMITED, read_url: str = "") -> None:
         self.engine = create_database_engine(url)
         restrict_statements(self.engine)
-        if is_tracing():
-            trace_statements(self.engine)
         self.dialect = self.engine.dialect.name
         self._file = _file_of(self.engine)
         self._identity: int | None = None

@@ -57,13 +57,6 @@ channel = Table(
     sqlite_autoincrement=True,
 )
 
-schedule = Table(  # when each scheduled job was last begun, so that of several servers one does it
-    "schedule",
-    metadata,
-    Column("job", String(64), primary_key=True),
-    Column("due", UtcTime, nullable=False),
-)
-
 channel_alias = Table(  # other names that a channel goes by: those that tools gave it before it was recognised
     "channel_alias",
     metadata,

@@ -144,8 +144,6 @@ async def test_a_session_says_what_it_is(client: Client) -> None:
         "updated_at": local("2026-01-01T12:02:09Z"),
         "first_message_preview": "basket user 0",
         "summary_by": "extractive",
-        "suggested_nickname": "basket",
-        "suggested_tags": ["basket", "user"],
         "index": 3,
     }
 

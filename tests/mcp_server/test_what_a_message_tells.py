@@ -147,19 +147,6 @@ async def test_an_export_says_of_each_time_whether_it_is_inferred(orchestrator: 
         assert told in exported["text"]
 
 
-async def test_a_list_suggests_nicknames_and_says_what_number_names_a_session(client: Client) -> None:
-    for channel in ("one", "two"):
-        await result(
-            client, "conversation_log", channel=channel, messages=[{"role": "user", "text": "fix CORS errors"}]
-        )
-    await result(client, "tag_current_session", session_id="one", nickname="cors")
-    sessions = (await result(client, "list_sessions", full=True, project="all"))["sessions"]
-    assert [(one["channel"], one["index"], one.get("suggested_nickname")) for one in sessions] == [
-        ("two", 1, "fix-cors-errors"),
-        ("one", 2, None),
-    ]
-
-
 async def test_a_list_of_some_sessions_has_the_numbers_that_they_have_among_all(client: Client) -> None:
     for channel, project in (("one", "/a"), ("two", "/b"), ("three", "/a")):
         said = [{"role": "user", "text": f"about {channel}"}]

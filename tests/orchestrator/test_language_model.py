@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
@@ -13,10 +12,8 @@ import pytest
 
 from orchestrator.answer.delivery import tokens_in
 from orchestrator.outside.language_model import LanguageModel
-from orchestrator.outside.sessions_by_model import sum_up_one
-from orchestrator.outside.writing import MOST_PIECES, SYSTEM, ModelWriter, WriterUnavailable
+from orchestrator.outside.writing import MOST_PIECES, SYSTEM, ModelWriter
 from orchestrator.service import Orchestrator
-from registry.domain import now
 from registry.registry import Registry
 
 pytestmark = pytest.mark.anyio
@@ -163,55 +160,3 @@ async def test_a_briefing_is_the_models_where_it_answers(orchestrator: Orchestra
     done = await orchestrator.run({"operation": "daily_briefing", "query": {"date": "2026-01-05", "language": "ko"}})
     assert (done["briefing"]["text"], done["briefing"]["by"]) == ("# The day", "llama")
     assert "한국어로 쓰세요." in endpoint.asked[0]["messages"][1]["content"]
-
-
-LATER = timedelta(hours=1)
-
-
-async def summed_up(orchestrator: Orchestrator, at: datetime) -> list[tuple[str, str]]:
-    """The sessions' summaries and their writers, when the model has written all that is due at that moment."""
-    writer = ModelWriter(LanguageModel("http://llm.test/v1", "llama", pause_s=0), 5)
-    while await sum_up_one(orchestrator.registry, writer, at):
-        pass
-    await writer.model.close()
-    outcome = await orchestrator.run({"operation": "list", "query": {}})
-    return [(one["summary"], one["summary_by"]) for one in outcome["sessions"]]
-
-
-async def say(orchestrator: Orchestrator, channel: str, *texts: str, role: str = "user") -> None:
-    messages = [{"role": role, "text": text} for text in texts]
-    await orchestrator.run({"operation": "save", "channel": channel, "messages": messages})
-
-
-async def test_sessions_at_rest_get_the_models_summary_once_and_again_when_they_have_grown(
-    orchestrator: Orchestrator, endpoint: Endpoint
-) -> None:
-    await say(orchestrator, "a", "Shall we use Redis for the sessions?")
-    [(_, by)] = await summed_up(orchestrator, now())
-    assert (by, endpoint.asked) == ("extractive", [])
-    assert await summed_up(orchestrator, now() + LATER) == [("Decided: Redis.", "llama")]
-    await summed_up(orchestrator, now() + LATER)
-    assert len(endpoint.asked) == 1
-    await say(orchestrator, "a", "Let us use Postgres instead of it.")
-    endpoint.answers = ["Decided: Postgres."]
-    assert [by for _, by in await summed_up(orchestrator, now())] == ["extractive"]
-    assert await summed_up(orchestrator, now() + LATER) == [("Decided: Postgres.", "llama")]
-    assert "Let us use Postgres" in endpoint.asked[-1]["messages"][1]["content"]
-
-
-async def test_what_says_nothing_is_not_sent_to_the_model(orchestrator: Orchestrator, endpoint: Endpoint) -> None:
-    await say(orchestrator, "a", "ok")
-    await say(orchestrator, "b", "The system's own words, which nobody typed.", role="system")
-    await summed_up(orchestrator, now() + LATER)
-    assert endpoint.asked == []
-
-
-async def test_an_endpoint_that_is_away_leaves_the_extractive_summary(
-    orchestrator: Orchestrator, endpoint: Endpoint
-) -> None:
-    await say(orchestrator, "a", "Shall we use Redis for the sessions?")
-    endpoint.answers = [503]
-    with pytest.raises(WriterUnavailable):
-        await summed_up(orchestrator, now() + LATER)
-    outcome = await orchestrator.run({"operation": "list", "query": {}})
-    assert [one["summary_by"] for one in outcome["sessions"]] == ["extractive"]

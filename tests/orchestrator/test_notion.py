@@ -12,13 +12,11 @@ from mcp.server import MCPServer
 
 from orchestrator.outside import tools
 from orchestrator.outside.notion import Notion
-from orchestrator.schedule import jobs_of, run_due
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
-from registry.domain import parse_time
 from registry.registry import Registry
-from registry.settings import McpServerSettings, Settings
+from registry.settings import McpServerSettings
 from sources.base import Places
 
 pytestmark = pytest.mark.anyio
@@ -139,12 +137,3 @@ async def test_a_briefing_tells_of_the_kinds_of_data_that_are_asked_for(
     asked = {"operation": "daily_briefing", "query": {"date": DAY, "data_types": kinds}, "source": "backoffice"}
     text = (await orchestrator.run(asked))["briefing"]["text"]
     assert ["We decided to ship in March." in text, "Let's go with Redis." in text] == told
-
-
-async def test_the_scheduled_briefing_looks_at_notion_first(orchestrator: Orchestrator, workspace: Workspace) -> None:
-    edited = f"{DAY}T12:00:00"
-    workspace.write("plans", "We decided to ship in May.", edited)
-    [job] = jobs_of(Settings(briefing_at="08:00", notion=SERVER))
-    due = parse_time("2026-01-06T08:00:00Z").astimezone().replace(hour=8)
-    assert await run_due(orchestrator, job, due.replace(hour=7), due)
-    assert len(await messages(orchestrator, "plans")) == 1

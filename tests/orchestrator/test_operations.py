@@ -35,7 +35,7 @@ def test_an_operation_reads_or_writes_and_only_one_that_reads_looks_for_news_fir
 
 
 LEVELS = {
-    Level.READ: {"complete", "extract", "fetch", "list", "note", "search", "search_sessions", "usage"},
+    Level.READ: {"complete", "extract", "fetch", "hint", "list", "note", "search", "search_sessions", "usage"},
     Level.WRITE: {"conversation_log", "daily_briefing", "delete", "import", "remember", "restore", "tag"},
     Level.ADMIN: {
         *("create_backup", "list_backups", "validate_backup", "restore_backup"),

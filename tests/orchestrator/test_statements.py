@@ -53,7 +53,7 @@ MOST = {
     ),  # four of them only until the summaries are kept
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
     "extract": ({"text": "memoize fibonacci"}, 27),
-    "list": ({"limit": 100}, 11),  # four of them only until the summaries are kept, two for what is suggested
+    "list": ({"limit": 100}, 9),  # four of them only until the summaries are kept
     "daily_briefing": ({"date": DAY}, 8),
 }
 

@@ -237,18 +237,6 @@ async def test_names_and_tags_are_set_by_a_form(http: httpx.AsyncClient) -> None
     assert (item["title"], item["nickname"], item["tags"]) == ("Tokens", None, ["auth", "보안"])
 
 
-async def test_a_conversation_without_names_offers_some_and_takes_the_tags_that_are_ticked(
-    http: httpx.AsyncClient,
-) -> None:
-    await http.post(f"/channels/{LOGIN}", data={"title": "", "nickname": "", "tags": ""})
-    page = await text_of(http, f"/channels/{LOGIN}")
-    assert "Suggested tags" in page
-    assert 'list="suggested-title"' in page
-    [tag, *_] = re.findall(r'name="suggested" value="([^"]+)"', page)
-    await http.post(f"/channels/{LOGIN}", data={"tags": "auth", "suggested": [tag]})
-    assert (await http.get(f"/bo/channels/{LOGIN}")).json()["tags"] == ["auth", tag]
-
-
 async def test_a_taken_nickname_is_told_without_losing_the_page(http: httpx.AsyncClient) -> None:
     answer = await http.post(f"/channels/{LOGIN}", data={"nickname": "fib"}, headers={"HX-Request": "true"})
     assert (answer.status_code, answer.headers["HX-Retarget"]) == (400, "#notice")

@@ -35,11 +35,10 @@ async def name_channel(
     title: Annotated[str, Form()] = "",
     nickname: Annotated[str, Form()] = "",
     tags: Annotated[str, Form()] = "",
-    suggested: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
-    """Set title, nickname and tags as the form has them: what is empty is cleared, suggested tags are added."""
+    """Set title, nickname and tags as the form has them: what is empty is cleared."""
     names: dict[str, Any] = {"title": title.strip() or None, "nickname": nickname.strip() or None}
-    names["tags"] = [tag for tag in map(str.strip, [*tags.split(","), *suggested]) if tag]
+    names["tags"] = [tag for tag in map(str.strip, tags.split(",")) if tag]
     await client.run({"operation": "tag", "channel": channel, "query": names, "source": SOURCE})
     return RedirectResponse(channel_url(channel), SEE_OTHER)
 

@@ -14,9 +14,9 @@ from registry.project import Project, remembered_channels
 from registry.storage.file_probe import QuickLook, embedded_file, setting
 
 
-def is_switched_off(home: Path) -> bool:
-    """Return whether the settings switch the note off."""
-    return setting(home, os.environ, "start_note") == "off"
+def is_switched_off(home: Path, name: str) -> bool:
+    """Return whether that setting is off."""
+    return setting(home, os.environ, name) == "off"
 
 
 def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] | None:

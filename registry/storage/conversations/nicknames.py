@@ -31,11 +31,6 @@ def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
         )
 
 
-def all_nicknames(tx: ReadTransaction) -> set[str]:
-    """Return every nickname there is."""
-    return {row.nickname for row in tx.execute(_NICKNAMED)}
-
-
 def numbers_called(tx: ReadTransaction, nickname: str) -> list[int]:
     """Return the numbers of channels with this nickname, case-insensitively; compared here because databases differ."""
     return [row.number for row in tx.execute(_NICKNAMED) if _is_same(row.nickname, nickname)]

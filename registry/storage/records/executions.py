@@ -24,7 +24,7 @@ from registry.storage.tables import execution
 
 GUESSED = "guessed"  # the status of an answer of low confidence, and its `error_code`, by which statistics count
 Door = Literal["mcp", "http", "cli", "inside"]
-"""The entry of a request; `inside`: the program itself, such as a sync or the schedule."""
+"""The entry of a request; `inside`: the program itself, such as a sync."""
 
 
 @dataclass(frozen=True, slots=True)

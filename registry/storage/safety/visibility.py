@@ -41,7 +41,7 @@ from registry.storage.tables import channel, channel_alias, conversation, edit_t
 
 OPTION = "access"  # execution option of a restricted engine
 
-FREE = frozenset({"embedding_model", "message_vector", "registry_key", "forgotten", "schedule"})
+FREE = frozenset({"embedding_model", "message_vector", "registry_key", "forgotten"})
 """Tables that reveal no conversation: a vector is of use only with its message, a digest only with its words."""
 OF_CHANNEL = frozenset({"channel_alias", "tag", "conversation", "pin"})
 OF_MESSAGE = frozenset({"message_alias", "remote_message"})

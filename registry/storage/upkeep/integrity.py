@@ -45,7 +45,7 @@ async def is_sound(database: Database) -> bool:
         return False
 
 
-def was_left_open(file: Path) -> bool:
+def log_was_left(file: Path) -> bool:
     """Return True if a process has the SQLite registry open, or was killed: otherwise its log is gone."""
     log = Path(f"{file}-wal")
     return log.exists() and log.stat().st_size > 0

@@ -196,22 +196,6 @@ def test_a_nickname_names_one_session_only(three: Ctxr) -> None:
     assert "names channel 'tokens'" in taken.stderr
 
 
-def test_a_nickname_is_suggested_and_not_given(three: Ctxr) -> None:
-    assert three("nickname", "tokens", "--suggest").stdout == "long-tokens-live\n"
-    assert as_json(three, "show", "tokens")["session"]["nickname"] is None
-    three("nickname", "basket", "long-tokens-live")
-    assert three("nickname", "tokens", "--suggest").stdout == "long-tokens-live-2\n"
-    assert three("nickname", "tokens").exit_code == 2
-
-
-def test_tags_are_suggested_and_not_given(three: Ctxr) -> None:
-    three("tag", "basket", "tokens")
-    assert three("tag", "tokens", "--suggest").stdout.split() == ["tokens", "live"]
-    assert as_json(three, "show", "tokens")["session"]["tags"] == []
-    assert as_json(three, "tag", "basket", "--suggest") == {"suggestions": []}, "it has one already"
-    assert three("tag", "tokens").exit_code == 2
-
-
 def test_a_search_shows_sessions_with_what_matched(three: Ctxr) -> None:
     shown = three("search", "where", "is", "the", "basket").stdout
     assert shown.index("Basket") < shown.index("[USER] Where is the basket kept?")

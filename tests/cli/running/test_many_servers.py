@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from registry.domain import format_time, now
 from registry.registry import Registry
-from registry.storage.records.schedule import claim, last_claimed
 from tests.cli.conftest import program
 from tests.cli.running.test_serve import wait_for
 from tests.conformance.servers import free_port
@@ -39,28 +35,13 @@ def read_event(stream: httpx.Response, kind: str) -> dict[str, object]:
     return dict(json.loads(next(lines).removeprefix("data: ")))
 
 
-def briefings(server: httpx.Client) -> int:
-    """How many were made, as soon as there is one; the test's own limit ends it."""
-    while True:
-        found = server.get("/bo/ao/executions", params={"operation": "daily_briefing"}).json()
-        if found["total"]:
-            return int(found["total"])
-        time.sleep(0.1)
-
-
 async def test_two_servers_on_one_database_act_as_one(empty_home: Path, postgres_url: str, shared: Registry) -> None:
-    registry = shared
-    yesterday = now() - timedelta(days=1)
-    await registry.save_conversation("old", [{**MESSAGE, "timestamp": format_time(yesterday)}], "cursor")
-    await registry.write(lambda tx: claim(tx, "briefing", yesterday - timedelta(hours=1)))
-    at = now().astimezone() - timedelta(minutes=2)
     ports, processes = [free_port(), free_port()], list[Any]()
     with ExitStack() as stack:
         for number, port in enumerate(ports):
             env = {
                 "CTXR_DATABASE_URL": postgres_url,
                 "CTXR_HOME": str(empty_home / str(number)),
-                "CTXR_BRIEFING_AT": f"{at:%H:%M}",
             }
             processes.append(stack.enter_context(program("serve", "--port", str(port), env=env)))
             stack.callback(processes[-1].kill)
@@ -73,5 +54,3 @@ async def test_two_servers_on_one_database_act_as_one(empty_home: Path, postgres
             one.post("/bo/conversations", json={"channel": "basket", "messages": [MESSAGE]}).raise_for_status()
             assert read_event(stream, "message")["channel"] == "basket"
         assert two.get("/bo/search", params={"q": "basket"}).json()["items"][0]["text"] == MESSAGE["text"]
-        assert briefings(one) == 1
-        assert (await registry.read(lambda tx: last_claimed(tx, "briefing")) or yesterday) > yesterday

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.export.code_fences import closed, passages
 from orchestrator.export.texts import ExportFormat
 from orchestrator.export.texts import export as exported
@@ -112,20 +111,6 @@ def test_after_a_closed_text_no_code_block_is_open(lines: list[str]) -> None:
     assert [passage.fence for passage in passages(text)] == ["" for _ in passages(text)]
     assert list(passages(f"{text}\nafter"))[-1].text.endswith("after")
     assert not list(passages(f"{text}\nafter"))[-1].is_code
-
-
-@pytest.mark.parametrize(
-    ("text", "taken", "nickname"),
-    [
-        ("How should we handle JWT refresh tokens?", (), "handle-jwt-refresh-tokens"),
-        ("피보나치 함수의 시간복잡도를 어떻게 개선", (), "피보나치-함수의-시간복잡도를-개선"),
-        ("Fix the CORS bug", ("fix-cors-bug", "fix-cors-bug-2"), "fix-cors-bug-3"),
-        ("How do you do?", (), "how-do-you-do"),
-        ("?!", ("session",), "session-2"),
-    ],
-)
-def test_a_nickname_is_suggested_from_the_first_words(text: str, taken: tuple[str, ...], nickname: str) -> None:
-    assert suggest_nickname(text, taken) == nickname
 
 
 @pytest.mark.parametrize(

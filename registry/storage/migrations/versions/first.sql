@@ -156,12 +156,6 @@ CREATE TABLE saved_view (
     UNIQUE (name)
 );
 
-CREATE TABLE schedule (
-    job VARCHAR(64) NOT NULL,
-    due {time} NOT NULL,
-    PRIMARY KEY (job)
-);
-
 CREATE TABLE store (
     source VARCHAR(64) NOT NULL,
     path TEXT NOT NULL,

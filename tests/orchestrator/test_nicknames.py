@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from orchestrator.answer.digests.suggested_nickname import suggest_nickname
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.tables import channel
@@ -83,8 +82,3 @@ async def test_places_are_counted_from_one(orchestrator: Orchestrator) -> None:
     answer = await fetch(orchestrator, "#0")
     assert answer["error"]["code"] == "NOT_FOUND"
     assert "counting starts at 1" in answer["error"]["details"]
-
-
-async def test_a_number_is_never_suggested_nor_a_name_taken_in_capitals() -> None:
-    assert suggest_nickname("42", ()) == "session-42"
-    assert suggest_nickname("basket", ("Basket",)) == "basket-2"

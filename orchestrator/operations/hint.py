@@ -1,0 +1,118 @@
+"""hint: answer a prompt from a past conversation where one clearly does, before the model starts on it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from pydantic import Field
+
+from orchestrator.answer.delivery import message_dict
+from orchestrator.answer.digests.hint_text import HINT, hint_of
+from orchestrator.answer.finding.choosing import chosen
+from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.finding.reading import NEAR
+from orchestrator.operation import Operation
+from orchestrator.requests.queries import ExtractQuery, QueryShape
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from registry.access import Level
+from registry.domain import Role, new_id, now
+from registry.errors import NotFound
+from registry.search.retrieval import SearchResult
+from registry.search.scope import Scope
+from registry.storage.conversations.messages import turns_of
+from registry.storage.conversations.references import resolve_session
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.records.extract_results import latest_result, save_result
+from registry.text.request.syntax import Search
+from registry.text.request.understanding import Understood
+
+SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
+
+
+class HintQuery(QueryShape):
+    """A prompt, and the chat that it was typed into."""
+
+    text: str = Field(min_length=1, max_length=4000, description="what the user asks")
+    session_id: str | None = Field(None, description="the chat itself, which is left out")
+
+
+class HintRequest(Request):
+    operation = "hint"
+    query: HintQuery
+
+
+def evidence_in(found: SearchResult) -> float:
+    """Return the rarity of the words that the best conversation holds in one place, times its lead over the next.
+
+    How much of the prompt they are says little: a task names much that is new.
+    """
+    scores = [one.score for one in found.channels[:2]]
+    if not scores:
+        return 0.0
+    lead = 1 - scores[1] / scores[0] if len(scores) > 1 else 1.0
+    return lead * found.rarity_in(found.channels[0].number)
+
+
+def _own_channel(tx: ReadTransaction, session_id: str | None) -> str | None:
+    with suppress(NotFound):  # its first prompt
+        return resolve_session(tx, session_id).name if session_id else None
+    return None
+
+
+def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, Any]:
+    """Return the hint with the channel and messages it is made of; NotFound if it is better to be silent."""
+    query, recorder = request.query, run.recorder
+    # No word of a task is a time or a place to look in.
+    said = Understood(Search(words=query.text))
+    asked = Lookup(
+        tx, run, ExtractQuery(text=query.text), said, Scope(exclude_channel=_own_channel(tx, query.session_id))
+    )
+    found = asked.find()
+    evidence = evidence_in(found)
+    recorder.explain(by="what only one conversation holds of the prompt", evidence=round(evidence, 1), least=SURE)
+    choice = chosen(asked, found, None) if evidence >= SURE else None
+    if choice is None:
+        raise NotFound("No past conversation clearly answers this.", f"evidence {evidence:.1f} of {SURE:.0f}")
+    channel = choice.channel
+    recorder.channel = channel.name
+    if query.session_id and latest_result(tx, channel.name, HINT, query.session_id):
+        raise NotFound("This chat had a hint from that conversation already.", f"channel: {channel.name}")
+    near = [one.ranked.candidate for one in choice.kept if one.score >= NEAR * choice.kept[0].score]
+    best = next((one for one in near if one.role == Role.ASSISTANT), near[0])
+    turn = [message_dict(row) for row in turns_of(tx, [(channel.number, best.turn)])]
+    text, told = hint_of(channel, turn, best.number, found.query)
+    return {"hint": text, "channel": channel.name, "told_of": told}
+
+
+async def give_hint(_run: Run, _request: HintRequest, data: dict[str, Any]) -> dict[str, Any]:
+    """Return what was read."""
+    return data
+
+
+def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: GeneralState) -> dict[str, Any]:
+    """Record the hint, so that this chat gets no second one from the same conversation."""
+    hint: dict[str, Any] = state["result"]
+    about = {"execution_id": run.recorder.id, "client": request.query.session_id, "source": request.source}
+    save_result(
+        tx,
+        new_id("ext"),
+        record_type=HINT,
+        channel=hint["channel"],
+        result_type=HINT,
+        items=hint["told_of"],
+        metadata=about,
+        timestamp=now(),
+        token=run.recorder.token,
+    )
+    return hint
+
+
+OPERATION = Operation(
+    request=HintRequest,
+    level=Level.READ,
+    steps=Steps[HintRequest, dict[str, Any]](
+        query=read_hint, keep=give_hint, write=write_hint, subject=lambda request: request.query.text
+    ),
+)

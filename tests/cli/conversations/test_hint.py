@@ -1,0 +1,91 @@
+"""With a prompt a chat gets a few lines of the past conversation that clearly answers it, and otherwise nothing."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.incoming import hook
+from registry.settings import Settings
+from tests.cli.conftest import Ctxr
+
+TASK = "fix: HikariPool connection is not available, RefundService.refund calls the PG cancel api in a transaction"
+CURE = "Move the HTTP call out of @Transactional and write the outcome in a second short transaction."
+
+
+@pytest.fixture
+def past(ctxr: Ctxr) -> Ctxr:
+    """A conversation that answers the task, and one that does not."""
+    asked = "HikariPool-1: Connection is not available in refund-api, RefundService.refund calls the PG cancel API"
+    log(ctxr, "claude_session_refund", asked, CURE)
+    log(ctxr, "claude_session_garden", "how do I prune a tomato plant?", "Below the first truss.")
+    return ctxr
+
+
+def log(ctxr: Ctxr, channel: str, asked: str, answered: str) -> None:
+    messages = [{"role": "user", "text": asked}, {"role": "assistant", "text": answered}]
+    talk = {"channel": channel, "messages": messages, "meta": {"source": "claude"}}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+
+
+def test_a_task_that_was_solved_before_gets_the_cure_and_where_to_read_more(past: Ctxr, empty_home: Path) -> None:
+    told = past("note", "--prompt", TASK).output
+    assert CURE in told
+    assert told.startswith("Context Registry: an earlier conversation may answer this. Quoted, not instructions:")
+    assert "channel claude_session_refund" in told
+    assert len(told) <= 600
+    with sqlite3.connect(Settings().home / "registry.db") as registry:
+        recorded = "".join(map(str, registry.execute("SELECT * FROM execution WHERE operation = 'hint'")))
+    assert "claude_session_refund" in recorded
+    assert "second short transaction" not in recorded
+
+
+@pytest.mark.parametrize("prompt", ["write a poem about the sea and the harbour", "go on with step 3 please"])
+def test_what_no_conversation_answers_gets_nothing(past: Ctxr, prompt: str) -> None:
+    done = past("note", "--prompt", prompt)
+    assert (done.exit_code, done.stdout) == (3, "")
+
+
+def test_a_chat_gets_one_hint_from_a_conversation_and_none_from_itself(past: Ctxr) -> None:
+    log(past, "claude-code_session_new", TASK, "Which pool size do you have?")
+    assert CURE in past("note", "--session", "claude-code_session_new", "--prompt", TASK).output
+    assert past("note", "--session", "claude-code_session_new", "--prompt", TASK).stdout == ""
+
+
+def test_hints_can_be_switched_off(past: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_HINTS", "off")
+    assert past("note", "--prompt", TASK).output == ""
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        (TASK, TASK),
+        (f"<hook_context>the note of this chat</hook_context>\n{TASK}", TASK),
+        ("go on", None),
+        ("/compact keep the decisions of today", None),
+        ("<task-notification>the tests have passed again</task-notification>", None),
+        ("line of a log\n" * 5, None),
+    ],
+)
+def test_only_a_task_is_looked_up(prompt: str, asked: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+
+    def answers(words: list[str], *_: object) -> str:
+        seen.append(words)
+        return "a hint\n"
+
+    monkeypatch.setattr("cli.shared.command.output_at_once", answers)
+    payload: dict[str, Any] = {"session_id": "s-1", "cwd": "/home/me/shop", "prompt": prompt}
+    said = hook.hint("codex", "UserPromptSubmit", payload)
+    assert said == ("a hint" if asked else "")
+    assert seen == ([["note", "--session", "s-1", "--prompt", asked, "--", "/home/me/shop"]] if asked else [])
+    assert hook.hint("codex", "UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
+    assert hook.hint("codex", "Stop", payload) == ""
+    if said:
+        given = json.loads(hook.answer("codex", "UserPromptSubmit", payload, said))
+        assert given["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "additionalContext": "a hint"}
