@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 # One worker more than there are cores: tests wait for processes, browsers and databases for a fifth of their time.
 WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 INSTALL := @./.ci/install $(VENV)
+# pytest rewrites the modules of its plugins at each start where nothing may be written beside them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: try up quick test checks tests bench faults ha editor docs lock dist clean
 

@@ -40,6 +40,7 @@ SESSION_S = 12 * 3600
 RECHECK_S = 5.0  # an open event stream ends so soon after its token was revoked
 # Addresses that need no credential: they reveal nothing of what is stored.
 OPEN = ("/health", "/ready", "/login", "/static/", "/.well-known/")
+METRICS = "/metrics"  # the one address that a token of scope `metrics` opens
 # The owner of this machine, known by a secret file. The name is not allowed for tokens.
 THIS_USER = Access("(this user)", Level.ADMIN)
 # Checks a token of another issuer; None if it is not valid.
@@ -217,7 +218,7 @@ class Admission:
         return answer
 
     async def _admitted_to_watch(self, scope: Scope) -> Access | None:
-        if scope["path"] != "/metrics":
+        if scope["path"] != METRICS:
             return await self._admitted(scope)
         given = Headers(scope=scope).get("authorization", "")
         shown = _digest(given)
@@ -236,7 +237,10 @@ class Admission:
 
     async def _admitted(self, scope: Scope) -> Access | None:
         registry: Registry = scope["app"].state.orchestrator.registry
-        return await self._gate.admit(registry, scope["method"], Headers(scope=scope))
+        access = await self._gate.admit(registry, scope["method"], Headers(scope=scope))
+        if access and scope["path"] != METRICS:
+            access.require(Level.READ)
+        return access
 
     def _while_admitted(self, scope: Scope, receive: Receive) -> Receive:
         async def watched() -> Message:

@@ -72,8 +72,8 @@ class Orchestrator:
         self._asked_at = float("-inf")
         self._waiting = 0
         self._running: dict[str, Recorder] = {}
-        self.observers: list[Callable[[Execution], None]] = []
-        """Called with every finished run, for the counters of this process."""
+        self.observers: list[Callable[[Execution], None]] = [meaning.observe] if meaning else []
+        """Called with every finished run of this process."""
         self.syncing = asyncio.Lock()
         """Held during a sync, so that only one runs."""
         self.before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None

@@ -16,6 +16,7 @@ from registry.errors import Unauthorized
 class Level(StrEnum):
     """The permission levels of a token; each includes those before it."""
 
+    METRICS = "metrics"  # counters without words: for what watches the server
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"

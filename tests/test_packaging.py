@@ -221,19 +221,6 @@ def test_the_installed_program_says_how_it_is_doing_and_how_to_add_an_extra_to_i
     assert f"uv pip install --python {installed / 'python'} 'context-registry[embed] @ {wheel.as_uri()}'" in told
 
 
-def test_the_installed_program_serves_its_pages(installed: Path, tmp_path: Path) -> None:
-    port = free_port()
-    server = serving([installed / "ctxr", "serve"], tmp_path, port)
-    with server as address, httpx.Client(base_url=address, timeout=60) as http:
-        page = http.get("/", follow_redirects=True)
-        assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
-        linked = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js)[^"]*)"', page.text)
-        assert linked
-        assert {http.get(part).status_code for part in linked} == {200}
-        assert http.get("/health").status_code == 200
-        assert http.get("/ready").status_code == 200
-
-
 def test_the_installed_program_connects_a_client(installed: Path, empty_home: Path) -> None:
     run(installed / "ctxr", "install", "claude-code", "--yes")
     written = json.loads((empty_home / ".claude.json").read_text(encoding="utf-8"))
@@ -241,13 +228,19 @@ def test_the_installed_program_connects_a_client(installed: Path, empty_home: Pa
     assert run(Path(command), "--version") == run(installed / "ctxr", "--version")
 
 
-def test_the_image_runs_the_program_and_finds_it_well(installed: Path, tmp_path: Path) -> None:
+def test_the_image_runs_the_program_and_finds_it_well_and_it_serves_its_pages(installed: Path, tmp_path: Path) -> None:
     [program, *words] = command_of("CMD")
     port = free_port()
-    with serving([installed / program, *words], tmp_path, port, **image_settings()):
+    server = serving([installed / program, *words], tmp_path, port, **image_settings())
+    with server as address, httpx.Client(base_url=address, timeout=60) as http:
         [python, *check] = (word.replace(":8765/", f":{port}/") for word in command_of("HEALTHCHECK"))
         asked = (subprocess.call([installed / python, *check], cwd="/", stderr=subprocess.DEVNULL) for _ in range(20))
         assert 0 in asked  # as the engine does, which gives it time to start
+        page = http.get("/login")
+        assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        linked = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js)[^"]*)"', page.text)
+        assert linked
+        assert {http.get(part).status_code for part in linked} == {200}
 
 
 def image_settings() -> dict[str, str]:

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from backoffice.admission import COOKIE, SESSION_S, THIS_USER, Credential, Gate
 from backoffice.dependencies import Asking
 from backoffice.pages.rendering import render
+from registry.access import Level
 from registry.registry import Registry
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -37,6 +38,7 @@ async def sign_in(
     credential = await _credential_of(gate, client.registry, token.strip(), code)
     if credential is None:
         return render(request, "login.html", status=401, next=_local(next), code="", is_wrong=True)
+    credential.access.require(Level.READ)
     answer = RedirectResponse(_local(next), SEE_OTHER)
     is_secure = gate.rules.is_secure or request.url.scheme == "https"
     key = gate.sessions.begin(credential)

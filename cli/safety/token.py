@@ -61,7 +61,7 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     type=click.Choice([level.value for level in Level]),
     default=Level.READ.value,
     show_default=True,
-    help="read; write: also log, name, delete, restore; admin: also delete for good, sync.",
+    help="metrics: only /metrics; read; write: also log, name, delete, restore; admin: also delete for good, sync.",
 )
 @click.option(
     "--channels",

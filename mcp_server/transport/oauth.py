@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """With a public key each: an issuer's key must never be a secret that we share."""
 REQUIRED = ("exp", "iss", "aud", "sub")
-SCOPES = {f"registry:{level}": level for level in Level}
+SCOPES = {f"registry:{level}": level for level in (Level.READ, Level.WRITE, Level.ADMIN)}
 """The scopes that we know, and what they allow; of several the largest holds."""
 CHANNELS, PROJECTS = "registry_channels", "registry_projects"
 """Claims that restrict a token to some channels or projects, as `ctxr token create` does."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from importlib.resources import files
@@ -42,7 +43,8 @@ logger = logging.getLogger(__name__)
 
 LOOKED_AHEAD = 64  # messages read at once
 REQUEST_CHARACTERS = 8_000  # of the passages embedded at once
-EVERY_S = 1.0  # between two looks for new messages: what was just logged is soon found by its meaning
+EVERY_S = 1.0  # between two looks for new messages while operations run: what was just logged is soon found by meaning
+SELDOM_S = 60.0  # between two looks while none runs here: another process may have stored something
 TURN_S = 120.0  # a process that embeds is left alone for so long after its last batch
 
 Progress = Callable[[int, int], None]  # called with the number of embedded messages, and the number of all
@@ -180,13 +182,12 @@ async def embed_all(
     return done, found
 
 
-async def keep_embedding(registry: Registry, embedder: Embedder) -> None:
-    """Embed new messages every second until cancelled."""
+async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.Event) -> None:
+    """Embed new messages until cancelled, within a second after `news` is set."""
     work = Embedding(registry, embedder)
     pause, above, all_at = Pause(), 0, 0.0
     clock = asyncio.get_running_loop().time
     while True:
-        wait_s = EVERY_S
         try:
             if clock() >= all_at:
                 above, all_at = 0, clock() + 600.0  # old messages whose text was corrected
@@ -201,7 +202,13 @@ async def keep_embedding(registry: Registry, embedder: Embedder) -> None:
         except Exception:  # the server goes on, whatever is wrong here
             wait_s = pause.begin()
             logger.exception("Messages are not embedded for %.0f s", wait_s)
+        else:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SELDOM_S):
+                    await news.wait()
+            wait_s = EVERY_S
         await asyncio.sleep(wait_s)
+        news.clear()
 
 
 LONGEST = 1_000

@@ -21,6 +21,7 @@ from registry.text.request.query import parse_query
 if TYPE_CHECKING:
     from registry.registry import Registry
     from registry.settings import Settings
+    from registry.storage.records.executions import Execution
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0  # backoff after a failure; doubled by each further one
 WARMING_S = 2.0  # a search waits so long for a model that is being loaded, then uses words alone
@@ -66,6 +67,7 @@ class Meaning:
         self._pause = Pause(clock)
         self._why = ""
         self._warming: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
 
     async def of(self, text: str, also: Sequence[str] = ()) -> Meant | None:
         """Embed a request and its other wordings; None if it has no subject.
@@ -123,9 +125,13 @@ class Meaning:
                 module = await asyncio.to_thread(import_module, "registry.search.meaning")
                 await self.registry.read(lambda tx: module.hold_vectors(tx, model))
 
+    def observe(self, _run: Execution) -> None:
+        """Look soon for messages that an operation has stored."""
+        self._news.set()
+
     async def _embed(self) -> None:
         module = await asyncio.to_thread(import_module, "orchestrator.semantic.embedding")  # imports numpy: slow
-        await module.keep_embedding(self.registry, self.embedder)
+        await module.keep_embedding(self.registry, self.embedder, self._news)
 
     async def close(self) -> None:
         await self.embedder.close()

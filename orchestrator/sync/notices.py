@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from os.path import dirname
@@ -22,11 +21,8 @@ from sources.base import Places, Source, Watched
 
 logger = logging.getLogger(__name__)
 
-QUIET_S = 0.2
-"""Seconds without a change that end a burst of changes."""
-BURST_S = 0.8
-"""Seconds after which a longer burst is reported."""
-_STEP_MS = 50
+STEP_MS = 300
+"""Milliseconds between two looks at what the system reported; a burst of changes is reported after one or two looks."""
 
 MOST = 500
 """Folders watched of one store; changes in others are found by the regular sync."""
@@ -109,6 +105,11 @@ class Notices:
     ) -> None:
         await self._end()
 
+    @property
+    def is_watching(self) -> bool:
+        """Return True unless the system refused to report changes."""
+        return self._following is not None and not self._following.done()
+
     async def watch(self, plan: Plan) -> bool:
         """Watch these folders. Returns True if they have changed, so that notices may have been missed."""
         if plan == self._plan:
@@ -121,29 +122,22 @@ class Notices:
 
     async def next(self, within_s: float) -> frozenset[str] | None:
         """Return the names concerned by changes since the last call; None after so many seconds without one."""
-        if not await self._hears(within_s):
-            return None
-        burst_ends = time.monotonic() + BURST_S
-        while time.monotonic() < burst_ends and await self._hears(QUIET_S):
-            pass
-        names, self._names = frozenset(self._names), set()
-        return names
-
-    async def _hears(self, within_s: float) -> bool:
         try:
             async with asyncio.timeout(within_s):
                 await self._told.wait()
         except TimeoutError:
-            return False
+            return None
         self._told.clear()
-        return True
+        names, self._names = frozenset(self._names), set()
+        return names
 
     async def _follow(self, plan: Plan) -> None:
         changed = awatch(
             *plan,
             watch_filter=None,
-            debounce=_STEP_MS,  # which knows a file that is written again and again as one change: we count ourselves
-            step=_STEP_MS,
+            debounce=STEP_MS,
+            step=STEP_MS,
+            rust_timeout=0,  # wait without end
             recursive=False,
             ignore_permission_denied=True,
         )

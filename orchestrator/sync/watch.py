@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EVERY_S = 3.0
-"""Seconds between two regular syncs if they are cheap ..."""
+"""Seconds between two regular syncs if they are cheap and the system reports no changes ..."""
 SELDOM_S = 60.0
-"""... and at most, also after trouble."""
+"""... and at most: where it reports changes, and after trouble."""
 
 Told = Callable[[list[StoreReport]], None]
 
@@ -63,7 +63,9 @@ async def watch(
                     told(news)
                 is_first, progress = False, None
                 if drained.is_complete:
-                    rest, every = _pauses(time.monotonic() - began, reports, is_notice=named is not None)
+                    took = time.monotonic() - began
+                    rest = min(took * 3, SELDOM_S) if named is not None else 0.0  # a quarter of a processor at most
+                    every = SELDOM_S if notices.is_watching else _until_next(took, reports)
             except Exception:  # whatever is wrong with a store or the registry, it may be well at the next look
                 logger.exception("Keeping up with the clients failed")
             await asyncio.sleep(rest)
@@ -78,9 +80,7 @@ def _spool(home: Path) -> Plan:
         return {}
 
 
-def _pauses(took: float, reports: Sequence[StoreReport], *, is_notice: bool) -> tuple[float, float]:
-    """Seconds until the next sync at the earliest, and from then at the latest."""
-    rest = took * 3 if is_notice else 0.0  # a client that writes without end gets a quarter of a processor
+def _until_next(took: float, reports: Sequence[StoreReport]) -> float:
+    """Return the seconds until the next regular sync: less than 2 % of a processor while nothing is new."""
     is_idle = not any(report.parsed for report in reports)
-    every = took * 50 if is_idle else EVERY_S  # looking around takes 2 % of a processor
-    return min(rest, SELDOM_S), min(max(every, EVERY_S), SELDOM_S)
+    return min(max(took * 50, EVERY_S), SELDOM_S) if is_idle else EVERY_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -80,7 +81,7 @@ async def test_of_a_token_only_a_digest_is_kept_and_when_it_was_used(
 
 
 async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make: Make) -> None:
-    read, write, admin = [await make(level.value, level) for level in Level]
+    _, read, write, admin = [await make(level.value, level) for level in Level]
     log = {"channel": "cursor_1", "messages": [{"role": "user", "text": "hello"}]}
     assert problem_of(await http.post("/bo/conversations", json=log, headers=read), 401)["code"] == "UNAUTHORIZED"
     assert (await http.post("/bo/conversations", json=log, headers=write)).status_code == 201
@@ -89,6 +90,12 @@ async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make:
         assert problem_of(await http.post("/bo/ao/run", json=resume, headers=headers), 401)["code"] == "UNAUTHORIZED"
     for headers, status in ((read, 401), (write, 401), (admin, 200)):
         assert (await http.delete("/bo/channels/cursor_1?soft=false", headers=headers)).status_code == status
+
+
+async def test_the_settings_page_says_what_each_token_is_for(http: httpx.AsyncClient, make: Make) -> None:
+    await make("prometheus", Level.METRICS)
+    page = await http.get("/settings/access", headers=await make("me"))
+    assert re.findall(r'data-label="Level">(\w*)<', page.text) == ["read", "metrics"]
 
 
 async def test_what_a_token_may_not_touch_is_refused_and_not_changed(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, Row, Select, TextClause, func, select, text
 
 from registry.domain import Role, digest_of
 from registry.errors import StorageError
@@ -18,11 +19,17 @@ from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 SHOWN = 5  # examples of each kind of damage
-Words = defaultdict[str, set[int]]
+PORTION = 100  # rows in memory; a message may be megabytes long
+BUCKETS = 2**16  # sums over the words of the index, which fill 3 MB however many words there are
 _REBUILD = "ctxr db reindex --all makes it anew"
 _INSTANCES = "CREATE VIRTUAL TABLE temp.standing USING fts5vocab(main, message_index, instance)"
-_WHERE_WORDS_STAND = "SELECT term, count(*), sum(doc) FROM temp.standing GROUP BY term"
-_ENTRIES = {"sqlite": "SELECT id FROM message_index_docsize", "postgresql": "SELECT number FROM message_index"}
+_ENTRIES = {"sqlite": "(SELECT id AS number FROM message_index_docsize)", "postgresql": "message_index"}
+_MISSING = """
+    SELECT count(*) FROM conversation AS c
+    WHERE NOT c.deleted AND NOT EXISTS (SELECT 1 FROM {entries} AS e WHERE e.number = c.number)"""
+_STRAY = """
+    SELECT count(*) FROM {entries} AS e
+    WHERE e.number > 0 AND NOT EXISTS (SELECT 1 FROM conversation AS c WHERE c.number = e.number AND NOT c.deleted)"""
 
 
 def damage_of(url: str) -> list[str]:
@@ -72,12 +79,12 @@ def _structure(connection: Connection) -> Iterator[str]:
 def _messages(connection: Connection) -> Iterator[str]:
     query = select(conversation.c.id, conversation.c.role, conversation.c.text, conversation.c.digest)
     query = query.where(conversation.c.forgotten.is_(False))  # of those the digest stays, and not the words
-    wrong = [row.id for row in connection.execute(query) if not _is_as_stored(row.role, row.text, row.digest)]
+    damaged = (row.id for row in _rows(connection, query) if not _is_as_stored(row.role, row.text, row.digest))
+    wrong, shown = _counted(damaged)
     if wrong:
-        yield f"messages: {len(wrong)} are not what was stored: {', '.join(wrong[:SHOWN])}"
-    unreadable = 0
-    for row in connection.execute(select(conversation.c.payload, conversation.c.timestamp)):
-        unreadable += not isinstance(row.payload, dict)
+        yield f"messages: {wrong} are not what was stored: {shown}"
+    details = _rows(connection, select(conversation.c.payload, conversation.c.timestamp))
+    unreadable = sum(not isinstance(row.payload, dict) for row in details)
     if unreadable:
         yield f"messages: of {unreadable} the details cannot be read"
 
@@ -93,38 +100,50 @@ def _counts(connection: Connection) -> Iterator[str]:
         .where(conversation.c.channel_number == channel.c.number, conversation.c.deleted.is_(False))
         .scalar_subquery()
     )
-    wrong = connection.execute(select(channel.c.name).where(channel.c.message_count != alive)).scalars().all()
+    query = select(channel.c.name).where(channel.c.message_count != alive)
+    wrong, shown = _counted(row.name for row in _rows(connection, query))
     if wrong:
-        yield f"counts: {len(wrong)} channels do not know how many messages they have: {', '.join(wrong[:SHOWN])}"
+        yield f"counts: {wrong} channels do not know how many messages they have: {shown}"
 
 
 def _index(connection: Connection) -> Iterator[str]:
-    """Check that each entry belongs to a message and each message has its entry; on SQLite also each word's count."""
-    held = set(connection.execute(text(_ENTRIES[connection.dialect.name])).scalars())
-    words: Words = defaultdict(set)
-    numbers = set()
-    is_current = True
-    for row in connection.execute(select(conversation).where(conversation.c.deleted.is_(False))):
-        numbers.add(row.number)
-        is_current &= row.analyzer_version == ANALYZER_VERSION
-        if is_current:
-            _add(words, message_entry(row._asdict(), searched_tokens(row._asdict())))
-    missing, stray = numbers - held, {number for number in held if number > 0} - numbers
+    """Check that each entry belongs to a message and each message has its entry; on SQLite also each word's entries."""
+    entries = _ENTRIES[connection.dialect.name]
+    missing = connection.scalar(text(_MISSING.format(entries=entries)))
+    stray = connection.scalar(text(_STRAY.format(entries=entries)))
     if missing or stray:
-        yield f"index: {len(missing)} messages are not in it, {len(stray)} entries are of none; {_REBUILD}"
-    if connection.dialect.name != "sqlite" or not is_current:
+        yield f"index: {missing} messages are not in it, {stray} entries are of none; {_REBUILD}"
+    alive = select(conversation).where(conversation.c.deleted.is_(False))
+    is_old = connection.scalar(select(alive.where(conversation.c.analyzer_version != ANALYZER_VERSION).exists()))
+    if connection.dialect.name != "sqlite" or is_old:
         return
-    for row in connection.execute(select(channel)):
-        if -row.number in held:
-            _add(words, title_entry(row, {}))
+    sums = [0] * BUCKETS
+    for row in _rows(connection, alive):
+        said = row._asdict()
+        _add(sums, message_entry(said, searched_tokens(said)))
+    for row in _rows(connection, select(channel).where(text(f"-channel.number IN {entries}"))):
+        _add(sums, title_entry(row, {}))
     connection.execute(text(_INSTANCES))
-    counted = {row[0]: (row[1], row[2]) for row in connection.execute(text(_WHERE_WORDS_STAND))}
-    expected = {word: (len(numbers), sum(numbers)) for word, numbers in words.items()}
-    wrong = {word for word in counted.keys() | expected.keys() if counted.get(word) != expected.get(word)}
+    for row in _rows(connection, text("SELECT term, doc FROM temp.standing")):
+        sums[hash(row.term) % BUCKETS] -= hash((row.term, row.doc))
+    wrong = BUCKETS - sums.count(0)
     if wrong:
-        yield f"index: {len(wrong)} words are not found where they stand; {_REBUILD}"
+        yield f"index: {wrong} words are not found where they stand; {_REBUILD}"
 
 
-def _add(words: Words, entry: Entry) -> None:
-    for token in entry.tokens:
-        words[token].add(entry.number)
+def _add(sums: list[int], entry: Entry) -> None:
+    """Add an entry to the sums of its words; the index as it is, subtracted, must leave 0."""
+    for word in set(" ".join(entry.tokens).split(" ")) - {""}:
+        sums[hash(word) % BUCKETS] += hash((word, entry.number))
+
+
+def _rows(connection: Connection, query: Select[Any] | TextClause) -> Iterator[Row[Any]]:
+    """Return the rows of a large table without holding them all."""
+    yield from connection.execute(query, execution_options={"yield_per": PORTION})
+
+
+def _counted(names: Iterable[str]) -> tuple[int, str]:
+    """Return how many there are, and the first of them."""
+    each = iter(names)
+    shown = list(islice(each, SHOWN))
+    return len(shown) + sum(1 for _ in each), ", ".join(shown)

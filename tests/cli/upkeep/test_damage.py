@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from registry.storage.upkeep.integrity import damage_of
 from tests.cli.conftest import FIBONACCI, Ctxr
 
 SOUND = "structure, messages, counts and index are as they should be"
@@ -68,6 +70,26 @@ def test_what_does_not_fit_together_is_noticed(ctxr: Ctxr, registry: Path, state
     carry_out(registry, statement)
     done = ctxr("doctor", "--deep")
     assert (done.exit_code, said in words(done)) == (1, True)
+
+
+def test_a_check_takes_no_more_memory_for_a_larger_registry(ctxr: Ctxr, registry: Path) -> None:
+    def peak() -> int:
+        tracemalloc.start()
+        assert damage_of(f"sqlite:///{registry}") == []
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    def log(first: int, last: int) -> None:
+        texts = (" ".join(f"item{(n * 7 + word) % 500}" for word in range(40)) for n in range(first, last))
+        messages = [{"role": "user", "text": text} for text in texts]
+        assert ctxr("log", "-", given={"channel": "long", "messages": messages}).exit_code == 0
+
+    log(0, 300)
+    peak()  # the analyzer remembers words
+    before = peak()
+    log(300, 1500)
+    assert peak() < 1.5 * before
 
 
 def test_what_can_be_read_of_a_damaged_registry_is_written_to_a_new_one(ctxr: Ctxr, registry: Path) -> None:

@@ -24,8 +24,6 @@ from tests.sources.cursor.cursor_files import CursorFiles, answered, asked
 pytestmark = pytest.mark.anyio
 
 PATIENCE_S = 20
-QUIET_S = 2.0
-"""A busy machine may stand still between two writes."""
 SELDOM = 3600.0
 
 
@@ -39,6 +37,7 @@ async def orchestrator(sqlite_url: str) -> AsyncIterator[Orchestrator]:
 @pytest.fixture
 def only_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     """No regular look comes to the help."""
+    monkeypatch.setattr("orchestrator.sync.notices.STEP_MS", 50)
     monkeypatch.setattr("orchestrator.sync.watch.EVERY_S", SELDOM)
     monkeypatch.setattr("orchestrator.sync.watch.SELDOM_S", SELDOM)
 
@@ -105,8 +104,7 @@ async def test_a_message_is_there_a_moment_after_it_was_written(
 async def test_a_burst_of_writes_is_one_sync(
     orchestrator: Orchestrator, empty_home: Path, only_notices: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.sync.notices.BURST_S", PATIENCE_S)
-    monkeypatch.setattr("orchestrator.sync.notices.QUIET_S", QUIET_S)
+    monkeypatch.setattr("orchestrator.sync.notices.STEP_MS", 2_000)  # a busy machine may stand still between two writes
     watcher, questions = Watcher(), [f"Basket {number}?" for number in range(40)]
     write(empty_home / ".claude", talk("Basket?"))
     async with running(watch(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told)):
