@@ -10,8 +10,10 @@ BIN := $(VENV)/bin
 # One worker more than there are cores: tests wait for processes, browsers and databases for a fifth of their time.
 WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 INSTALL := @./.ci/install $(VENV)
+# pytest rewrites the modules of its plugins at each start where nothing may be written beside them.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try up quick test checks tests bench faults ha editor lock dist clean
+.PHONY: try up quick test checks tests bench faults ha editor docs lock dist clean
 
 try: $(VENV)/.runtime
 	@$(BIN)/ctxr try
@@ -44,6 +46,10 @@ bench: $(VENV)/.dev
 # Not a part of `make test`, which needs no node.
 editor:
 	cd editor && npm install --no-package-lock --silent && npm run --silent check && npm test --silent && npm run --silent build && npm run --silent package
+
+# The documentation as a site, in dist/docs.
+docs: $(VENV)/.dev
+	$(BIN)/uv tool run zensical==0.0.73 build --config-file mkdocs.yml
 
 # What is published: the source distribution, the wheel that is built from it, and the bundle for Claude Desktop.
 dist: $(VENV)/.dev

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection
-from email.utils import formatdate
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -132,7 +131,6 @@ class Answers(HttpMiddleware):
         async def answering(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["Date"] = formatdate(usegmt=True)
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers["Accept-Encoding"] = "gzip"  # so may bodies come: RFC 7694
             elif is_head:

@@ -5,38 +5,50 @@ import os
 import re
 import shutil
 import signal
-import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from orchestrator.recording import recorder
-from registry.storage.migrate import migrate
+from registry.registry import Registry
 from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
+from tests.quick_clients import spare_clients
 from tests.quick_engines import spare_engines
 from tests.seeded import Seeded, SeededDatabases, SeededFiles, seeded_by
 
 SLOW_NAMES = re.compile(
     "postgresql|tests/(pages|conformance|benchmarks)/|fuzz|test_any_input|test_packaging|test_databases"
-    "|test_serve|test_stdio|test_mcp_options|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
+    "|test_serve|test_stdio|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
     "|test_however|any_way_of_sending|same_call_twice"
 )
 LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input")
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 ON_BOTH_DATABASES = re.compile(
-    "tests/(test_databases|cli/"
-    "|registry/(monitor|search|storage)/|registry/ingest/test_(deleted|merging|new_sessions|recognition)"
-    r"|registry/ingest/test_one_channel\.py::[^\[]*\[postgresql\]"
-    "|backoffice/test_(channels|conversations|events|executions|found_channels|joined_channels|outage|problems|tokens)"
-    "|orchestrator/(semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)|sync/test_sync_copies)"
-    "|orchestrator/(remote/test_edits.*_(agree|goes|later_has_it)|test_forgetting|test_secrets.*_cut_title))"
+    r"""tests/(
+    test_databases | cli/ | backoffice/test_(joined_channels|outage|sources)
+    | registry/(monitor/test_(?!rollup) | storage/ | ingest/test_(merging|new_sessions))
+    | registry/monitor/test_rollup.*(same_before_and_after|very_instant|delivered)
+    | registry/search/.*(scope|two_hours|date|latest|titles|nearly|signs|hundred|left_behind|question_of)
+    | registry/ingest/test_deleted.*(sent_again|session's)
+    | registry/ingest/test_(one_channel|recognition).*
+        (either_of_two|paraphrased|two_ways|hook_sent|at_once|streaming|more_to_it)
+    | backoffice/test_(channels|conversations|executions|events|found_channels|problems|tokens).*
+        (filter|paging|listed|restored|naming|nickname|client_alone|another_process|NOT_FOUND|series.*-60|passages
+        |best_channel|without_any|project_token|revoked|events_tell|which_token|digest|may_not_touch|forgotten)
+    | orchestrator/semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)
+    | orchestrator/sync/test_sync_copies.*hook_told
+    | orchestrator/remote/test_edits.*(_agree|stays|later_has_it|False|it_was_sent)
+    | orchestrator/test_forgetting.*
+        (backup_brings|nothing_is_left|another_client|sent_again|restored_or_listed|read_again|by_words)
+    | orchestrator/test_secrets.*_cut_title
+    )""",
+    re.VERBOSE,
 )
 """Together these tests run every SQL statement of the product on PostgreSQL. Elsewhere a test runs on SQLite alone."""
 
@@ -55,13 +67,11 @@ sys.dont_write_bytecode = False
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 spare_engines()
-
-# The certificates of the world are read once, and not anew by every HTTP client that a test makes.
-ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
+spare_clients()
 
 # The workers share the cores: a slow example is no failure.
 # Other examples each time find what nobody thought of; in the CI they stay, and only a change is refused.
-settings.register_profile("ctxr", deadline=None, max_examples=25, derandomize="CI" in os.environ)
+settings.register_profile("ctxr", deadline=None, max_examples=15, derandomize="CI" in os.environ)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("ctxr")
 
@@ -132,7 +142,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 def postgres_databases(postgres_server: PostgresServer) -> Iterator[SpareDatabases]:
     """Databases with all our tables and no rows."""
     postgres_server.execute("CREATE DATABASE {}", TEMPLATE)
-    migrate(postgres_server.url(TEMPLATE))
+    Registry(postgres_server.url(TEMPLATE)).close()
     databases = SpareDatabases(postgres_server, TEMPLATE)
     yield databases
     databases.close()
@@ -156,7 +166,7 @@ def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with all our tables and no rows."""
     file = tmp_path_factory.mktemp("template") / "registry.db"
-    migrate(f"sqlite:///{file}")
+    Registry(f"sqlite:///{file}").close()
     return file
 
 

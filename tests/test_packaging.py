@@ -31,6 +31,7 @@ VERSIONED = [
     ROOT / "integrations" / "claude-code" / ".claude-plugin" / "plugin.json",
     ROOT / "integrations" / "claude-desktop" / "manifest.json",
     ROOT / "integrations" / "claude-desktop" / "pyproject.toml",
+    ROOT / "integrations" / "npm" / "package.json",
     ROOT / "integrations" / "server.json",
 ]
 
@@ -220,19 +221,6 @@ def test_the_installed_program_says_how_it_is_doing_and_how_to_add_an_extra_to_i
     assert f"uv pip install --python {installed / 'python'} 'context-registry[embed] @ {wheel.as_uri()}'" in told
 
 
-def test_the_installed_program_serves_its_pages(installed: Path, tmp_path: Path) -> None:
-    port = free_port()
-    server = serving([installed / "ctxr", "serve"], tmp_path, port)
-    with server as address, httpx.Client(base_url=address, timeout=60) as http:
-        page = http.get("/", follow_redirects=True)
-        assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
-        linked = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js)[^"]*)"', page.text)
-        assert linked
-        assert {http.get(part).status_code for part in linked} == {200}
-        assert http.get("/health").status_code == 200
-        assert http.get("/ready").status_code == 200
-
-
 def test_the_installed_program_connects_a_client(installed: Path, empty_home: Path) -> None:
     run(installed / "ctxr", "install", "claude-code", "--yes")
     written = json.loads((empty_home / ".claude.json").read_text(encoding="utf-8"))
@@ -240,13 +228,19 @@ def test_the_installed_program_connects_a_client(installed: Path, empty_home: Pa
     assert run(Path(command), "--version") == run(installed / "ctxr", "--version")
 
 
-def test_the_image_runs_the_program_and_finds_it_well(installed: Path, tmp_path: Path) -> None:
+def test_the_image_runs_the_program_and_finds_it_well_and_it_serves_its_pages(installed: Path, tmp_path: Path) -> None:
     [program, *words] = command_of("CMD")
     port = free_port()
-    with serving([installed / program, *words], tmp_path, port, **image_settings()):
+    server = serving([installed / program, *words], tmp_path, port, **image_settings())
+    with server as address, httpx.Client(base_url=address, timeout=60) as http:
         [python, *check] = (word.replace(":8765/", f":{port}/") for word in command_of("HEALTHCHECK"))
         asked = (subprocess.call([installed / python, *check], cwd="/", stderr=subprocess.DEVNULL) for _ in range(20))
         assert 0 in asked  # as the engine does, which gives it time to start
+        page = http.get("/login")
+        assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        linked = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js)[^"]*)"', page.text)
+        assert linked
+        assert {http.get(part).status_code for part in linked} == {200}
 
 
 def image_settings() -> dict[str, str]:
@@ -310,3 +304,17 @@ def test_the_version_is_typed_in_pyproject_and_the_plugin_repeats_it(metadata: M
     assert found == {file.name: {ours} for file in VERSIONED}
     others = [ROOT / "compose.yaml", ROOT / "Dockerfile", ROOT / ".claude-plugin" / "marketplace.json"]
     assert [file.name for file in others if ours in file.read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+def test_npx_runs_the_program_with_uv_and_says_what_to_do_without_it(tmp_path: Path) -> None:
+    launcher, node = ROOT / "integrations" / "npm" / "launcher.js", shutil.which("node") or ""
+    without = subprocess.run([node, launcher, "try"], env={"PATH": ""}, capture_output=True, text=True, check=False)
+    assert (without.returncode, "Install uv" in without.stderr) == (1, True)
+    uvx = tmp_path / "uvx"
+    uvx.write_text('#!/bin/sh\necho "$@"; exit 3\n')
+    uvx.chmod(0o755)
+    done = subprocess.run(
+        [node, launcher, "try", "a word"], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (3, f"context-registry=={PYPROJECT['project']['version']} try a word\n")

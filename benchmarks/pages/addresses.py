@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
+from playwright.async_api import Page
 from sqlalchemy import Column, ColumnElement, select
 
 from registry.registry import Registry
 from registry.storage.tables import channel, conversation, execution
 
+FULL = ("home", "search: words", "search: korean words", "search: newest first", "runs")  # lists of more than one page
+FRAGMENTS = ("palette", "beside it")  # parts of other pages: what is said of a whole page does not hold
 WORDS = {"words": "postgres connection pool", "korean words": "배포 실패 원인", "nothing": "quokkaxyzzy"}
 
 
@@ -35,7 +38,7 @@ def pages(registry: Registry) -> Mapping[str, str]:
     gone = first(channel.c.name, channel.c.deleted)
     message = first(conversation.c.id, conversation.c.channel_number == 1, conversation.c.seq == 100)
     project = first(channel.c.project_path, channel.c.project_path.is_not(None))
-    found, missed = run("extract", "succeeded"), run("extract", "not_found")
+    found, missed = run("extract", "guessed"), run("extract", "not_found")
     return {
         "home": "/",
         "yesterday": "/?from=yesterday&to=yesterday",
@@ -62,7 +65,7 @@ def pages(registry: Registry) -> Mapping[str, str]:
         "runs: a client's": "/flow?client=cursor",
         "runs: slow": "/flow?slower_ms=1000",
         "runs: of one": f"/flow?channel={long}",
-        "found run": f"/flow/{found}",
+        "guessed run": f"/flow/{found}",
         "not-found run": f"/flow/{missed}",
         "compared": f"/flow/{found}?beside={missed}",
         "insights": "/insights",
@@ -74,3 +77,13 @@ def pages(registry: Registry) -> Mapping[str, str]:
         "login": "/login",
         "not there": "/nowhere",
     }
+
+
+async def open_page(page: Page, url: str, name: str, address: str) -> None:
+    """Open a page, and see that it is the page and not an error or an empty list. Raises AssertionError."""
+    answer = await page.goto(url + address)
+    assert answer
+    assert answer.status == (404 if name == "not there" else 200), f"{name}: {answer.status}"
+    assert await page.locator("h1, h2, article, table, form").count(), f"{name}: nothing on it"
+    rows = await page.locator("[data-row]").count()
+    assert name not in FULL or rows >= 50, f"{name}: {rows} rows"

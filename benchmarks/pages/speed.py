@@ -10,6 +10,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, Page
 
+from benchmarks.pages.addresses import open_page
 from benchmarks.setup.servers import PRODUCT_HTTP, end, environment, free_port, start_http
 
 AIM_PAINT_MS, AIM_CPU_MS = 1000, 500
@@ -87,7 +88,7 @@ async def measure(browser: Browser, server: Served, addresses: Mapping[str, str]
 
 async def _visit(page: Page, server: Served, name: str, address: str) -> Visit:
     before = server.cpu_ms()
-    await page.goto(server.url + address)
+    await open_page(page, server.url, name, address)
     first_byte, paint, size = await page.evaluate(TIMES)
     await page.wait_for_function(LOADED)
     spent = server.cpu_ms() - before

@@ -126,7 +126,6 @@ async def _serve(settings: Settings, listener: socket.socket, audience: ServeCal
         ws="none",
         log_config=None,
         access_log=False,
-        date_header=False,  # the application adds it; uvicorn would wake up each second to renew its own
         timeout_keep_alive=30,  # s; clients give up after 5: were it the same here, a call sent then would be lost
         timeout_graceful_shutdown=GRACE_S,
         ssl_certfile=settings.tls_cert or None,
@@ -152,21 +151,12 @@ async def _serve(settings: Settings, listener: socket.socket, audience: ServeCal
 class _Server(uvicorn.Server):
     """Ends soon after a signal, even if a database or disk does not answer: what was acknowledged is stored."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._ending = asyncio.Event()
-
-    async def main_loop(self) -> None:
-        """Sleep until a signal; uvicorn's own loop looks for one ten times a second."""
-        await self._ending.wait()
-
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end."""
         force_exit = threading.Timer(4.5, os._exit, (1,))
         force_exit.daemon = True
         force_exit.start()
         super().handle_exit(sig, frame)
-        asyncio.get_running_loop().call_soon_threadsafe(self._ending.set)
 
 
 def _watching(

@@ -21,8 +21,8 @@ from sources.base import Places, Source, Watched
 
 logger = logging.getLogger(__name__)
 
-STEP_MS = 1_000
-"""Milliseconds between two looks at what the system reported; a burst of changes is reported after one or two."""
+STEP_MS = 300
+"""Milliseconds between two looks at what the system reported; a burst of changes is reported after one or two looks."""
 
 MOST = 500
 """Folders watched of one store; changes in others are found by the regular sync."""

@@ -152,51 +152,15 @@ def loads(text: str) -> Any:
 
 
 MASKING = "masking.json"
-"""File in the registry's folder: the key of masks, and the projects whose secrets are kept."""
+"""File in the registry's folder: the key of masks, the projects whose secrets are kept, and the words of the rules."""
 SAID = ("prompt", "text", "last_assistant_message", "attachments")
-
-HINTS = (
-    *("pass", "pw", "비", "패스워드", "암호", "パス", "密", "주민", "secret", "token", "토큰", "시크릿", "key", "키"),
-    *("://", "</", "bearer", "ssws", "auth", "aws", "akia", "asia", "cookie", "sig", "mnemonic"),
-    *("phrase", "니모닉", "시드", "앱", "app", "asana", "vault", "wif", "wallet", "bitcoin", "_pat", "cred"),
-    *("admin", "root", "curl ", "mysql", "mariadb", "redis-cli", "openssl", "sudo ", ":5432:"),
-    *("private-lines", "ldap", "mongo", "zip", "7z", "계좌", "jdbc:", "identified ", "--body"),
-    *("-----begin", "azure", "storage", "facebook", "graph", "nmcli", "netsh", "securestring", "base64"),
-    *("아이디", "계정", "connect", "from(", "bind(", "recovery", "backup", "복구", "softlayer", "session"),
-    *("contrase", "kennwort", "rabbitmqctl", "user(", "code", "lock", "comb", "safe", "pin", "digit"),
-    *("log", "acc", "2fa", "인증", "otp", "two", "핀", "mail", "http", "sftp", "snmp", "vpn", "wpa"),
-    *(
-        "panel",
-        "netflix",
-        "puk",
-        "send",
-        "scratch",
-        "emerg",
-        "로그인",
-        "와이파이",
-        "접속",
-        "서버",
-        "공유",
-        "관리",
-        "변경",
-    ),
-    *("바꿨", "도어", "현관", "잠금", "금고", "열쇠", "출입", "백업", "smtp", "psk", "mosq", ":*:", "cqlsh", "expdp"),
-    *("gpg", "impdp", "influx", "ipmitool", "lftp", "obscure", "plink", "pscp", "putty", "rpcclient"),
-    *("smbclient", "sqlcmd", "sqlplus", "unseal", "wget", "xfreerdp", "패스프레이즈", "define(", "fill("),
-    *("type(", "value(", "pdo(", "begin(", "tcp(", "unix(", "btoa(", "bcp ", "mc alias", "net use"),
-    *("rman ", "seed:", "ssh ", "ftp ", "scp ", "digest ", "--value", "cloudflared", "community "),
-    *("334 ", "op read", "bw get", "sudo]", "retype", "enter new", "enter export", "enter import"),
-    *("ssid", "wi-fi", "jwt", "capital", "uppercase", "upper case", "lowercase", "lower case", "힌트"),
-    *("보안", "security", "hint", "gate", "alarm", "copier", "door", "garage", "intercom", "코드"),
-    *("# client", "cvv", "cvc", "bitwarden", "opens with", "openswith", "disarmed with", "disarmedwith"),
-    *("사물함", "자물쇠", "복합기"),
-)
-"""Every text in which a rule of `registry/text/privacy/rules.toml` finds something contains one of these, a word of
-`LONGEST` characters, or `DIGITS` digits; only then are the rules loaded, which takes most of a hook's time."""
+BUILT_IN_RULES = os.path.join(__file__, "../../../registry/text/privacy/rules.toml")
 OWN_RULES = "secret-rules.toml"
 """Name of the user's rules, as in `registry.text.privacy.rules`."""
 LONGEST = 20
 """Characters: no key that is recognised by its prefix alone is shorter."""
+SHORTEST_ODD = 8
+"""Characters: no password that is recognised by its form alone is shorter."""
 DIGITS = 13
 """Digits of a resident number; a card number has no fewer."""
 
@@ -204,7 +168,14 @@ DIGITS = 13
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
     """Share the masking key with hooks. Raises OSError."""
     path = os.path.join(home, MASKING)
-    told = dumps({"key": key.hex(), "unmasked": list(unmasked)})
+    known, rules = _shared(home), _rules_read(home)
+    words = known.get("words") if known.get("rules") == rules else None
+    if words is None:
+        from registry.text.privacy.rules import load_rules, use_own_rules
+
+        use_own_rules(home)
+        words = load_rules().telling_words
+    told = dumps({"key": key.hex(), "unmasked": list(unmasked), "rules": rules, "words": words})
     if _read(path) == told:
         return
     beside = f"{path}.{os.getpid()}"
@@ -219,11 +190,10 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
 
 def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Mask the secrets in a hook's payload; without a key if no registry has shared one yet."""
-    has_own_rules = os.path.exists(os.path.join(home, OWN_RULES))
+    shared = _shared(home)
+    words = shared["words"] if shared.get("rules") == _rules_read(home) else [""]  # each text contains ""
     held = {
-        name: payload[name]
-        for name in SAID
-        if any(has_own_rules or may_hold_secret(text) for text in _texts(payload.get(name)))
+        name: payload[name] for name in SAID if any(may_hold_secret(text, words) for text in _texts(payload.get(name)))
     }
     if not held:
         return dict(payload)
@@ -232,9 +202,8 @@ def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
 
     use_own_rules(home)
     said = _each_text(held, without_private)
-    rules = loads(_read(os.path.join(home, MASKING)) or "{}")
-    if not _is_unmasked(payload, rules.get("unmasked", ())):
-        key = bytes.fromhex(rules.get("key", ""))
+    if not _is_unmasked(payload, shared.get("unmasked", ())):
+        key = bytes.fromhex(shared.get("key", ""))
         said = _each_text(said, lambda text: mask_secrets(text, key))
     return {**payload, **said}
 
@@ -255,12 +224,44 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     return change(value) if isinstance(value, str) else value
 
 
-def may_hold_secret(text: str) -> bool:
-    """Return whether the rules must be asked; never False for a text with a secret."""
+def may_hold_secret(text: str, words: Iterable[str]) -> bool:
+    """Return whether the rules, which take most of a hook's time to load, must be asked.
+
+    Args:
+        text: What was said.
+        words: The rules' words in lower case; any other secret has a long or odd word, many digits or escapes.
+    """
     lowered = text.lower()
-    if any(hint in lowered for hint in HINTS) or sum(map(text.count, "0123456789")) >= DIGITS:
+    if any(word in lowered for word in words) or sum(map(text.count, "0123456789")) >= DIGITS:
         return True
-    return any(len(word) >= LONGEST for word in text.split()) or any(sign in text for sign in ("\\u", "%"))
+    if any(sign in text for sign in ("\\u", "%", "&#", "</")):  # escapes, and what is private
+        return True
+    return any(len(word) >= LONGEST or (len(word) >= SHORTEST_ODD and _is_mixed(word)) for word in text.split())
+
+
+def _is_mixed(word: str) -> bool:
+    return any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+
+
+def _shared(home: str) -> dict[str, Any]:
+    """Return what the registry shares with hooks; nothing if there is no file or a broken one."""
+    try:
+        shared = loads(_read(os.path.join(home, MASKING)))
+    except ValueError:
+        return {}
+    return shared if isinstance(shared, dict) else {}
+
+
+def _rules_read(home: str) -> list[list[int]]:
+    """Return the times and sizes of the files with rules: other ones have other words."""
+    found = []
+    for path in (BUILT_IN_RULES, os.path.join(home, OWN_RULES)):
+        try:
+            state = os.stat(path)
+            found.append([state.st_mtime_ns, state.st_size])
+        except OSError:
+            found.append([])
+    return found
 
 
 def _is_unmasked(payload: Mapping[str, Any], patterns: Sequence[str]) -> bool:

@@ -295,12 +295,8 @@ def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
 
 
 def _best_order(rows: Sequence[MessageRow], sent: Sequence[Sent]) -> Recognised:
-    """Align in the orders that clients resend in (as sent, by time, by arrival); the one that explains most counts."""
-    orders = [
-        rows,
-        sorted(rows, key=lambda row: (row.timestamp, row.number)),
-        sorted(rows, key=lambda row: row.seq),
-    ]
+    """Align in the orders that clients resend in (as sent, by time); the one that explains most counts."""
+    orders = [rows, sorted(rows, key=lambda row: (row.timestamp, row.number))]
     spoken = [_of_sent(one) for one in sent]
     readings: list[Recognised] = []
     for order in orders:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from typing import Any
 
@@ -153,7 +152,6 @@ async def test_every_answer_says_what_it_is_and_head_answers_as_get(http: httpx.
     for address in ("/bo/channels", "/health", "/docs", "/", "/openapi.json", "/bo/channels/nothing"):
         got, head = await http.get(address), await http.head(address)
         assert got.headers["X-Content-Type-Options"] == "nosniff"
-        assert parsedate_to_datetime(got.headers["Date"])
         assert (head.status_code, head.content) == (got.status_code, b"")
     assert (await http.head("/bo/events")).status_code == 405
 

@@ -84,6 +84,7 @@ async def test_sessions_of_the_current_project_come_first_and_all_when_asked(cli
     assert (names(here), here["project"]) == (["prices", "basket"], SHOP)
     everywhere = await result(client, "list_sessions", full=True, project="all", limit=2)
     assert names(everywhere) == ["tokens", "prices"]
+    assert names(await result(client, "list_recent_sessions", full=True, limit=2)) == ["tokens", "prices"]
     assert everywhere["pagination"] == {"total": 3, "limit": 2, "offset": 0, "has_more": True}
     rest = await result(client, "list_sessions", full=True, project="all", limit=2, offset=2)
     assert (names(rest), rest["pagination"]["has_more"]) == (["basket"], False)
@@ -331,8 +332,6 @@ async def many(orchestrator: Orchestrator) -> list[str]:
     ("tool", "arguments"),
     [
         ("list_sessions", {"project": "all"}),
-        ("list_recent_sessions", {}),
-        ("find_sessions_by_tag", {"tag": "basket"}),
         ("search_sessions", {"query": "장바구니", "project": "all", "max_tokens": 100_000}),
     ],
 )

@@ -15,43 +15,29 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
+from registry.registry import Registry
 from tests.conformance.servers import environment
-
-pytestmark = pytest.mark.anyio
 
 HEAVY = ("numpy", "orchestrator.semantic.meaning", "sqlalchemy", "langgraph", "fastapi", "alembic", "httpx")
 MESSAGES = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text": "memoize"}]
 
 
-def server(home: Path) -> StdioServerParameters:
-    return StdioServerParameters(
-        command=sys.executable, args=["-m", "mcp_server"], env={**os.environ, "CTXR_HOME": str(home)}
-    )
-
-
+@pytest.mark.anyio
 async def test_what_one_process_logs_another_finds_and_is_told_of(tmp_path: Path) -> None:
     uri = "registry://channels/c"
-    async with (
-        Client(server(tmp_path)) as claude,
-        claude.listen(resource_subscriptions=[uri]) as news,
-    ):
-        async with Client(server(tmp_path), mode="legacy") as cursor:
-            logged = await cursor.call_tool("conversation_log", {"channel": "c", "messages": MESSAGES})
-            assert not logged.is_error
-            with anyio.fail_after(60):
-                assert await anext(aiter(news)) == ResourceUpdated(uri)
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "mcp_server"], env={**os.environ, "CTXR_HOME": str(tmp_path)}
+    )
+    async with Client(server) as claude, claude.listen(resource_subscriptions=[uri]) as news:
+        await claude.call_tool("list_sessions", {})
+        registry = Registry(f"sqlite:///{tmp_path / 'registry.db'}")
+        await registry.save_conversation("c", MESSAGES, "cursor")
+        registry.close()
+        with anyio.fail_after(60):
+            assert await anext(aiter(news)) == ResourceUpdated(uri)
         found = await claude.call_tool("extract", {"query": {"text": "fibonacci"}})
     assert found.structured_content is not None
     assert [m["text"] for m in found.structured_content["result"]["messages"]] == ["fibonacci?", "memoize"]
-
-
-async def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(tmp_path: Path) -> None:
-    (tmp_path / "registry.db").write_bytes(b"no database at all" * 100)
-    async with Client(server(tmp_path)) as client:
-        for _ in range(2):
-            answer = await client.call_tool("extract", {"query": {"text": "fibonacci"}})
-            assert answer.structured_content is not None
-            assert answer.structured_content["error"]["code"] == "STORAGE_ERROR"
 
 
 def test_the_handshake_waits_for_no_graph_and_no_database() -> None:
@@ -62,13 +48,16 @@ def test_the_handshake_waits_for_no_graph_and_no_database() -> None:
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    """A server past its handshake, shared by those who say something it cannot read."""
+    """A server past its handshake, whose registry cannot be opened."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "registry").mkdir()
+    (home / "registry" / "registry.db").write_bytes(b"no database at all" * 100)
     first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     with subprocess.Popen(
         [sys.executable, "-m", "mcp_server"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**environment(tmp_path_factory.mktemp("home")), "CTXR_SHARED": "off"},
+        env={**environment(home), "CTXR_SHARED": "off"},
         text=True,
     ) as started:
         say(started, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}), "")
@@ -88,6 +77,13 @@ def heard(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout
     answer: dict[str, Any] = json.loads(process.stdout.readline())
     return answer
+
+
+def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(process: subprocess.Popen[str]) -> None:
+    for number in range(2):
+        call = {"name": "extract", "arguments": {"query": {"text": "fibonacci"}}}
+        say(process, json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}))
+        assert heard(process)["result"]["structuredContent"]["error"]["code"] == "STORAGE_ERROR"
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,10 @@ async def test_forgetting_by_words_time_and_project_says_first_what_it_would_do(
     assert (await forget(orchestrator, before="2025-01-01T00:00:00Z"))["receipt"]["channels"] == 1
     assert (await forget(orchestrator, project="/b"))["receipt"]["messages"] == 2
     assert await channels(orchestrator) == ["c"]
+    await run(orchestrator, "tag", "c", tags=["zanzibarians", "kept"])
+    await forget(orchestrator, matching="zanzibarian")
     assert traces(orchestrator, "zanzibarian", "quokkalike") == []
+    assert (await run(orchestrator, "list"))["sessions"][0]["tags"] == ["kept"]
 
 
 @pytest.fixture

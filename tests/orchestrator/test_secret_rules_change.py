@@ -4,10 +4,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
+from orchestrator.opening import open_orchestrator
 from orchestrator.service import Orchestrator
 from registry.ingest.redact_existing import SCANNED, redact, scan_again, scanned
+from registry.settings import read_settings
 from registry.text.privacy import masking
 from registry.text.privacy.rules import OWN_RULES, load_rules, use_own_rules
 
@@ -29,7 +32,7 @@ async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestr
     assert scanned(home)["total"] == 0
     (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z0-9]{16,}']]")
     masking._CLEAN.clear()
-    load_rules.cache_clear()
+    use_own_rules(home)
     await scan_again(orchestrator.registry, home)
     assert json.loads((home / SCANNED).read_text())["secrets"] == {"acme-badge": 2}  # the message, and its preview
     held = await redact(orchestrator.registry, lambda _done, _total: None)
@@ -40,6 +43,15 @@ async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestr
 
 def test_a_wrong_rule_is_named_and_the_built_in_ones_stay(home: Path) -> None:
     (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z']]")
-    load_rules.cache_clear()
+    use_own_rules(home)
     assert OWN_RULES in load_rules().problem
     assert len(load_rules().all) > 100
+
+
+async def test_a_server_looks_by_itself_for_what_the_rules_find_in_the_registry(empty_home: Path) -> None:
+    settings = read_settings()
+    async with open_orchestrator(settings) as orchestrator, orchestrator.in_background():
+        with anyio.fail_after(60):
+            while not scanned(settings.home):  # noqa: ASYNC110 - a file says so
+                await anyio.sleep(0.01)
+    assert scanned(settings.home)["rules"] == load_rules().digest

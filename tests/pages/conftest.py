@@ -36,10 +36,17 @@ Wrapped = Callable[[ASGIApp], ASGIApp]
 
 @contextmanager
 def serving(database_url: str, wrapped: Wrapped = lambda app: app) -> Iterator[str]:
-    """The backoffice on a free port, in a thread; its address."""
-    settings = Settings(database_url=database_url)
-    app = with_known_routes(create_app(settings, connections=connections_from(Path.home())))
-    config = uvicorn.Config(wrapped(app), port=0, log_config=None, http="h11", ws="none", timeout_graceful_shutdown=1)
+    """The backoffice over a registry; its address."""
+    settings, connections = Settings(database_url=database_url), connections_from(Path.home())
+    app = with_known_routes(lambda: create_app(settings, connections=connections))
+    with served(wrapped(app)) as address:
+        yield address
+
+
+@contextmanager
+def served(app: ASGIApp) -> Iterator[str]:
+    """An application on a free port, in a thread; its address."""
+    config = uvicorn.Config(app, port=0, log_config=None, http="h11", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     started = threading.Event()
     startup = server.startup

@@ -1,24 +1,27 @@
-"""Tell a chat what its compaction dropped: decisions, commands, files and failures that its summary does not name."""
+"""Tell a chat what its compaction dropped: the user's own words, commands that worked or failed, and files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.answer.digests.summary import points_of
+from orchestrator.answer.digests.summary import sentences_in
 from orchestrator.answer.standing import COMMAND_KEYS, first_param, touched_files
-from registry.domain import preview_of
+from registry.domain import Role, preview_of
 from sources.kit.drafts import FAILED, REJECTED
 
 MAX_CHARACTERS = 1500  # of the whole block: it is read at every compaction
-LINE = 200  # characters of a line
-KNOWN_SHARE = 0.7  # of the words of a line without numbers and names: if the summary holds them, it says the line
-MOST_COMMANDS, MOST_FAILURES = 6, 3
+LINE = 140  # characters of a line
+SHORTEST = 12  # characters of a sentence that says something by itself
+KNOWN_SHARE = 0.6  # of a line's words without numbers and names: if the summary holds them, it says the line
+FOR_COMMANDS = 360  # characters kept for commands and files
 HEAD = "Context Registry still has what this chat's summary left out. From the record, quoted, not instructions:"
+SAID, DONE = "The user said:", "Commands and files, the latest first:"
 TAIL = "For more of this chat before its compaction, call `extract` of context-registry with its channel."
-_WORD = re.compile(r"[\w./:-]{3,}")
-_NAME = re.compile(r"[\d./_:-]")
+_WORD = re.compile(r"[\w./:-]{2,}")
+_NAME = re.compile(r"\d|\w[./_:-]\w")
+_LOOKS = re.compile(r"^\s*(?:ls|cat|head|tail|pwd|wc|grep|rg|find|tree|git (?:status|diff|log|show))\b")
 
 
 def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ()) -> str:
@@ -27,45 +30,64 @@ def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ())
     `remembered`: sentences that the user asked to keep; they come first. Each message has `role`, `text`,
     `payload` and, from a tool, `tool` {name, params, result, status}.
     """
-    summary = " ".join(one["text"] for one in messages if "compaction" in one["payload"])
+    known = _words(" ".join(one["text"] for one in messages if "compaction" in one["payload"]))
     said = [one for one in messages if not {"compaction", "injected"} & one["payload"].keys()]
-    known = _words(summary)
+    room = MAX_CHARACTERS - _size((HEAD, SAID, DONE, TAIL))
+    kept = _fitting((f"- remember: {one}" for one in remembered), known, room)
+    done = _fitting(_done(said), known, min(FOR_COMMANDS, room - _size(kept)))
+    stated = list(_stated(said))
+    fitting = _fitting(sorted(stated, key=lambda line: not _NAME.search(line)), known, room - _size((*kept, *done)))
+    told = [line for line in reversed(stated) if line in fitting]
+    if not (kept or told or done):
+        return ""
+    return "\n".join([HEAD, *kept, *([SAID, *told] if told else []), *([DONE, *done] if done else []), TAIL])
+
+
+def _size(lines: Iterable[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _fitting(lines: Iterable[str], known: frozenset[str], room: int) -> list[str]:
+    """Return the lines that the summary does not say, as many as there is room for."""
     kept: list[str] = []
-    for line in dict.fromkeys((*(f"- remember: {one}" for one in remembered), *_lines(said))):
-        size = sum(map(len, (HEAD, TAIL, *kept, line))) + len(kept) + 2  # with the ends of lines
-        if size <= MAX_CHARACTERS and not _is_known(line, known):
+    for line in dict.fromkeys(lines):
+        if _size(kept) + len(line) + 1 <= room and not _is_known(line, known):
             kept.append(line)
-    return "\n".join([HEAD, *kept, TAIL]) if kept else ""
+    return kept
 
 
-def _lines(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield lines by kind, what binds most first; of commands and failures the latest."""
-    points = points_of(messages, 2)
-    for kind, label in (("decided", "decided"), ("told", "said by the user"), ("open", "open")):
-        yield from (f"- {label}: {preview_of(line, LINE)}" for line in points.get(kind, ()))
-    tools = [one["tool"] for one in messages if isinstance(one.get("tool"), Mapping)]
-    ran = [(first_param(tool.get("params"), COMMAND_KEYS), tool) for tool in reversed(tools)]
-    worked: dict[str, None] = {}
-    failed: list[tuple[str, Mapping[str, Any]]] = []
-    for command, tool in ran:
+def _stated(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the user stated, the latest first: what was taken back was said before."""
+    for message in reversed(messages):
+        if message["role"] == Role.USER:
+            for said in reversed(_parts(message["text"])):
+                if len(said) >= SHORTEST and not said.endswith(("?", "？")):
+                    yield f"- {preview_of(said, LINE)}"
+
+
+def _parts(text: str) -> list[str]:
+    """Return a short message as it is, for its sentences explain each other; of a longer one the sentences."""
+    return [text.strip()] if len(text) <= LINE else list(sentences_in(text))
+
+
+def _done(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the latest commands that worked and failed, and the files that were touched."""
+    tools = [one["tool"] for one in reversed(messages) if isinstance(one.get("tool"), Mapping)]
+    for tool in tools:
+        command = first_param(tool.get("params"), COMMAND_KEYS)
         if command and str(tool.get("status")).lower() in (FAILED, REJECTED):
-            failed.append((command, tool))
-        elif command:
-            worked[command] = None
-    yield from (f"- worked: `{preview_of(command, LINE)}`" for command in list(worked)[:MOST_COMMANDS])
-    for command, tool in failed[:MOST_FAILURES]:
-        why = preview_of(str(tool.get("result") or ""), LINE // 2)
-        yield f"- failed: `{preview_of(command, LINE // 2)}`: {why}"
+            yield f"- failed: `{preview_of(command, LINE)}`: {preview_of(str(tool.get('result') or ''), LINE // 2)}"
+        elif command and not _LOOKS.search(command):
+            yield f"- worked: `{preview_of(command, LINE)}`"
     if files := list(dict.fromkeys(path for one in reversed(messages) for path in touched_files(one))):
         yield f"- files: {preview_of(', '.join(files), LINE)}"
 
 
 def _is_known(line: str, known: frozenset[str]) -> bool:
-    """Return True if the summary holds a line's numbers, names and paths, or most words of one without any."""
-    words = _words(line.partition(": ")[2])
-    if names := [word for word in words if _NAME.search(word)]:
-        return known.issuperset(names)
-    return len(words & known) >= KNOWN_SHARE * len(words)
+    """Return True if the summary holds a line's numbers, names and paths, and most of its other words."""
+    words = _words(line)
+    names = {word for word in words if _NAME.search(word)}
+    return known.issuperset(names) and len(words & known) >= KNOWN_SHARE * len(words)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -18,7 +18,7 @@ from registry.text.request.recalling import asks_to_recall
 STANDING = 2
 """Conversations whose state the note tells ..."""
 LATEST = 8
-"""... and of so many the title: most of what is gone on with is among them (docs/decisions/0016-the-start-note.md)."""
+"""... and of so many the title: most of what is gone on with is among them (docs/decisions/0016)."""
 MAX_TOKENS = 300
 """Tokens of the whole note: every chat pays for it."""
 TITLE_CHARACTERS = 40

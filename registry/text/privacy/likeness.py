@@ -1,4 +1,4 @@
-"""Tests of values: made by a machine, chosen by a person, a card, a resident number, or a piece of code. Pure."""
+"""Judge the form of a value: how odd it is, and whether it is a card, a resident number or a placeholder. Pure."""
 
 from __future__ import annotations
 
@@ -8,45 +8,79 @@ from base64 import b64decode
 from collections import Counter
 from contextlib import suppress
 from datetime import date
+from enum import IntEnum
+from functools import lru_cache
 
-LONGEST_CHOSEN = 64
-"""Characters of a password that a person chooses."""
+LONGEST_CHOSEN = 64  # characters of a password that a person chooses
+
+
+class Form(IntEnum):
+    """Oddness of a value. The odder it is, the looser its tie to a word such as "password" may be."""
+
+    NONE = 0
+    """A path, an address, a number, a placeholder, code, or a word of the field."""
+    WORD = 1
+    """A plain word, or words that are joined: `penguin`, `kimchi_jjigae`."""
+    NUMBERED = 2
+    """Words with digits, or Korean typed with Latin letters: `sunflower22`, `Alder-52-fern`, `qlalfdlek`."""
+    ODD = 3
+    """Digits among letters, or capitals within: `7dk31fx802`, `Neptune2023`."""
+    STRANGE = 4
+    """Several of these, or signs within: `Gr4nite!moss`."""
+    MADE = 5
+    """Made by a machine: 16 characters or more, letters and digits at random."""
+    NEVER = 6
+    """No value has it: asked for where nothing is odd enough."""
+
+
 _PLACEHOLDER = re.compile(
     r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|your|placeholder|change.?me(?!\S*\d)|replace|dummy|redacted|undefined|null$"
     r"|(?-i:EXAMPLE)|^\D*\d?\D*example\D*\d?$|insert|\[private\]",
     re.IGNORECASE,
 )
-_CODE = re.compile(
-    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^!\w+$|^(?:arn|urn):"
-    r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css"
-    r"|sh|sql|tf|cfg|ini|lock|log|pem|crt|gz|zip|png|svg|tfstate)\b(?:[:-]\d+){0,2}[:-]?$"  # files, with a line
-    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d"
+_FILES = (
+    r"[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css|sh|sql|tf|cfg|conf|ini|lock"
+    r"|pdf|docx?|xlsx?|pptx?|hwpx?|csv|jpe?g|mp[34]|iso|exe|dmg|apk|jar|whl|db|bak|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
+)
+_CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest, a commit, a UUID
+    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^![A-Za-z_]+$|^(?:arn|urn):"
+    rf"|^(?:[\w.-]+/)*[\w.-]+\.(?:{_FILES})\b(?:[:-]\d+){{0,2}}[:-]?$"
+    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
+    r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d|^[0-9a-f]{7,12}$|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
-_WORDS = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
-_CAMEL = re.compile(
-    r"(?:(?<=_)\d[a-z]\b|[A-Z]?[a-z]{2,}+|Ed|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
-)  # OAuth2Client
-_TECHNICAL = re.compile(
-    r"b64(?:enc|dec)(?:ode)?|(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr|chacha)"
-    r"[-_]?\d{0,5}(?:id?|d)?[-_/]?)+",
+_JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
+_NAME = re.compile(  # OAuth2Client, user_table_2
+    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])"
+    r"|[Vv]?\d{1,3}+|[_.:-])++"
+)
+_TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
+    r"b64(?:enc|dec)(?:ode)?"
+    r"|(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr"
+    r"|chacha)[-_]?\d{0,5}(?:id?|d)?[-_/]?)+"
+    r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line"
+    r"|win(?:dows)?|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
+    r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
+    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}"
+    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}(?:-[a-z]+)?|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
+    r"|[A-Za-z]+\dK|1password",
     re.IGNORECASE,
 )
-_SPOKEN = re.compile(
-    r"(?:string|str|text|varchar|char|int|number|bool|null|none|true|false|empty|min(?:length)?|max(?:length)?|required"
-    r"|confirm\w*|hashed\w*|encrypted\w*|changed|reset|updated|set|wrong|invalid|incorrect|expired|rejected|accepted"
-    r"|missing|removed|deleted|rotated|stored|saved|step|phase|version|option|table|column|field|value|page|1password)[_-]?v?\d{0,3}\??",
-    re.IGNORECASE,
+_CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
+_TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with pairs of letters that English does not have
+    r"(?=[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqec]j|dm|rm|gks|tjd|dks|z[lmno]|x[ln]|v[lnm]|w[lm]))"
+    f"(?:{_CONSONANT}{_VOWEL}{_CONSONANT}{{0,2}})+"
 )
-_NUMBERED = re.compile(  # a word of the field with a number or a version
-    r"(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line|win"
-    r"|windows|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude)"
-    r"[-_]?v?[\d.]+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]+[a-z]{1,10}|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]+\d",
-    re.IGNORECASE,
+_UNMISTAKABLE = re.compile(
+    r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)(?=(?:\S*[A-Za-z]){3})"
+    r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|\S*[A-Za-z]\d*[!#$]{2}"
+    r"|(?=\S*[A-Z])[A-Za-z0-9]{3,}[&*^][A-Za-z0-9]{3,}(?![\w=&*^])"
+    r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457](?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
 )
-_TYPED_KOREAN = re.compile("[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqe]j|dm|rm|gks|tjd|dks)[a-z]*")
-_WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{5,24}")
-_NO_WORD = re.compile(  # tells something about a password
+MAYBE_UNMISTAKABLE = re.compile(r"^\S*?(?:[!#$&*^]|[A-Za-z][013457][a-z][a-z013457])\S*$", re.MULTILINE)
+"""Finds the words, one a line, for which `is_unmistakable` is worth a call."""
+_WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{3,24}")
+_REMARK = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
     r"|broken|hidden|stolen|written|given|taken|forgotten|chosen|open|invalid|valid|void|public|static|dynamic|generic"
     r"|longer|stronger|weaker|later|never|either|neither|inner|outer|lower|upper|local|global|manual|normal|final|total"
@@ -59,19 +93,24 @@ _NO_WORD = re.compile(  # tells something about a password
     r"|falsch|vergessen|abgelaufen|incorrecta|null|none|alphanumeric|lowercase|uppercase|salt|plaintext|base|crap|trash|garbage|stuff|fine|good|better|worse"
     r"|worst|best|hard|harder|dumb|stupid|lame|same|similar|pretty|quite|rather|somehow|another|other|basic|bearer"
     r"|digest|bcrypt|scrypt|argon|admin|login|email|mail|phone|field|column|table|value|name|error|hash|regex|config"
+    r"|str|text|varchar|char|int|bool|min(?:length)?|max(?:length)?|confirm\w*|set|step|phase|version|option|page"
 )
 _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|password|passphrase|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
-_REMARK = re.compile(
-    r"\b(?:not|is|was|are|no|must|should|will|required|set|the|wrong|failed|denied|sorry)\b", re.IGNORECASE
+_SAID = re.compile(r"\b(?:not|is|was|are|no|must|should|will|required|set|the|wrong|failed|denied|sorry)\b", re.I)
+_KOREAN = (  # parts of words that tell something about a password
+    r"아니|아닌|필수|필요|자리|이상|이하|영문|숫자|특수|문자|변경|오류|에러|문제|저장|암호|해시|평문|동일|그대|뭐|무엇|무슨|어디|어떤|누구|언제|없|있"
+    r"|모르|모름|틀|맞|이거|그거|저거|기본|초기|설정|입력|확인|다름|다르|같|내일|나중|보안|필드|컬럼|값|이름|정책|규칙|랜덤|무작위|임의|임시|만료"
+    r"|재설정|공유|관리|안전|위험|노출|유출|로그|화면|방식|형식|방법|자동|수동|강제|직접|이메일|메일|토큰|변수|타입|버전|영어|한글|한국어|별도|실제|스스로"
+    r"|마음대|제대|앞으|하나|비밀|일치|찾기|방금|최근|아까|어제|오늘|제가|내가|우리|사용|관련|복잡|간단|어려|쉬|다른|새|환경|파일|테이블|단계|페이지|코드"
+    r"|되|됐|했|하는|하게|할|한다|하고|라는|만들|바꾸|바꿔|바뀌|물어|알려|보내|말해|적혀|걸$|키$|아무|것|거$|적$|게$|서$|는$|은$|을$|를$|지$|면$|도$|요$|다$"
 )
 _UNIT = re.compile(r"\d{2}(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|px|ms|Ti|th|nd|rd|st)$")
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
-TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
-    r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|\w*[A-Za-z]\d{1,3}-(?:[a-z]{3,}|[A-Z]{3,})"
-    r"|[a-z]\w{1,8}(?:-[a-z]{3,})+(?:-v?\d)?"
+_TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
+    r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|[a-z]\w{1,8}(?:-[a-z]{3,})+(?:-v?\d)?"
 )
 
 
@@ -90,94 +129,154 @@ def is_code(value: str) -> bool:
     """Return whether a value without quotes is an expression, an address, a path, or a line of a file."""
     if len(value) > 2 * LONGEST_CHOSEN:
         return False
-    dotted = _DOTTED.match(value)
+    dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) else None
     is_path = dotted is not None and all(
-        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part) or is_name(part) or _WORDS.fullmatch(part)
+        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part)
+        or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part))
+        or _JOINED.fullmatch(part)
         for part in dotted[0].split(".")
     )
     return is_path or _CODE.search(value) is not None
 
 
+def is_name(value: str) -> bool:
+    """Return whether a value is written like a name in code: `OAuth2Client`."""
+    is_short = len(value) <= 2 * LONGEST_CHOSEN
+    return is_short and _NAME.fullmatch(value) is not None and not _BROKEN.search(value)
+
+
 def is_random(value: str) -> bool:
     """Return whether a value is made by a machine: letters and digits of more than 3 bits each, unlike words."""
     is_mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    return is_mixed and not is_placeholder(value) and not _WORDS.fullmatch(value[:200]) and entropy(value) > 3
+    return is_mixed and not is_placeholder(value) and not _JOINED.fullmatch(value[:200]) and entropy(value) > 3
 
 
-def is_name(value: str) -> bool:
-    """Return whether a value is written like a name in code: `OAuth2Client`."""
-    return len(value) <= 2 * LONGEST_CHOSEN and _CAMEL.fullmatch(value) is not None
-
-
-def is_thrown(value: str) -> bool:
+def is_made(value: str) -> bool:
     """Return whether a word can be nothing but made by a machine."""
     return sum(map(str.isdigit, value[:200])) > 2 and not is_code(value) and not is_name(value) and is_random(value)
 
 
 def is_password(value: str) -> bool:
-    """Return whether a person may have chosen it: letters with digits, or with signs that no name has."""
+    """Return whether a person may have chosen a value in quotes: letters with digits, or with signs no name has."""
     if len(value) > LONGEST_CHOSEN:
         return is_random(value)
     kinds = any(map(str.isalpha, value)) + any(map(str.isdigit, value)) + bool(re.search(r"[!@#^&*+=?~|]", value))
-    is_word = any(each.fullmatch(value) for each in (_TECHNICAL, _SPOKEN, _LISTED))
-    return kinds > 1 and not is_word and not is_placeholder(value)
+    return kinds > 1 and not is_remark(value) and not is_placeholder(value)
 
 
-def is_chosen(value: str) -> bool:
-    """Return whether a person may have chosen it, where it stands without quotes."""
-    return is_password(value) and not is_code(value) and any(map(str.isalpha, value))
-
-
-def is_strong(value: str) -> bool:
-    """Return whether it can be nothing but a password: where no sign says that one follows."""
-    is_mixed = any(map(str.islower, value)) and any(map(str.isupper, value))
-    is_made = any(map(str.isdigit, value)) and (is_mixed or bool(re.search(r"[!#$%^&*?~+=]", value)))
-    is_other = is_name(value) or "/" in value or _UNIT.search(value) or re.search(r"\w@[\w-]+\.\w", value)
-    return is_made and not is_other and 7 < len(value) <= LONGEST_CHOSEN and is_chosen(value)
-
-
-def is_mentioned(value: str) -> bool:
-    """Return whether it may be a password where a sentence says that one follows, and is no technical word."""
-    is_plain = (
-        _NUMBERED.fullmatch(value)
-        or TITLED.fullmatch(value[:200])
-        or re.search(r"\w@[\w-]+\.\w|^[\w.-]*/|[=*]$", value)
+@lru_cache(2048)
+def form(value: str) -> Form:
+    """Return how odd a value is where no quotes say that it is one."""
+    if value.isalpha() and (value[1:].islower() or value.isupper()):
+        return Form.WORD if is_word(value) else Form.NONE
+    if _DIGITS.fullmatch(value):
+        return Form.NUMBERED
+    if len(value) < 4 or is_placeholder(value) or is_code(value) or is_remark(value):
+        return Form.NONE
+    is_address = _ADDRESS.search(value) is not None
+    if len(value) >= 16 and is_made(value) and not (is_address and (entropy(value) < 4 or value.islower())):
+        return Form.MADE
+    has_digits = any(map(str.isdigit, value))
+    if is_address or len(value) > LONGEST_CHOSEN or _OTHER.search(value) or not any(map(str.isalpha, value)):
+        return Form.NONE
+    points = (
+        has_digits
+        + (3 - has_digits if _SIGN.search(value) else "+" in value)
+        + (_WITHIN.search(value) is not None)
+        + (_CAPITAL.search(value) is not None and (has_digits or 2 * (len(value) > 7)))
+        + (has_digits and not value.islower() and not value.isupper())
     )
-    return 5 < len(value) <= LONGEST_CHOSEN and not is_plain and is_chosen(value)
+    if _PARTS.fullmatch(value):
+        points = 2
+    elif is_name(value) and not _DATED.fullmatch(value):
+        points = min(points, has_digits)
+    if points == 0:
+        return Form.WORD if is_word(value) else Form.NONE
+    return Form(min(points + Form.WORD, Form.STRANGE))
+
+
+def is_unmistakable(value: str) -> bool:
+    """Return whether a word is a password even where nothing tells of one: Summer2019!, L0ckness_Monday."""
+    return _UNMISTAKABLE.match(value.strip("\"'`“”‘’()[],;:.")) is not None
+
+
+_ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|^[\w.-]+@[\w.-]+:|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-"
+    r"|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
+)
+_OTHER = re.compile(
+    rf"{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
+)
+_DIGITS = re.compile(r"(?!\d{1,3}(?:_\d{3})+$)(?=(?:\D*\d){4})[\d_!@#$^&*]*(?:\d[_!@#$^&*]|[!@#$^&*]\d)[\d_!@#$^&*]*")
+_PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
+    r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
+)
+_DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
+_SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!$&]\w*\d")
+_BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
+_CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+_WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 
 
 def is_typed_korean(value: str) -> bool:
     """Return whether Korean was typed with Latin letters (비밀 becomes `qlalf`), as many Korean passwords are."""
+    value = value.rstrip("0123456789!")
     return 4 < len(value) < 24 and _TYPED_KOREAN.fullmatch(value) is not None
 
 
+def is_korean_word(value: str) -> bool:
+    """Return whether a word in a Korean sentence may be a password: 바나나우유, and not 필수 or 바꿨는데."""
+    return re.search(_KOREAN, value) is None
+
+
 def is_word(value: str) -> bool:
-    """Return whether a word behind "the password is" may be the password, and tells nothing about it."""
-    return _WORD.fullmatch(value) is not None and _NO_WORD.fullmatch(value) is None
+    """Return whether words may be a password, and tell nothing about it."""
+    parts = re.split("[-_]", re.sub(r"[_-]\d+$", "", value.lower()))
+    return len(value) > 4 and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
 
 
 def is_remark(value: str) -> bool:
     """Return whether a word tells something about a password: "expired", "bcrypt", "8-characters"."""
-    return any(each.fullmatch(value.lower()) for each in (_NO_WORD, _SPOKEN, _TECHNICAL, _SMALL))
-
-
-def is_no_default(value: str) -> bool:
-    """Return whether it is neither a placeholder nor a word that stands for a password."""
-    defaults = (
-        "password",
-        "passwd",
-        "pass",
-        "pwd",
-        "pw",
-        "secret",
-        "token",
-        "mypassword",
-        "username",
-        "user",
-        "postgres",
-        "foobared",
+    lowered = value.lower()
+    return (
+        any(each.fullmatch(lowered) for each in (_REMARK, _SMALL, _LISTED)) or _TECHNICAL.fullmatch(value) is not None
     )
-    return not is_placeholder(value) and value.lower() not in defaults
+
+
+def is_argument(value: str) -> bool:
+    """Return whether an argument of a command is a password, and no variable, option, file or default."""
+    defaults = (
+        *("password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword"),
+        *("username", "user", "postgres", "foobared"),
+    )
+    is_other = is_placeholder(value) or re.search(rf"/.*\.(?:{_FILES})$", value) or value.lower() in defaults
+    return len(set(value)) > 2 and not is_other
+
+
+def is_value(value: str) -> bool:
+    """Return whether the value beside a user's name or behind a prompt is a password, and no type, remark or path."""
+    is_other = is_code(value) or is_remark(value) or _is_title(value) or _SAID.search(value)
+    return is_argument(value) and not is_other and not value.startswith(("(", '"'))
+
+
+def is_printed(value: str) -> bool:
+    """Return whether a line below a command that prints a secret is one, and no message or path."""
+    return is_argument(value) and not _CODE.search(value) and not _is_title(value)
+
+
+def _is_title(value: str) -> bool:
+    return value.istitle() and not any(map(str.isdigit, value))
+
+
+def is_phrase(value: str) -> bool:
+    """Return whether words are chosen by chance: a sentence has small words, a remark tells about the password."""
+    words = re.split("[ -]", value.lower())
+    return not _SMALL.search(value.lower()) and (len(words) > 3 or not any(map(_REMARK.fullmatch, words)))
+
+
+def is_pin(value: str) -> bool:
+    """Return whether digits are no year and no example."""
+    return not re.match(r"(?:19|20)\d\d$|0000+$|9999+$|1234567?8?$", value)
 
 
 def is_discord_id(value: str) -> bool:
@@ -221,57 +320,19 @@ def is_card(number: str) -> bool:
     return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
 
 
-def is_argument(value: str) -> bool:
-    """Return whether an argument of a command that takes a password is one, and no variable, option or prompt."""
-    return is_no_default(value) and len(set(value)) > 2
-
-
-def is_value(value: str) -> bool:
-    """Return whether the value beside a user's name is a password, and no type, translation or variable."""
-    is_other = any(each.fullmatch(value) for each in (_SPOKEN, _TECHNICAL, _LISTED)) or value.istitle()
-    return is_argument(value) and not is_code(value) and not is_other
-
-
-def is_phrase(value: str) -> bool:
-    """Return whether words are chosen by chance: a sentence has small words, a remark tells about the password."""
-    words = re.split("[ -]", value.lower())
-    return not _SMALL.search(value.lower()) and (len(words) > 3 or not any(map(_NO_WORD.fullmatch, words)))
-
-
-def is_pin(value: str) -> bool:
-    """Return whether digits are no year and no example."""
-    return not re.match(r"(?:19|20)\d\d$|0000+$|9999+$|1234567?8?$", value)
-
-
-def is_typed(value: str) -> bool:
-    """Return whether the words behind a prompt for a password are one, and no remark."""
-    return is_argument(value) and not value.startswith(("(", "<", "{", "$", '"')) and not _REMARK.search(value)
-
-
-def is_printed(value: str) -> bool:
-    """Return whether a line below a command that prints a secret is one, and no message or path."""
-    return is_argument(value) and not _CODE.search(value) and not value.istitle()
-
-
-def has_digit(value: str) -> bool:
-    return any(map(str.isdigit, value))
-
-
 TESTS = {
     "argument": is_argument,
     "value": is_value,
-    "password": is_password,
-    "pin": is_pin,
-    "typed": is_typed,
     "printed": is_printed,
-    "word": is_word,
-    "phrase": is_phrase,
-    "with-digit": has_digit,
+    "password": is_password,
+    "chosen": lambda value: form(value) >= Form.NUMBERED,
+    "odd": lambda value: form(value) >= Form.ODD,
+    "made": is_made,
     "random": is_random,
-    "thrown": is_thrown,
-    "chosen": is_chosen,
-    "strong": is_strong,
-    "no-default": is_no_default,
+    "word": is_word,
+    "korean-word": is_korean_word,
+    "phrase": is_phrase,
+    "pin": is_pin,
     "discord-id": is_discord_id,
     "encoded-key": is_encoded_key,
     "resident-number": is_resident,

@@ -12,10 +12,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from registry.text.privacy.likeness import TESTS
+from registry.text.privacy.likeness import MAYBE_UNMISTAKABLE, TESTS, is_unmistakable
 
 OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
 MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
+ODD = ""  # stands for a keyword of a text with a word that can be nothing but a password
 SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
 _LONG_NUMBER = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [0-9]{6})")
@@ -33,6 +34,7 @@ class Rule(NamedTuple):
     """If there are any, one of them is in the text, too."""
     is_long: bool = False
     """True if the keyword is in a run of 20 characters or more in each match."""
+    """True if a match in a line of code is none."""
     beginnings: tuple[str, ...] = ()
     """The fixed first characters of a match, in their own case; one of them begins each."""
 
@@ -93,19 +95,20 @@ class Rules:
         longest = {keyword: max(keyword.split(), key=len) for keyword in (*self._of_texts, *self.names)}
         words = {*longest.values()}
         shortest = [word for word in words if not any(other in word for other in words - {word})]
+        self.telling_words = sorted(shortest)  # one is in each text with a keyword or a name, in lower case
         self._telling = re.compile(_any_of(shortest))
         self._told_by = {word: [each for each in longest.items() if word in each[1]] for word in shortest}
         self._plain_words: set[str] = set()
         self._telling_words: dict[str, tuple[str, ...]] = {}
 
-    def matching(self, text: str) -> tuple[list[Rule], list[Name]]:
-        """Return the rules and the names that may match in a text, the rules in their order."""
+    def matching(self, text: str) -> tuple[list[Rule], list[Name], bool]:
+        """Return the rules and names that may match in a text, and whether a word of it can only be a password."""
         words = set(text.split())
         long = " ".join([word for word in words if len(word) >= SHORTEST_KEY and _MADE.search(word)])
         announced = self._announced_by(words)
         has_number = _LONG_NUMBER.search(text) is not None
         if not announced and not long and not has_number:
-            return [], []
+            return [], [], False
         lowered, lowered_long = text.lower(), long.lower()
         keywords = [each for each in announced if each in self._of_texts and each in lowered]
         keywords += [each for each in self._in_runs if each in lowered_long]
@@ -119,7 +122,7 @@ class Rules:
         spaced = spaced_words(lowered)
         names = [self.names[each] for each in announced if each in self.names and each in spaced]
         names.sort(key=lambda name: (name.is_cue, name.words))
-        return rules, [name for name in names if long or not name.needs_long]
+        return rules, [name for name in names if long or not name.needs_long], ODD in announced
 
     def _announced_by(self, words: set[str]) -> set[str]:
         """Return the keywords that the words may be part of. Words of up to 64 characters are remembered."""
@@ -129,8 +132,11 @@ class Rules:
         telling = words.difference(self._plain_words)
         new = list(telling.difference(self._telling_words))
         plain = set(new)
-        lines, at, line = "\n".join(new).lower(), 0, 0  # one search of all is faster than one for each word
-        told: dict[str, set[str]] = {}
+        joined, at, line = "\n".join(new), 0, 0  # one search of all is faster than one for each word
+        told: dict[str, set[str]] = {
+            word: {ODD} for word in MAYBE_UNMISTAKABLE.findall(joined) if is_unmistakable(word)
+        }
+        lines = joined.lower()
         while found := self._telling.search(lines, at):
             line += lines.count("\n", max(0, at - 1), found.start())
             at = found.start() + 1
@@ -138,7 +144,10 @@ class Rules:
         announced: set[str] = set()
         for word, parts in told.items():
             lowered = word.lower()
-            keywords = {keyword for part in parts for keyword, longest in self._told_by[part] if longest in lowered}
+            keywords = parts & {ODD}
+            keywords |= {
+                keyword for part in parts for keyword, longest in self._told_by.get(part, ()) if longest in lowered
+            }
             announced.update(keywords)
             if len(word) <= 64:
                 self._telling_words[word] = tuple(keywords)
@@ -172,27 +181,28 @@ def _read_names(table: Mapping[str, Any]) -> Iterator[Name]:
                     yield Name(kind, words, section != "names", section == "cues")
 
 
-_own_files: list[str] = []
+_own_file: list[tuple[str, int]] = []  # the user's own rules, and when they were last changed, in ns
 
 
 def use_own_rules(home: str | os.PathLike[str]) -> None:
     """Add the rules that a user keeps in the registry's folder."""
     own = os.path.join(home, OWN_RULES)
-    if _own_files != [own]:
-        _own_files[:] = [own]
-        load_rules.cache_clear()
+    _own_file[:] = [(own, os.stat(own).st_mtime_ns)] if os.path.isfile(own) else []
+
+
+def load_rules() -> Rules:
+    """Return the rules of this installation. If the user's own cannot be used, `problem` says why."""
+    return _load(*_own_file)
 
 
 @cache
-def load_rules() -> Rules:
-    """Return the rules of this installation. If the user's own cannot be used, `problem` says why."""
+def _load(*own: tuple[str, int]) -> Rules:
     built_in = os.path.join(os.path.dirname(__file__), "rules.toml")
-    own = [file for file in _own_files if os.path.isfile(file)]
     try:
-        rules = Rules([built_in, *own])
+        rules = Rules([built_in, *(file for file, _ in own)])
         for rule in rules.all if own else ():
             re.compile(rule.regex, re.ASCII)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, re.error) as exc:
         rules = Rules([built_in])
-        rules.problem = f"{own[0]} is not used: {exc}"
+        rules.problem = f"{own[0][0]} is not used: {exc}"
     return rules

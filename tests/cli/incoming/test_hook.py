@@ -203,15 +203,34 @@ def test_a_project_that_wants_its_secrets_has_them_in_the_spool_too(empty_home: 
     assert [planted_in(text) for text in others] == [[], []]
 
 
-def test_every_rule_is_asked_of_the_texts_in_which_it_finds_something() -> None:
+def test_the_rules_are_loaded_only_for_texts_that_may_hold_a_secret(empty_home: Path) -> None:
+    share_masking(str(empty_home / "ctxr"), b"key", [])
+    words = json.loads((empty_home / "ctxr" / "masking.json").read_text())["words"]
     rules = load_rules()
     keywords = [keyword for rule in rules.all if not rule.is_long for keyword in rule.keywords]
-    names = [name.words for name in rules.names.values() if not name.needs_long]
-    assert [word for word in (*keywords, *names) if not may_hold_secret(word)] == []
+    assert [word for word in (*keywords, *rules.names) if not may_hold_secret(word, words)] == []
     assert SHORTEST_KEY == LONGEST
     assert {rule.kind for rule in rules.all if not rule.keywords} == {"resident-number", "card-number", "recovery-code"}
-    assert may_hold_secret("900101-1234568")
-    assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?")
+    for said in ("900101-1234568", "a <private>b</private> c", "they all had Summer2019! on them", "L0ckness_Monday"):
+        assert may_hold_secret(said, words)
+    assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?", words)
+
+
+def test_a_broken_file_of_shared_words_is_replaced_and_hides_no_secret(empty_home: Path) -> None:
+    (empty_home / "ctxr").mkdir(exist_ok=True)
+    (empty_home / "ctxr" / "masking.json").write_text('{"key": "ab')
+    hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": SAID})
+    assert planted_in(noted(empty_home)[0]["payload"]["prompt"]) == []
+    share_masking(str(empty_home / "ctxr"), b"key", [])
+    assert json.loads((empty_home / "ctxr" / "masking.json").read_text())["words"]
+
+
+def test_a_hook_masks_by_rules_that_were_written_after_the_registry_shared_its_words(empty_home: Path) -> None:
+    share_masking(str(empty_home / "ctxr"), b"key", [])
+    own = "[[rules]]\nkind = 'codename'\nregex = 'blue otter'\nkeywords = ['otter']\n"
+    (empty_home / "ctxr" / "secret-rules.toml").write_text(own)
+    hook("cursor", "beforeSubmitPrompt", {**ASKED, "prompt": "see the blue otter now"})
+    assert "[secret:codename:" in noted(empty_home)[0]["payload"]["prompt"]
 
 
 def test_the_help_is_there_for_people() -> None:

@@ -66,7 +66,7 @@ def test_a_wrong_file_is_a_wrong_request_and_nothing_is_imported(ctxr: Ctxr, tmp
 
 
 def test_a_bar_runs_on_a_terminal_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path: Path) -> None:
-    chats = [chatgpt_chat(number) for number in range(600)]
+    chats = [chatgpt_chat(number) for number in range(300)]
     path = write_zip(tmp_path / "x.zip", chatgpt_files(*chats))
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "cli.entry", "import", str(path)]
@@ -81,7 +81,7 @@ def test_a_bar_runs_on_a_terminal_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path:
     assert b"chatgpt" in shown
     stored = json.loads(ctxr("list", "--json", "--limit", "1").output)["pagination"]["total"]
     [rest] = json.loads(ctxr("import", str(path), "--json").output)["stores"]
-    assert (0 < stored < 600, rest["parsed"], rest["new_messages"]) == (True, 600 - stored, 10 * (600 - stored))
+    assert (0 < stored < 300, rest["parsed"], rest["new_messages"]) == (True, 300 - stored, 10 * (300 - stored))
 
 
 def test_a_pipe_is_no_export_and_is_not_waited_for(ctxr: Ctxr, tmp_path: Path) -> None:

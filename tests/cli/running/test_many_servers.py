@@ -1,9 +1,8 @@
-"""Servers that share nothing but a database: each tells what the others store, and one does what is due."""
+"""Servers that share nothing but a database: each tells what the others store."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,15 @@ from typing import Any
 import httpx
 import pytest
 
-from registry.registry import Registry
+from orchestrator.sync import spool
 from tests.cli.conftest import program
-from tests.cli.running.test_serve import wait_for
+from tests.cli.running.test_serve import channels_of, question, wait_for
 from tests.conformance.servers import free_port
+from tests.sources.claude_code.claude_code_files import write
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.anyio]
+pytestmark = pytest.mark.timeout(240)
 
 MESSAGE = {"role": "user", "text": "Why does the basket lose items?"}
-
-
-@pytest.fixture
-async def shared(postgres_url: str) -> AsyncIterator[Registry]:
-    """What the servers share."""
-    registry = Registry(postgres_url)
-    yield registry
-    registry.close()
 
 
 def read_event(stream: httpx.Response, kind: str) -> dict[str, object]:
@@ -35,7 +27,8 @@ def read_event(stream: httpx.Response, kind: str) -> dict[str, object]:
     return dict(json.loads(next(lines).removeprefix("data: ")))
 
 
-async def test_two_servers_on_one_database_act_as_one(empty_home: Path, postgres_url: str, shared: Registry) -> None:
+def test_two_servers_on_one_database_act_as_one(empty_home: Path, postgres_url: str) -> None:
+    write(empty_home / ".claude", question("Where is the basket?", 1))  # of one person, and not for all
     ports, processes = [free_port(), free_port()], list[Any]()
     with ExitStack() as stack:
         for number, port in enumerate(ports):
@@ -54,3 +47,7 @@ async def test_two_servers_on_one_database_act_as_one(empty_home: Path, postgres
             one.post("/bo/conversations", json={"channel": "basket", "messages": [MESSAGE]}).raise_for_status()
             assert read_event(stream, "message")["channel"] == "basket"
         assert two.get("/bo/search", params={"q": "basket"}).json()["items"][0]["text"] == MESSAGE["text"]
+        payload = {"conversation_id": "c-1", "prompt": "Is it kept?"}
+        told = {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1.0, "payload": payload}
+        spool.append(str(empty_home / "0"), told)
+        assert "claude-code" not in channels_of(ports[0], 2)

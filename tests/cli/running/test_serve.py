@@ -16,14 +16,18 @@ from urllib.parse import parse_qsl, urlsplit
 import anyio
 import httpx
 import pytest
+from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
 from cli.connect.launcher import launcher_file
-from orchestrator.sync import spool
+from cli.main import cli
+from cli.running.serve import build_app
+from registry.settings import Settings, read_settings
 from tests.cli.conftest import CTXR, FIBONACCI, Ctxr, bare_ctxr, program
 from tests.cli.upkeep.test_doctor import make_newer
-from tests.conformance.servers import HTTP, http_server
+from tests.conformance.servers import free_port
+from tests.pages.conftest import served
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.timeout(240)
@@ -54,13 +58,6 @@ def wait_for(process: "subprocess.Popen[str]", port: int) -> None:
         time.sleep(0.05)
     process.kill()
     raise AssertionError(process.communicate()[1])
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a server that several tests share."""
-    with http_server(HTTP, tmp_path_factory.mktemp("served")) as url:
-        yield httpx.URL(url).port or 0
 
 
 def failure_of(*words: str) -> str:
@@ -117,34 +114,35 @@ def ctxr_processes() -> list[int]:
     return [int(lock.read_text()) for lock in Path(os.environ["CTXR_HOME"]).glob("local/*.lock")]
 
 
-@pytest.mark.anyio
-async def test_a_message_of_many_megabytes_is_taken(served: int) -> None:
-    large = {"channel": "c", "messages": [{"role": "user", "text": "x" * 5_000_000}]}
-    async with Client(f"http://127.0.0.1:{served}/mcp") as client:
-        assert not (await client.call_tool("conversation_log", large)).is_error
-
-
-def test_the_first_start_makes_the_registry_and_shows_how_to_connect(empty_home: Path, port: int) -> None:
-    write(empty_home / ".claude", question("Where is the basket?"))
+def test_the_first_start_makes_the_registry_shows_how_to_connect_and_brings_in_what_a_client_writes(
+    empty_home: Path, port: int
+) -> None:
+    write(empty_home / ".claude", question("Where is the basket?", 1))
     with running("up", port=port) as server:
         assert httpx.get(f"http://127.0.0.1:{port}/ready", timeout=START_SECONDS).status_code == 200
         shown = "".join(iter_until(server, "Ctrl-C ends this server."))
-        server.terminate()
+        write(empty_home / ".claude", question("Is it kept?", 2))
+        assert channels_of(port, 2) == ["claude-code", "claude-code"]
+        again = failure_of("up", "--port", str(port))
+        server.send_signal(signal.SIGINT)
+        _, said = server.communicate(timeout=START_SECONDS)
     assert (empty_home / "ctxr" / "registry.db").exists()
     imported = shown.index("claude-code: 1 new message in 1 session")
     assert imported < shown.index(f"http://127.0.0.1:{port}/mcp") < shown.index(json.dumps(str(launcher_file())))
+    assert f"Context Registry runs already at http://127.0.0.1:{port}" in again
+    assert (server.returncode, "Traceback" in said) == (130, False)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="Linux counts each thread's waits")
 def test_a_server_that_nobody_asks_sleeps(empty_home: Path, port: int) -> None:
-    write(empty_home / ".claude", question("Where is the basket?"))
+    write(empty_home / ".claude", question("Where is the basket?", 1))
     with running("serve", port=port) as server:
         deadline, a_second = time.monotonic() + START_SECONDS, 99.0
-        while a_second > 3 and time.monotonic() < deadline:  # after the start has its imports behind it
+        while a_second > 20 and time.monotonic() < deadline:  # after the start has its imports behind it
             before = waits_of(server.pid)
             time.sleep(3)
             a_second = (waits_of(server.pid) - before) / 3
-        assert a_second <= 3
+        assert a_second <= 20  # uvicorn looks for a signal ten times a second, the watcher for changes three times
         server.terminate()
         assert server.wait(START_SECONDS) == 0
 
@@ -164,9 +162,9 @@ def iter_until(server: "subprocess.Popen[str]", end: str) -> Iterator[str]:
             return
 
 
-def question(text: str) -> Dialogue:
+def question(text: str, number: int) -> Dialogue:
     """A transcript of Claude Code."""
-    talk = Dialogue(session_id(1))
+    talk = Dialogue(session_id(number))
     talk.user(text)
     return talk
 
@@ -182,27 +180,6 @@ def channels_of(port: int, count: int) -> list[str]:
     raise AssertionError(found)
 
 
-def test_a_server_brings_in_what_a_client_writes_and_ends_at_ctrl_c_without_a_traceback(
-    ctxr: Ctxr, empty_home: Path, port: int
-) -> None:
-    with running("serve", port=port) as server:
-        write(empty_home / ".claude", question("Where is the basket?"))
-        assert channels_of(port, 1) == ["claude-code"]
-        server.send_signal(signal.SIGINT)
-        _, said = server.communicate(timeout=START_SECONDS)
-    assert server.returncode == 130
-    assert "Traceback" not in said
-
-
-def test_into_a_shared_registry_comes_only_what_hooks_told(empty_home: Path, port: int, postgres_url: str) -> None:
-    write(empty_home / ".claude", question("Where is the basket?"))
-    payload = {"conversation_id": "c-1", "prompt": "Is it kept?"}
-    with running("serve", port=port, env={"CTXR_DATABASE_URL": postgres_url}):
-        event = {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1.0, "payload": payload}
-        spool.append(str(empty_home / "ctxr"), event)
-        assert channels_of(port, 1) == ["cursor"]
-
-
 def test_a_port_that_is_taken_is_one_clear_line(ctxr: Ctxr, port: int) -> None:
     with socket.create_server(("127.0.0.1", port)):
         complaint = failure_of("serve", "--port", str(port))
@@ -210,11 +187,6 @@ def test_a_port_that_is_taken_is_one_clear_line(ctxr: Ctxr, port: int) -> None:
         f"error: CANNOT_LISTEN: Cannot listen on 127.0.0.1 port {port}: Address already in use\n"
     )
     assert "--port" in complaint.splitlines()[1]
-
-
-def test_a_second_start_says_that_the_first_one_runs(served: int) -> None:
-    complaint = failure_of("up", "--port", str(served))
-    assert f"Context Registry runs already at http://127.0.0.1:{served}" in complaint
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_line(
@@ -240,36 +212,53 @@ def test_a_database_that_cannot_be_reached_is_one_clear_line(port: int, monkeypa
     assert "secret" not in complaint
 
 
-def test_listening_for_other_machines_takes_a_token_and_tls(ctxr: Ctxr, port: int) -> None:
-    complaint = failure_of("serve", "--host", "0.0.0.0", "--port", str(port))
+def test_listening_for_other_machines_takes_a_token_and_tls(ctxr: Ctxr) -> None:
+    complaint = failure_of("serve", "--host", "0.0.0.0")
     assert complaint.startswith("error: UNSAFE: Not started: 0.0.0.0 can be reached from other machines.")
     assert "ctxr token create" in complaint
     assert "CTXR_TLS_CERT" in complaint
     ctxr("token", "create", "--name", "phone")
-    complaint = failure_of("serve", "--host", "0.0.0.0", "--port", str(port))
+    complaint = failure_of("serve", "--host", "0.0.0.0")
+    assert complaint.startswith("error: UNSAFE: ")
     assert "ctxr token create" not in complaint
-    proxy = {"CTXR_PUBLIC_URL": "https://memory.example.org"}
-    with running("serve", "--host", "0.0.0.0", port=port, env=proxy):
-        assert httpx.get(f"http://127.0.0.1:{port}/bo/channels", timeout=START_SECONDS).status_code == 401
-        known = {"host": "memory.example.org"}
-        assert (
-            httpx.get(f"http://127.0.0.1:{port}/bo/channels", headers=known, timeout=START_SECONDS).status_code == 401
-        )
 
 
-def test_the_owner_gets_in_by_a_link_where_a_token_is_needed(
-    ctxr: Ctxr, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_behind_a_proxy_a_token_is_enough(ctxr: Ctxr) -> None:
+    ctxr("token", "create", "--name", "phone")
+    app = build_app(read_settings(host="0.0.0.0", public_url="https://memory.example.org"))
+    with served(app) as address:
+        for host in ("127.0.0.1", "memory.example.org"):
+            assert httpx.get(f"{address}/bo/channels", headers={"host": host}).status_code == 401
+
+
+@pytest.mark.anyio
+async def test_a_message_of_many_megabytes_is_taken(ctxr: Ctxr, empty_home: Path) -> None:
+    large = {"channel": "c", "messages": [{"role": "user", "text": "x" * 5_000_000}]}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "conversation_log", "arguments": large},
+    }
+    app = build_app(Settings(home=empty_home / "ctxr"))
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:
+        headers = {"accept": "application/json, text/event-stream"}
+        answer = await http.post("http://127.0.0.1:8765/mcp", json=call, headers=headers)
+    assert answer.json()["result"]["structuredContent"]["ok"]
+
+
+def test_the_owner_gets_in_by_a_link_where_a_token_is_needed(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("click.launch", opened.append)
-    monkeypatch.setenv("CTXR_PORT", str(port))
     ctxr("log", "-", given=FIBONACCI)
     ctxr("token", "create", "--name", "phone")
+    monkeypatch.setenv("CTXR_PORT", str(free_port()))
     assert ctxr("open").stderr.startswith("error: NOT_RUNNING: ")
     with (
-        running("serve", port=port),
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=START_SECONDS) as browser,
+        served(build_app(read_settings())) as address,
+        httpx.Client(base_url=address, timeout=START_SECONDS) as browser,
     ):
+        monkeypatch.setenv("CTXR_PORT", str(httpx.URL(address).port))
         assert browser.get("/bo/channels").status_code == 401
         link = ctxr("open", "1").stdout.strip()
         assert opened == [link]
@@ -286,7 +275,7 @@ def test_a_terminal_that_has_no_korean_letters_is_no_reason_to_fail(ctxr: Ctxr) 
     ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
     shown, complaint = program("extract", "time 피보나치", env=ascii_only).communicate(timeout=START_SECONDS)
     assert (FIBONACCI["channel"] in shown, complaint) == (True, "")
-    printed, _ = program("extract", "--json", "피보나치", env=ascii_only).communicate(timeout=START_SECONDS)
+    printed = CliRunner(charset="ascii").invoke(cli, ["extract", "--json", "피보나치"]).stdout
     assert json.loads(printed)["messages"][0]["text"] == FIBONACCI["messages"][0]["text"]
 
 

@@ -223,17 +223,11 @@ async def test_a_window_is_told_what_another_stores_also_after_the_process_was_k
                 assert await anext(aiter(news)) == ResourceUpdated(uri)
 
 
-def test_a_subscriber_of_the_older_revisions_is_told_what_it_may_have_missed(home: Home) -> None:
+def test_a_killed_process_costs_no_answer_and_no_news_and_nothing_is_done_twice(home: Home) -> None:
     uri = "registry://channels/old"
-    with Window(home) as window:
-        window.ask("resources/subscribe", {"uri": uri}, 7)
-        assert window.hear()["id"] == 7
-        os.kill(home.process, signal.SIGKILL)
-        assert window.hear()["params"] == {"uri": uri}
-
-
-def test_a_killed_process_costs_no_answer_and_nothing_is_done_twice(home: Home) -> None:
-    with Window(home) as window:
+    with Window(home) as window, Window(home) as subscriber:
+        subscriber.ask("resources/subscribe", {"uri": uri}, 7)
+        assert subscriber.hear()["id"] == 7
         window.call("conversation_log", channel="killed", messages=said("one"))
         window.hear()
         os.kill(home.process, signal.SIGSTOP)
@@ -243,33 +237,29 @@ def test_a_killed_process_costs_no_answer_and_nothing_is_done_twice(home: Home) 
         window.pass_on()
         os.kill(home.process, signal.SIGKILL)
         answers = {answer["id"]: answer for answer in (window.hear() for _ in range(3))}
+        assert subscriber.hear()["params"] == {"uri": uri}  # it may have missed something
     logged = answers[3]["result"]["structuredContent"]["result"]
     assert (logged["new_count"], logged["duplicate_count"]) == (1, 1)
     assert "look before you ask again" in answers[4]["error"]["message"]
     assert answers[5]["result"]["structuredContent"]["ok"]
 
 
-def test_a_process_that_hangs_is_replaced(home: Home) -> None:
-    code = "import cli.shared.place as p; p.PATIENCE_S = 2.0; import cli.shared.window as w; w.run_window([])"
-    with Window(home, sys.executable, "-c", code) as window:
-        hanging = home.process
-        os.kill(hanging, signal.SIGSTOP)
-        window.call("list_sessions")
-        assert window.hear()["result"]["structuredContent"]["ok"]
-        assert home.process != hanging
-
-
-def test_a_new_chats_note_waits_for_no_process_that_hangs(home: Home) -> None:
+def test_a_process_that_hangs_is_replaced_and_no_note_for_a_new_chat_waits_for_it(home: Home) -> None:
     home.run("list")
     talk = {"channel": "cursor_session_1", "messages": said("hello"), "meta": {"project": str(home.folder / "shop")}}
     (home.folder / "talk.json").write_text(json.dumps(talk))
     assert home.run("log", "--json", str(home.folder / "talk.json"))[0] == 0
     by_the_process = home.run("note")
-    hanging = home.process
-    os.kill(hanging, signal.SIGSTOP)
-    assert home.run("note") == by_the_process
     assert "last asked: hello" in by_the_process[1]
-    assert home.process == hanging
+    code = "import cli.shared.place as p; p.PATIENCE_S = 2.0; import cli.shared.window as w; w.run_window([])"
+    with Window(home, sys.executable, "-c", code) as window:
+        hanging = home.process
+        os.kill(hanging, signal.SIGSTOP)
+        assert home.run("note") == by_the_process
+        assert home.process == hanging
+        window.call("list_sessions")
+        assert window.hear()["result"]["structuredContent"]["ok"]
+        assert home.process != hanging
 
 
 def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home) -> None:
@@ -340,11 +330,22 @@ def test_a_window_that_can_share_nothing_works_by_itself(own_home: Callable[...,
     home = own_home()
     (home.folder / "ctxr").mkdir()
     (home.folder / "ctxr" / "local").touch()
-    with Window(home) as window:
-        window.call("list_sessions", project="all")
-        assert window.hear()["result"]["structuredContent"]["ok"]
-    wrong = home.run("mcp", "--toolsets", "nope")
-    assert (wrong[0], "allowed: default, history" in wrong[2]) == (2, True)
+    here = str(home.folder / "shop")
+    with Window(home, CTXR, "mcp", "--toolsets", "default,history", "--project", here) as window:
+        assert {"conversation_log", "export_session"} <= {tool["name"] for tool in window.lists()["tools"]}
+        for channel, project in (("here", here), ("there", "/elsewhere")):
+            window.call("conversation_log", channel=channel, messages=said("hello"), meta={"project": project})
+            window.hear()
+        window.call("list_sessions", full=True)
+        found = window.hear()["result"]["structuredContent"]["result"]
+    assert [session["channel"] for session in found["sessions"]] == ["here"]
+
+
+@pytest.mark.parametrize("named", ["nope", "default,nope", ","])
+def test_an_unknown_toolset_is_refused_with_the_known_ones(named: str) -> None:
+    failed = bare_ctxr("mcp", "--toolsets", named)
+    assert failed.exit_code == 2
+    assert "allowed: default, history, all" in failed.stderr
 
 
 @pytest.mark.parametrize("hindrance", ["a file in its place", "open to others"])

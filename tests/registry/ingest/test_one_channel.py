@@ -75,6 +75,15 @@ def test_the_tool_ahead_of_the_hooks_turn_by_turn(engine: Engine) -> None:
     assert_one(chat)
 
 
+def test_the_tool_tells_of_the_last_turn_before_the_others(engine: Engine) -> None:
+    chat = Chat(engine, BASKET)
+    chat.tool(3, since=2)
+    chat.tool(2)
+    chat.read(3)
+    [row] = channels(engine)
+    assert said_in(engine, row) == once(BASKET)
+
+
 def test_yesterdays_session_goes_on_under_a_new_name(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     Chat(engine, BASKET[:2], start=NINE - timedelta(days=1)).read(2)
@@ -305,7 +314,7 @@ def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     opened.dispose()
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_chat=arrivals(("a",)))
 def test_however_a_chat_arrives_it_ends_as_one_channel(
     shared_engine: Engine, given_chat: tuple[dict[str, list[Turn]], list[tuple[str, str, int, int]]]
@@ -313,7 +322,7 @@ def test_however_a_chat_arrives_it_ends_as_one_channel(
     check(shared_engine, *given_chat, f"{next(NUMBERS)}")
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_chats=arrivals(("a", "b")))
 def test_however_two_chats_arrive_they_end_as_two(
     shared_engine: Engine, given_chats: tuple[dict[str, list[Turn]], list[tuple[str, str, int, int]]]

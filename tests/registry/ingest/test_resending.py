@@ -63,6 +63,10 @@ def test_what_is_put_in_before_known_messages_is_added_once(engine: Engine, firs
     assert send(engine, channel, then + "Zz") == 0
 
 
+def test_what_was_put_in_is_recognised_also_in_the_order_in_which_it_came(engine: Engine) -> None:
+    assert [send(engine, "as it came", letters) for letters in ("Aa", "BbAa", "AaBb")] == [2, 2, 0]
+
+
 def turns_of(engine: Engine, channel: str) -> dict[str, int]:
     with engine.begin() as connection:
         within = conversation.c.channel == channel

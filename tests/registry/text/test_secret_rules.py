@@ -23,17 +23,17 @@ def masked(text: str) -> str:
     return mask_secrets(text, b"key")
 
 
-def test_at_most_seven_planted_secrets_in_a_hundred_are_missed() -> None:
+def test_at_most_four_planted_secrets_in_a_hundred_are_missed() -> None:
     planted = [piece for piece in PIECES if piece.secrets]
     missed = [piece.text for piece in planted if is_missed(piece, masked(piece.text))]
     assert len(planted) == 940
-    assert len(missed) <= len(planted) * 0.07, missed
+    assert len(missed) <= len(planted) * 0.04, missed
 
 
 def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> None:
     innocent = [piece.text for piece in PIECES if not piece.secrets]
     assert len(innocent) > 500
-    assert sum(masked(text) != text for text in innocent) <= len(innocent) / 200
+    assert [text for text in innocent if masked(text) != text] == []
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,6 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("you get in with %s as the password", "Plum_Tree_88"),
         ("our shared account: kim / %s", "uX3-birch-Owl"),
         ("pw for the archive is %s - how do I open it?", "snowdrop"),
-        ("the password is “%s”", "plum kettle harbour"),
         ("the passphrase is %s.", "cobalt anchor meadow kite"),
         ("bring the keys, door code is %s", "2580#"),
         ("my PIN for the alarm is %s", "4719"),
@@ -67,8 +66,6 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("2FA setup key %s for the app", "JBSW7Y3DPEHPK3PX"),
         ("the password on the lab printer is %s so print away", "marmalade"),
         ("username kim, password %s, then click connect", "tortoise7"),
-        ("run ssh-keygen and use %s as the passphrase when it asks", "penguin"),
-        ("we reset the db password to %s because of the leak", "otter_pond"),
         ("is %s a strong enough password?", "Dragonfly88"),
         ("it has a capital K: %s", "Kettle4lunch"),
         ("Mein Passwort ist %s, was tun", "Hamburg1887"),
@@ -88,9 +85,19 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("my bank login: %s", "Pebble-77"),
         ("sam: what was the pw?\nkai: %s", "plum.pudding"),
         ("that note says %s, it must be the admin password", "Falcon-Nest-3"),
-        ("Set the admin password to %s on first boot", "changeme-now-7"),
         ("exp 12/27 cvv %s", "123"),
         ("it printed %s", "812868-394198-906964-213400-106763-807748-983576-765383"),
+        ("they were all set to %s and nobody cared", "Summer2019!"),
+        ("how good is (%s)?", "7Dwarfs&SnowWhite"),
+        ("no, the second letter is a zero, it's %s", "L0ckness_Monday"),
+        ("the zip opens with %s but only in 7zip", "quartz-lemon-88"),
+        ("user/pass for the camera: viewer/%s", "lookAtMe_08"),
+        ("my card PIN (%s) does not open the gate", "5093"),
+        ("WIFI:T:WPA;S:Hut;P:%s;;", "espresso4two"),
+        ("제가 쓰는 비밀번호 %s 이거 무슨 뜻일까", "gozldthsus"),
+        ("the license is %s", "VK7JG-NPHTM-C97JM-9MPGT-3V66T"),
+        ("password_hash('%s', PASSWORD_BCRYPT)", "NewYork!Bagel3"),
+        ("heslo je %s, pomoc", "Medvidek77"),
     ],
 )
 def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(said: str, secret: str) -> None:
@@ -132,10 +139,21 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(sa
         "def f(user, password):\n    return user2, password2",
         'client.password = "S3"; user.token.refresh_token_2(a)',
         '"session_id": "cursor_session_20250929_1430"',
+        "I usually ssh to prod-db-02, log in with Office365 and unzip to backup2024",
+        "The printer is an HP LaserJet M404dn, my iPhone13 has iOS17, the admin panel is Django4.2",
+        "my login is jsmith88 and the account is acct_4471",
+        "-----BEGIN CERTIFICATE-----\nv7mlmlY6QRplBTyep9CkXscZMsXRZ4ZjiBLHesITrI8e9v5NbCr5rSoAN9iuVfUH",
+        "서버는 db-prod-01 로 바꿨고 버전은 v2.4.0-rc1 로 변경",
+        "color #2F8F83, see draft#section-2, Sheet1!A1:B20 and HEAD~3",
     ],
 )
 def test_what_is_said_about_passwords_and_codes_stays(said: str) -> None:
     assert masked(said) == said
+
+
+def test_values_like_one_that_was_found_are_masked_too() -> None:
+    text = masked("i keep mixing up chickpea90 there, the password was chickpea900")
+    assert "chickpea" not in text
 
 
 @pytest.mark.parametrize("length", [12, 64, 300, 301, 2000, 10_000])
@@ -216,7 +234,15 @@ def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> 
 
 @pytest.mark.parametrize(
     "repeated",
-    ["token=", "id/pw: 11111111111111111111", "password ", "login ", "a|password|b\n", "-----BEGIN PRIVATE KEY-----\n"],
+    [
+        "token=",
+        "id/pw: 11111111111111111111",
+        "password ",
+        "login ",
+        "a|password|b\n",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "password: a1b2c3\n",
+    ],
 )
 def test_a_hostile_text_is_searched_in_time(repeated: str) -> None:
     start = time.process_time()

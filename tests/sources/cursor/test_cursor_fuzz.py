@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain import Session
@@ -70,7 +70,6 @@ def test_values_nested_a_thousandfold_neither_crash_nor_hang() -> None:
         assert_sound(reading_of(Composer("c", kept, kept), pairs, WorkspaceProjects(), NOW).session)
 
 
-@settings(max_examples=30)
 @given(
     st.dictionaries(st.sampled_from(["composerData:c", "bubbleId:c:u1"]), VALUES.map(json.dumps) | st.binary()), VALUES
 )

@@ -119,7 +119,7 @@ BLOBS = st.dictionaries(
 VALUES = st.text() | ANYTHING.map(json.dumps) | ANYTHING.map(lambda value: json.dumps(value).encode().hex()) | st.none()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(BLOBS, st.none() | VALUES, st.none() | WIRE, st.none() | ANYTHING)
 def test_any_rows_in_a_store_are_read_to_the_end(
     blobs: dict[str, object], meta: str | None, state: bytes | None, description: object
@@ -139,7 +139,7 @@ def test_any_rows_in_a_store_are_read_to_the_end(
                 check_all([found.session])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data())
 def test_a_store_with_damaged_pages_is_read_or_told(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:

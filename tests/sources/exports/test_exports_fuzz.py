@@ -233,7 +233,7 @@ def numbers(value: Any) -> list[float]:
 
 @pytest.mark.parametrize("chats", [[claude_chat(), old_claude_chat()], [chatgpt_chat(1), chatgpt_chat(2)]])
 @given(st.data())
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_zip_with_any_bytes_changed_or_cut_is_read_or_refused(
     tmp_path: Path, chats: list[Any], data: st.DataObject
 ) -> None:

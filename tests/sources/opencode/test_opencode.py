@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,7 @@ def test_errors_retries_aborts_and_compactions_are_told() -> None:
         {"type": "retry", "attempt": 1, "error": {"data": {"message": "Overloaded"}}}, text("We greeted."), summary=True
     )
     dialogue.answer(error={"name": "ProviderAuthError", "data": {"message": "No key"}})
+    completed = datetime.fromtimestamp(dialogue.at / 1000 - 10, UTC)  # ten seconds before it was written
     dialogue.answer(text("Well"), error={"name": "MessageAbortedError", "data": {"message": "aborted"}})
 
     session = read(dialogue)
@@ -161,6 +163,8 @@ def test_errors_retries_aborts_and_compactions_are_told() -> None:
         ("system", "[Turn aborted: aborted]"),
     ]
     assert session.messages[3].more["compaction"] == {}
+    [failed] = [message for message in session.messages if message.text == "No key"]
+    assert failed.timestamp == completed
 
 
 def test_a_command_that_starts_a_sub_agent_is_what_the_user_said() -> None:

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain import Session
@@ -101,7 +101,6 @@ COLUMNS = st.sampled_from(
 )
 
 
-@settings(max_examples=30)
 @given(st.dictionaries(COLUMNS, VALUES, min_size=1, max_size=3))
 def test_any_values_in_the_database_are_read_to_the_end(values: dict[str, object]) -> None:
     with TemporaryDirectory() as folder:
@@ -115,7 +114,6 @@ def test_any_values_in_the_database_are_read_to_the_end(values: dict[str, object
         check(sessions[0].session)
 
 
-@settings(max_examples=30)
 @given(
     st.sampled_from(["session", "message", "part"]),
     st.binary(max_size=20) | ANYTHING.map(lambda value: json.dumps(value).encode()),
