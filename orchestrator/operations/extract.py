@@ -295,8 +295,8 @@ def extract_result(outcome: Outcome) -> dict[str, Any]:
         "filtered_messages": counts["filtered_count"],
         "last_activity": counts["last_activity"],
     } | {name: counts[name] for name in more if counts.get(name)}
-    before = ("newer", "title", "source", "project", "first", "last", "confidence", "note", "stands_at")
-    after = ("summary", "summary_by", "candidates")
+    before = ("newer", "title", "source", "project", "confidence", "note", "stands_at")
+    after = ("first", "last", "summary", "summary_by", "candidates")
     return {
         "channel": outcome["channel"],
         **{name: outcome[name] for name in before if outcome.get(name)},

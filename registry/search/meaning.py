@@ -30,6 +30,7 @@ from registry.storage.tables import conversation
 from registry.text.ranking.scores import Candidate
 from registry.text.ranking.similar import SimilarMessages, deviations_by_chance
 
+COURTESY = 3  # tokens; so short a message ("ok", "감사") is similar to whatever has no sense
 MOST = 100  # similar messages that are returned
 FEW_VECTORS = 5_000  # a scope with no more messages is read from the database, whatever the process holds
 LOOKED_AT_IN_FULL = 500  # messages, those whose signs agree most, that are compared by the vectors themselves
@@ -141,7 +142,7 @@ def _conditions_on_channel(scope: Scope) -> list[ColumnElement[bool]]:
 
 
 def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    conditions = [*_conditions_on_channel(scope), *message_conditions(scope), conversation.c.length > 0]
+    conditions = [*_conditions_on_channel(scope), *message_conditions(scope), conversation.c.length > COURTESY]
     if scope.exclude_channel is not None:
         conditions.append(conversation.c.channel != scope.exclude_channel)
     return conditions

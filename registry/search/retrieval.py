@@ -166,7 +166,7 @@ class SearchResult:
         """
         floor = weights.FLOOR_ONE if is_narrowed or len(self.wordings) == 1 else weights.FLOOR_SEVERAL
         if self.similar and self.similar.vectors:
-            if self.similar.beyond_chance(channel_number) >= 1.0:
+            if self.similar.beyond_chance(channel_number) >= 1.5:
                 return True
             floor += weights.FLOOR_MODEL
         return any(one.score >= floor for one in self.channels if one.number == channel_number)

@@ -226,6 +226,24 @@ async def test_words_that_only_sound_a_little_like_what_was_said_are_no_more_tha
     assert answer["confidence"] == "low", answer
 
 
+@pytest.mark.parametrize(
+    ("text", "channel"),
+    [
+        ("how often do we retry webhooks?", "hooks"),
+        ("what did we decide about logins?", "login"),
+        ("피보나치 시간복잡도 개선", "fib"),
+    ],
+)
+async def test_of_three_conversations_the_one_that_holds_the_rare_words_is_sure(
+    orchestrator: Orchestrator, text: str, channel: str
+) -> None:
+    await log(orchestrator, "fib", FIBONACCI)
+    await log(orchestrator, "hooks", [("We retry webhooks five times", "Noted, five retries.")])
+    await log(orchestrator, "login", [("should logins use sessions or jwt?", "Sessions in Redis are simpler.")])
+    answer = await extract(orchestrator, text=text)
+    assert (answer["channel"], answer["confidence"]) == (channel, "high")
+
+
 @pytest.mark.parametrize("channel", ["fib", None])
 async def test_a_request_of_which_nothing_is_held_is_not_found_and_names_the_nearest_titles(
     orchestrator: Orchestrator, channel: str | None
@@ -324,6 +342,24 @@ async def test_what_else_was_found_takes_no_room_from_the_answer(orchestrator: O
         await log_all(orchestrator, channel, texts)
         given.append(shown(await extract(orchestrator, channel, text="cache", limit=50, max_tokens=1200)))
     assert len(given[0]) == len(given[1])
+
+
+async def test_a_sure_answer_begins_with_the_best_turn_and_the_next_page_has_what_was_before_it(
+    orchestrator: Orchestrator,
+) -> None:
+    weaker = ("The bakery webhook ran into its timeout, is that usual?", "Yes, see the log of the bakery webhook.")
+    best = (
+        "Which retry limit for the bakery webhook's timeout?",
+        "Five for the bakery's webhook. " + "So it is. " * 50,
+    )
+    small_talk = [(f"small talk {i}", f"indeed {i}") for i in range(4)]
+    await log(orchestrator, "bakery", [weaker, *small_talk, best, *small_talk])
+    query = {"text": "bakery webhook timeout retry limit"}
+    answer = await extract(orchestrator, **query)
+    assert answer["confidence"] == "high"
+    assert shown(answer)[0] == best[0]
+    cursor = answer["metadata"]["next_cursor"]
+    assert is_in(weaker, await extract(orchestrator, "bakery", cursor=cursor, **query))
 
 
 async def test_times_and_roles_bound_what_is_found(orchestrator: Orchestrator) -> None:

@@ -16,8 +16,9 @@ from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage
 
-LEAST_SHARE = 0.5  # of the best score, for a conversation that is offered
-CHOICE_TOKENS = 85  # of each conversation that an unsure answer offers: five make 500 with what stands around them
+LEAST_SHARE = 0.6  # of the best score, for a conversation that is offered
+CHOICE_TOKENS = 97  # tokens of each conversation that an unsure answer offers; the contract has 100
+ALL_CHOICES = 340  # tokens of all of these: with the first one's turn they stay within 520
 
 
 Message = dict[str, Any]
@@ -39,7 +40,8 @@ def candidates_of(
             places[one.candidate.channel_id] = list(range(one.candidate.seq, one.candidate.seq + 4))
     lines = surroundings(tx, {number: some for number, some in places.items() if some}, 0)
     shown = {number: with_outcome([dict(row._mapping) for row in rows]) for number, rows in lines.items()}
-    return [candidate(row, shown.get(row.number, ()), found, score) for row, score in further]
+    room = min(CHOICE_TOKENS, ALL_CHOICES // max(len(further), 1))
+    return [candidate(row, shown.get(row.number, ()), found, score, room) for row, score in further]
 
 
 def with_outcome(messages: Sequence[Message]) -> list[Message]:
@@ -60,17 +62,21 @@ def candidates_in_time(
 
 
 def candidate(
-    row: ChannelRow, messages: Sequence[Message] = (), found: SearchResult | None = None, score: float | None = None
+    row: ChannelRow,
+    messages: Sequence[Message] = (),
+    found: SearchResult | None = None,
+    score: float | None = None,
+    tokens: int = ALL_CHOICES // 4,
 ) -> dict[str, Any]:
-    """Return a channel that may be meant instead, with messages that speak for it cut to `CHOICE_TOKENS` in all."""
+    """Return a channel that may be meant instead, with messages that speak for it, cut to so many tokens in all."""
     scored = {} if score is None else {"score": round(score, 2)}
     named = {**about(row), "when": format_time(row.updated_at), **scored}
     if not messages:
         return named
-    room = CHOICE_TOKENS - tokens_of({**named, "messages": [_line(one, "") for one in messages]})
+    room = tokens - tokens_of({**named, "messages": [_line(one, "") for one in messages]})
     if room < min(20 * len(messages), sum(tokens_of(one["text"]) for one in messages)):
         messages = messages[:1]
-        room = CHOICE_TOKENS - tokens_of({**named, "messages": [_line(messages[0], "")]})
+        room = tokens - tokens_of({**named, "messages": [_line(messages[0], "")]})
     lines = []
     for left, message in zip(range(len(messages), 0, -1), messages, strict=True):
         text = _within(message["text"], max(room, 0) // left, found)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import accumulate, combinations
 from math import log, sqrt
 
-from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, SHORTEST_KEY
+from registry.text.analysis.analyzer import IDENTIFIER_PREFIX
 from registry.text.ranking import weights
 from registry.text.request.query import ParsedQuery, QueryWord
+from registry.text.request.request_words import is_generic_word
 
-_SHORT_KEY = len(HANGUL_KEY_PREFIX) + SHORTEST_KEY  # three consonants are too few: `cousin` is 계산, 가산 and 개선
 COMMON_TERMS = 4  # of the commonest terms are looked up in sets, whose number doubles with each
 
 
@@ -51,11 +51,13 @@ def full_weight(
     """Return the weight of a message that contains every word of the query as asked, as far as it was looked up.
 
     The unknown part of a word counts as at most one token of frequency 0, however many bigrams it has; so does a word
-    known only by a synonym or by sound.
+    known only by a synonym or by sound. A general word ("decide") that occurs nowhere is not missed.
     """
     shares: dict[str, float] = {}
     unknown = 0.0
     for word in query.words:
+        if is_generic_word(word.text.lower()) and not occurs_at_all(word, frequencies):
+            continue
         exact = _exact_shares(word)
         known = {token: share for token, share in exact.items() if frequencies.get(token)}
         if len(known) == len(exact) or not _has_other_form(word, frequencies):
@@ -86,10 +88,8 @@ def occurs_at_all(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
 
 def _word_shares(word: QueryWord, frequencies: Mapping[str, int]) -> dict[str, float]:
     shares = _exact_shares(word)
-    is_known = _occurs(word, frequencies)
     for key in _keys_in_use(word, frequencies):
-        stands_for_it = len(key) > _SHORT_KEY and not is_known
-        _keep_largest(shares, {key: word.share * (1.0 if stands_for_it else weights.SOUND)})
+        _keep_largest(shares, {key: word.share * weights.SOUND})
     for synonym in word.synonyms:
         _keep_largest(shares, dict.fromkeys(synonym, word.share * weights.SYNONYM / sqrt(len(synonym))))
     return shares
@@ -114,10 +114,6 @@ def _exact_shares(word: QueryWord) -> dict[str, float]:
 def _keep_largest(shares: dict[str, float], more: Mapping[str, float]) -> None:
     for token, share in more.items():
         shares[token] = max(share, shares.get(token, 0.0))
-
-
-def _occurs(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
-    return all(frequencies.get(token) for token in word.exact)
 
 
 def _has_other_form(word: QueryWord, frequencies: Mapping[str, int]) -> bool:

@@ -17,7 +17,7 @@ talking mention mentioned say said saying tell told ask asked asking spoke conti
 resume resuming last previous previously earlier ago before recent recently yesterday today
 find finds found finding show shows showed shown showing give gives gave given giving get gets got getting
 look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
-want wants wanted like help continues discusses mentions says tells asks talks everything much many
+want wants wanted like help continues discusses mentions says tells asks talks everything much many often
 no not nor too very because during through across now yet already such own one ones each every
 neither once twice ive whats hows wheres whos thats lets
 w etc yes yeah hmm lol haha btw pls plz thx

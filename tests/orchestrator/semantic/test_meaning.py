@@ -285,7 +285,7 @@ async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_
     assert await found(orchestrator, "cat food") == []
     note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
     assert note == "toy answers with 128 dimensions, its vectors here have 256: ctxr db embed"
-    await log(orchestrator, "new", ["kitten", "meals"])
+    await log(orchestrator, "new", ["The kitten", "Its meals are food"])
     assert orchestrator.meaning
     work = Embedding(orchestrator.registry, orchestrator.meaning.embedder)
     with pytest.raises(Unavailable, match="128 dimensions"):
@@ -367,7 +367,7 @@ async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, mo
     assert orchestrator.meaning
     async with orchestrator.meaning.embedding():
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
-        await log(orchestrator, "trip", ["vacation", "in Rome"])
+        await log(orchestrator, "trip", ["our vacation plans so far", "in Rome"])
         await eventually(orchestrator, "holiday", ["trip"])
 
 
@@ -440,11 +440,11 @@ async def test_a_corrected_text_is_embedded_again(orchestrator: Orchestrator) ->
         assert saved["success"], saved
 
     named = {"channel": "live", "source": "cursor", "metadata": {"session_id": "live"}}
-    await orchestrator.run({"operation": "save", "messages": [{"role": "user", "text": "A kitten"}], **named})
-    await say("A kitten")
+    await orchestrator.run({"operation": "save", "messages": [{"role": "user", "text": "A kitten, a cat"}], **named})
+    await say("A kitten, a cat")
     await embed(orchestrator)
     assert "live" in await found(orchestrator, "cat")
-    await say("A vacation")
+    await say("A vacation, a holiday")
     assert await embed(orchestrator) == 1
     assert await found(orchestrator, "holiday") == ["live"]
     assert "live" not in await found(orchestrator, "cat")

@@ -132,6 +132,9 @@ async def test_the_built_in_model_finds_what_was_said_in_another_language(regist
     assert (await found(orchestrator, "how do I let sourdough bread rise overnight?"))[:1] == ["bread"]
     assert (await found(orchestrator, "8월에 로마로 가는 기차 여행"))[:1] == ["trip"]
     assert await found(orchestrator, "quantum chromodynamics") == []
+    await log(orchestrator, "thanks", "ok", "감사")
+    await embed_all(registry, meaning.embedder, ignore)
+    assert await found(orchestrator, "zzzqqq") == [], "to the model letters without sense are like a courtesy"
     await meaning.close()
 
 
