@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from registry.storage.connections import PAGE_BYTES
 from registry.storage.upkeep.integrity import damage_of
 from tests.cli.conftest import FIBONACCI, Ctxr
 
@@ -94,7 +95,7 @@ def test_a_check_takes_no_more_memory_for_a_larger_registry(ctxr: Ctxr, registry
 
 def test_what_can_be_read_of_a_damaged_registry_is_written_to_a_new_one(ctxr: Ctxr, registry: Path) -> None:
     content = registry.read_bytes()
-    leaf = content.index(b"lose item 7 of 1") // 4096 * 4096
+    leaf = content.index(b"lose item 7 of 1") // PAGE_BYTES * PAGE_BYTES
     turn_over(registry, leaf, 0xFF)  # the kind of page
     damaged = registry.read_bytes()
     assert ctxr("doctor", "--deep").exit_code == 1
