@@ -1,7 +1,7 @@
 """What the product costs, finds, keeps and survives. A file or a folder is a command: `python -m benchmarks.NAME`.
 
 - `python -m benchmarks` itself: beside a bare MCP server, measured in the same run; its parts are in `costs`.
-- What is found: `retrieval`, `answers`, `blame`, `start_note`, `summaries`.
+- What is found: `retrieval`, `answers`, `blame`, `summaries`; what is told without asking: `start_note`, `arriving`.
 - How it grows: `scale`, `meaning`, `crowd`, `events`, `pages`.
 - Several nodes and machines: `replicas`, `failover`, `laptops`, `moving`.
 - What nobody wishes: `faults`, `fuzz`, `secrets`, `backups`, `damaged_backups`.

@@ -56,7 +56,7 @@ def run_hook(client: str, event: str) -> None:
         append(home, spooled(source, event, without_secrets(home, payload), time.time()))
     except Exception as exc:  # fail open: a chat is worth more than its record
         _write(2, f"ctxr hook: not recorded: {exc}\n")
-    said = note(payload) if is_start(client, event, payload) else hint(client, event, payload)
+    said = note(payload) if is_start(client, event, payload) else hint(event, payload)
     _write(1, answer(client, event, payload, said))
 
 
@@ -87,13 +87,13 @@ def note(payload: Mapping[str, Any]) -> str:
     return said.stdout.decode("utf-8", errors="replace").strip()
 
 
-def hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
+def hint(event: str, payload: Mapping[str, Any]) -> str:
     """Return the lines of a past conversation that answer a prompt; "" for what is no task, and where none does."""
     prompt = payload.get("prompt")
     if event not in PROMPTED or "cursor_version" in payload or payload.get("agent_id") or not isinstance(prompt, str):
         return ""
     prompt = prompt.rpartition("</hook_context>")[2].strip()  # Gemini CLI puts our own note before the first one
-    if not SHORTEST_TASK <= len(prompt) <= LONGEST_TASK or prompt.count("\n") >= LINES or prompt[0] in "/<[!#":
+    if not is_task(prompt):
         return ""
     try:
         from cli.shared.command import output_at_once
@@ -104,6 +104,12 @@ def hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
     except Exception as exc:  # fail open, as above
         _write(2, f"ctxr hook: no hint: {exc}\n")
         return ""
+
+
+def is_task(prompt: str) -> bool:
+    """Return False for greetings, commands, notices of machines, and what is mostly pasted."""
+    is_long = len(prompt) > LONGEST_TASK or prompt.count("\n") >= LINES
+    return len(prompt) >= SHORTEST_TASK and not is_long and prompt[0] not in "/<[!#"
 
 
 def source_of(client: str, payload: Mapping[str, Any]) -> str:

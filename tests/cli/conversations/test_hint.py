@@ -81,11 +81,11 @@ def test_only_a_task_is_looked_up(prompt: str, asked: str | None, monkeypatch: p
 
     monkeypatch.setattr("cli.shared.command.output_at_once", answers)
     payload: dict[str, Any] = {"session_id": "s-1", "cwd": "/home/me/shop", "prompt": prompt}
-    said = hook.hint("codex", "UserPromptSubmit", payload)
+    said = hook.hint("UserPromptSubmit", payload)
     assert said == ("a hint" if asked else "")
     assert seen == ([["note", "--session", "s-1", "--prompt", asked, "--", "/home/me/shop"]] if asked else [])
-    assert hook.hint("codex", "UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
-    assert hook.hint("codex", "Stop", payload) == ""
+    assert hook.hint("UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
+    assert hook.hint("Stop", payload) == ""
     if said:
         given = json.loads(hook.answer("codex", "UserPromptSubmit", payload, said))
         assert given["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "additionalContext": "a hint"}

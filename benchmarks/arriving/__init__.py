@@ -1,0 +1,1 @@
+"""What a chat is told without asking."""

@@ -1,0 +1,121 @@
+"""What a chat is told without asking: python -m benchmarks.arriving [--misses]
+
+- hints: prompts that a past conversation answers, chatty ones, and tasks that nothing answers, each through the hook's
+  gate and the operation `hint`. The conversations are those of the strangers' sets in `benchmarks.retrieval`.
+- compactions: chats of coding agents with their summary, written as Claude Code keeps them; a fact is given back if
+  its needle, a few words as they stand in the chat, is in the block.
+
+All texts are by people who saw no code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from benchmarks.retrieval.product import product_with
+from benchmarks.retrieval.question_sets import read_set
+from benchmarks.setup.figures import table
+from cli.incoming.hook import is_task
+from cli.main import cli
+from orchestrator.service import Orchestrator
+from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_id, write
+
+TEXTS = Path(__file__).parent / "texts"
+SETS = Path(__file__).parents[1] / "retrieval" / "strangers"
+
+
+async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
+    """Return a row for each kind of prompt."""
+    given = json.loads((SETS / f"{name}.json").read_text(encoding="utf-8"))
+    for one in given["sessions"]:
+        one.pop("user", None)  # all in one registry
+    prompts = json.loads((TEXTS / f"hints_{name}.json").read_text(encoding="utf-8"))["prompts"]
+    count, given_count, right, quoted = (Counter[str]() for _ in range(4))
+    async with product_with(read_set({**given, "questions": []}), by_meaning=True) as product:
+        orchestrator = Orchestrator(product.registry, meaning=product.meaning)
+        stored = product.stored_ids()
+        for prompt in prompts:
+            count[prompt["kind"]] += 1
+            if not is_task(prompt["text"]):
+                continue
+            answer = await orchestrator.run({"operation": "hint", "query": {"text": prompt["text"]}, "source": "codex"})
+            if answer["success"]:
+                is_right = product.sessions[answer["channel"]] == prompt["session"]
+                given_count[prompt["kind"]] += 1
+                right[prompt["kind"]] += is_right
+                evidence = {stored[one] for one in prompt["evidence"]}
+                quoted[prompt["kind"]] += bool(evidence.intersection(answer["told_of"]))
+                if not is_right:
+                    misses.append(f"{name} {prompt['kind']}: {prompt['text']}\n{answer['hint']}")
+        await orchestrator.settle()
+    return (
+        (f"{name}: {kind}", f"{n}", f"{given_count[kind]}", f"{right[kind]}", f"{quoted[kind]}")
+        for kind, n in count.items()
+    )
+
+
+def compactions(misses: list[str]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each kind of fact: how many there are, and how many are given back."""
+    transcripts = json.loads((TEXTS / "compactions.json").read_text(encoding="utf-8"))["transcripts"]
+    facts, back = Counter[str](), Counter[str]()
+    with tempfile.TemporaryDirectory() as home:
+        os.environ.update(HOME=home, CTXR_HOME=f"{home}/ctxr", CTXR_EMBED_MODEL="off", CTXR_SHARED="off")
+        for number, transcript in enumerate(transcripts, 1):
+            write(Path(home) / ".claude", _dialogue(number, transcript["messages"], transcript["summary"]))
+        for number, transcript in enumerate(transcripts, 1):
+            words = ["note", CWD, "--session", session_id(number), "--compacted"]
+            told = _plain(CliRunner().invoke(cli, words, prog_name="ctxr").output)
+            for fact in transcript["dropped"]:
+                is_back = _plain(fact["needle"]) in told
+                facts[fact["kind"]] += 1
+                back[fact["kind"]] += is_back
+                if not is_back:
+                    misses.append(f"{transcript['id']} {fact['kind']}: {fact['what']}")
+    yield from ((kind, f"{n}", f"{back[kind]}") for kind, n in facts.items())
+    yield "all", f"{facts.total()}", f"{back.total()}"
+
+
+def _dialogue(number: int, messages: Sequence[Mapping[str, Any]], summary: str) -> Dialogue:
+    talk = Dialogue(session_id(number))
+    for at, message in enumerate(messages):
+        if message["role"] == "user":
+            talk.user(message["text"])
+        elif message["role"] == "assistant":
+            talk.says(message["text"], f"m{at}")
+        else:
+            talk.calls(message["name"], message["params"], f"c{at}", f"m{at}")
+            talk.result(f"c{at}", message["result"], is_error=bool(message.get("is_error")))
+    talk.add("system", subtype="compact_boundary", content="Conversation compacted")
+    talk.user(summary, isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    return talk
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).lower()
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--misses", action="store_true", help="also print what is wrong or missing")
+    options = parser.parse_args()
+    misses: list[str] = []
+    rows = [row for name in ("lives4", "teams5") for row in asyncio.run(hints(name, misses))]
+    print(table(("prompts", "of", "hints", "right conversation", "its evidence"), rows), end="\n\n")
+    print(table(("facts that a summary dropped", "of", "given back"), list(compactions(misses))))
+    if options.misses:
+        print("", *misses, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
