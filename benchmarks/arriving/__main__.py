@@ -49,7 +49,7 @@ async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
             if not is_task(prompt["text"]):
                 continue
             answer = await orchestrator.run({"operation": "hint", "query": {"text": prompt["text"]}, "source": "codex"})
-            if answer["success"]:
+            if answer["hint"]:
                 is_right = product.sessions[answer["channel"]] == prompt["session"]
                 given_count[prompt["kind"]] += 1
                 right[prompt["kind"]] += is_right

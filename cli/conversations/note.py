@@ -35,7 +35,7 @@ def note(folder: str, session: str | None, prompt: str | None, compacted: bool) 
 
     After a compaction it tells what the client's summary does not (at most 1500
     characters): decisions, commands, files, failures. With a prompt it quotes the past conversation that answers it
-    (at most 600 characters), or ends with status 3. The hooks of `ctxr install` pass it to clients that accept one.
+    (at most 600 characters), or says nothing. The hooks of `ctxr install` pass it to clients that accept one.
     CTXR_START_NOTE=off switches the first two off, CTXR_HINTS=off the last.
     """
     where = os.path.abspath(os.path.join(terminal().folder, Path(folder).expanduser()))

@@ -28,6 +28,7 @@ from registry.storage.records.extract_results import latest_result, save_result
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
 
+SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
 
 
@@ -62,7 +63,7 @@ def _own_channel(tx: ReadTransaction, session_id: str | None) -> str | None:
 
 
 def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, Any]:
-    """Return the hint with the channel and messages it is made of; NotFound if it is better to be silent."""
+    """Return the hint with the channel and messages it is made of; "" if it is better to be silent."""
     query, recorder = request.query, run.recorder
     # No word of a task is a time or a place to look in.
     said = Understood(Search(words=query.text))
@@ -74,11 +75,13 @@ def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, 
     recorder.explain(by="what only one conversation holds of the prompt", evidence=round(evidence, 1), least=SURE)
     choice = chosen(asked, found, None) if evidence >= SURE else None
     if choice is None:
-        raise NotFound("No past conversation clearly answers this.", f"evidence {evidence:.1f} of {SURE:.0f}")
+        recorder.explain(reason="no past conversation clearly answers this")
+        return SILENCE
     channel = choice.channel
     recorder.channel = channel.name
     if query.session_id and latest_result(tx, channel.name, HINT, query.session_id):
-        raise NotFound("This chat had a hint from that conversation already.", f"channel: {channel.name}")
+        recorder.explain(reason="this chat had a hint from that conversation already")
+        return SILENCE
     near = [one.ranked.candidate for one in choice.kept if one.score >= NEAR * choice.kept[0].score]
     best = next((one for one in near if one.role == Role.ASSISTANT), near[0])
     turn = [message_dict(row) for row in turns_of(tx, [(channel.number, best.turn)])]
@@ -94,6 +97,8 @@ async def give_hint(_run: Run, _request: HintRequest, data: dict[str, Any]) -> d
 def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: GeneralState) -> dict[str, Any]:
     """Record the hint, so that this chat gets no second one from the same conversation."""
     hint: dict[str, Any] = state["result"]
+    if not hint["hint"]:
+        return hint
     about = {"execution_id": run.recorder.id, "client": request.query.session_id, "source": request.source}
     save_result(
         tx,
