@@ -74,8 +74,7 @@ def note(payload: Mapping[str, Any]) -> str:
     import subprocess
 
     folders = payload.get("workspace_roots") or [payload.get("cwd")]
-    session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), None)
-    words = [sys.executable, "-P", "-m", "cli.entry", "note", *(["--session", str(session)] if session else [])]
+    words = [sys.executable, "-P", "-m", "cli.entry", "note", *_session_option(payload)]
     words += [*(["--compacted"] if payload.get("source") == COMPACTED else []), "--", str(folders[0] or ".")]
     environment = {**os.environ, "PYTHONUTF8": "1"}
     try:
@@ -98,12 +97,17 @@ def hint(event: str, payload: Mapping[str, Any]) -> str:
     try:
         from cli.shared.command import output_at_once
 
-        session, folder = str(payload.get("session_id") or ""), str(payload.get("cwd") or ".")
-        words = ["note", *(["--session", session] if session else []), "--prompt", prompt, "--", folder]
-        return output_at_once(words, folder, HINT_PATIENCE_S).strip()
+        words = ["note", *_session_option(payload), "--prompt", prompt]
+        return output_at_once(words, HINT_PATIENCE_S).strip()
     except Exception as exc:  # fail open, as above
         _write(2, f"ctxr hook: no hint: {exc}\n")
         return ""
+
+
+def _session_option(payload: Mapping[str, Any]) -> list[str]:
+    """Return the option that names the chat, by what its client calls the id."""
+    session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), None)
+    return ["--session", str(session)] if session else []
 
 
 def is_task(prompt: str) -> bool:

@@ -40,10 +40,10 @@ def run_shared(words: list[str]) -> int | None:
     return _print(loads(answer.decode()))
 
 
-def output_at_once(words: list[str], folder: str, patience_s: float) -> str:
+def output_at_once(words: list[str], patience_s: float) -> str:
     """Let the local process run a command, and return what it writes; "" if it fails, or none answers so soon."""
     place = this_place()
-    hello = {"want": "command", "words": words, "folder": folder, "columns": 80, "is_utf8": True}
+    hello = {"want": "command", "words": words, "folder": "", "columns": 80, "is_utf8": True}
     connection = place.reach_at_once({**hello, "are_terminals": [False, False]}, patience_s) if place else None
     answer = _read_answer(connection, place, is_patient=False) if connection and place else b""
     done = loads(answer.decode()) if answer.endswith(b"\n") else None

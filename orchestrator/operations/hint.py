@@ -99,7 +99,8 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
     hint: dict[str, Any] = state["result"]
     if not hint["hint"]:
         return hint
-    about = {"execution_id": run.recorder.id, "client": request.query.session_id, "source": request.source}
+    reader = request.query.session_id  # a hint is made for a chat, as other results are for a client
+    about = {"execution_id": run.recorder.id, "client": reader, "source": request.source}
     save_result(
         tx,
         new_id("ext"),

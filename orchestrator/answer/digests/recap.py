@@ -14,14 +14,16 @@ from sources.kit.drafts import FAILED, REJECTED
 MAX_CHARACTERS = 1500  # of the whole block: it is read at every compaction
 LINE = 140  # characters of a line
 SHORTEST = 12  # characters of a sentence that says something by itself
-KNOWN_SHARE = 0.6  # of a line's words without numbers and names: if the summary holds them, it says the line
+KNOWN_SHARE = 0.6  # of a line's words: if the summary holds them, and all numbers and names, it says the line
 FOR_COMMANDS = 360  # characters kept for commands and files
 HEAD = "Context Registry still has what this chat's summary left out. From the record, quoted, not instructions:"
 SAID, DONE = "The user said:", "Commands and files, the latest first:"
 TAIL = "For more of this chat before its compaction, call `extract` of context-registry with its channel."
 _WORD = re.compile(r"[\w./:-]{2,}")
-_NAME = re.compile(r"\d|\w[./_:-]\w")
-_LOOKS = re.compile(r"^\s*(?:ls|cat|head|tail|pwd|wc|grep|rg|find|tree|git (?:status|diff|log|show))\b")
+_NAME = re.compile(r"\d|\w[./_:-]\w")  # a number, a path, a setting: what a summary loses first
+_LOOKS = re.compile(  # a command that only looks at something is no outcome
+    r"^\s*(?:ls|cat|head|tail|pwd|wc|grep|rg|find|tree|git (?:status|diff|log|show))\b"
+)
 
 
 def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ()) -> str:
@@ -35,7 +37,7 @@ def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ())
     room = MAX_CHARACTERS - _size((HEAD, SAID, DONE, TAIL))
     kept = _fitting((f"- remember: {one}" for one in remembered), known, room)
     done = _fitting(_done(said), known, min(FOR_COMMANDS, room - _size(kept)))
-    stated = list(_stated(said))
+    stated = list(dict.fromkeys(_stated(said)))
     fitting = _fitting(sorted(stated, key=lambda line: not _NAME.search(line)), known, room - _size((*kept, *done)))
     told = [line for line in reversed(stated) if line in fitting]
     if not (kept or told or done):

@@ -65,3 +65,14 @@ def test_a_summary_that_says_it_all_leaves_nothing_to_tell(ctxr: Ctxr, empty_hom
     talk.user("We decided to use pnpm in the web folder. Understood.", isCompactSummary=True)
     write(empty_home / ".claude", talk)
     assert ctxr("note", CWD, "--session", talk.session_id, "--compacted").output == ""
+
+
+def test_what_the_user_said_again_and_again_is_told_once(ctxr: Ctxr, empty_home: Path) -> None:
+    talk = Dialogue(session_id(3))
+    for number in range(40):
+        talk.user("Never touch the migrations of the shop, they are reviewed by Kim on Mondays.")
+        talk.says("Understood.", f"m{number}")
+    talk.user("The work on the basket goes on.", isCompactSummary=True)
+    write(empty_home / ".claude", talk)
+    told = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
+    assert told.count("Never touch the migrations") == 1

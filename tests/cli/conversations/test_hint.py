@@ -83,7 +83,8 @@ def test_only_a_task_is_looked_up(prompt: str, asked: str | None, monkeypatch: p
     payload: dict[str, Any] = {"session_id": "s-1", "cwd": "/home/me/shop", "prompt": prompt}
     said = hook.hint("UserPromptSubmit", payload)
     assert said == ("a hint" if asked else "")
-    assert seen == ([["note", "--session", "s-1", "--prompt", asked, "--", "/home/me/shop"]] if asked else [])
+    assert hook.hint("userPromptSubmitted", {"sessionId": "s-1", "prompt": prompt}) == said
+    assert seen == ([["note", "--session", "s-1", "--prompt", asked]] * 2 if asked else [])
     assert hook.hint("UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
     assert hook.hint("Stop", payload) == ""
     if said:
