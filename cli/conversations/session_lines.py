@@ -41,27 +41,13 @@ def more_to_come(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def elsewhere(found: Mapping[str, Any]) -> str:
-    """Say where and when there are sessions instead; "" if there are none at all."""
+    """Say where there are sessions instead; "" if there are none at all."""
     other = found.get("elsewhere") or {}
-    parts = moved_from(found)
-    if nearest := other.get("nearest"):
-        parts.append(f"nearest: {', '.join(map(local_time, nearest))}")
-    if "all" in other:
-        same = other.get("same_name")
-        folder = f", {same['count']} in {printable(same['path'])}" if same else ""
-        parts.append(f"elsewhere: {other['all']} in all projects{folder}")
-    for name, label in (("projects", "projects with similar names"), ("tags", "tags")):
-        if name in other:
-            parts.append(f"{label}: {printable(', '.join(other[name]))}")
-    return "; ".join(parts)
-
-
-def moved_from(found: Mapping[str, Any]) -> list[str]:
-    """Return this folder's former name, if its files tell it, and the command that moves its sessions."""
-    before = (found.get("elsewhere") or {}).get("moved_from")
-    if not before:
-        return []
-    return [printable(f"this folder was {before['path']}, {counted(before['count'], 'session')}: {before['command']}")]
+    if "all" not in other:
+        return ""
+    same = other.get("same_name")
+    folder = f", {same['count']} in {printable(same['path'])}" if same else ""
+    return f"elsewhere: {other['all']} in all projects{folder}"
 
 
 def title_of(session: Session) -> str:
@@ -99,7 +85,6 @@ def _head(session: Session) -> Iterator[str]:
         "Nickname": session["nickname"],
         "Tags": ", ".join(session["tags"]),
         "Tokens": _tokens(session.get("usage")),
-        "Related": ", ".join(one["channel"] for one in session.get("related", ())),
     }
     for label, value in facts.items():
         if value:

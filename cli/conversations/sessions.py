@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import elsewhere, more_to_come, moved_from, session_entry, session_page
+from cli.conversations.session_lines import elsewhere, more_to_come, session_entry, session_page
 from cli.operations import (
     ProjectFolder,
     SessionId,
@@ -86,8 +86,6 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
 def _list_lines(found: dict[str, Any], first: int | None) -> Iterator[str]:
     for index, session in enumerate(found["sessions"]):
         yield from session_entry(session, first + index if first else None)
-    for line in moved_from(found):
-        click.echo(line, err=True)
     yield from more_to_come(found)
 
 

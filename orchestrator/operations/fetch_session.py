@@ -21,7 +21,6 @@ from orchestrator.answer.delivery import (
     tokens_in,
 )
 from orchestrator.answer.digests.summaries import add_summaries
-from orchestrator.answer.finding.related import related_sessions
 from orchestrator.answer.fitting import page_within, piece_of
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_path, export, write_new_file
@@ -63,11 +62,6 @@ class FetchQuery(QueryShape):
     is_folded: bool = False
     is_complete: bool = Field(False, description="each message with all that is kept of it")
 
-    @property
-    def is_first_look(self) -> bool:
-        """Return whether the session is looked at for the first time, not a part of it or all of it."""
-        return self.message_limit is not None and not (self.before or self.message_id or self.cursor)
-
 
 class FetchRequest(Request):
     operation = "fetch"
@@ -94,8 +88,6 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     add_summaries(tx, run, [session])
     if query.max_tokens is None and not query.is_complete:
         session["usage"] = usage_of_channel(tx, row.number)
-    if query.is_first_look and (near := related_sessions(tx, row)):
-        session["related"] = near
     return Fetched(session, [message_dict(message) for message in rows], has_more)
 
 

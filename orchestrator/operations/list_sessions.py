@@ -12,7 +12,6 @@ from pydantic import Field
 
 from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.finding.looking_up import ask, find, understood
-from orchestrator.answer.finding.moved_folders import moved_from
 from orchestrator.answer.finding.relevance import best_channels, explanation
 from orchestrator.answer.session_list import pagination, within_client
 from orchestrator.operation import Operation
@@ -141,9 +140,7 @@ async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, A
     place = pagination(data.total, limit, offset, len(items))
     if request.query.text:
         place |= {"has_more": data.next_cursor is not None, "next_cursor": data.next_cursor}
-    is_of_folder = request.query.project and not (request.query.text or offset)
-    before = await moved_from(run, request.query.project or "") if is_of_folder else {}
-    return {"sessions": items, "pagination": place, **data.found, **({"elsewhere": before} if before else {})}
+    return {"sessions": items, "pagination": place, **data.found}
 
 
 class ListArguments(ToolArguments):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.answer.finding.related import related_sessions
 from orchestrator.operations.fetch_session import other_names
 from registry.domain import format_time, preview_of
 from registry.errors import NotFound, RegistryError
@@ -216,12 +215,11 @@ def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dic
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
-    """Return what stands beside a conversation: others about the same, and the runs that delivered parts of it."""
+    """Return what stands beside a conversation: the runs that delivered parts of it."""
     row = get_channel(tx, name)
     results = list_results(tx, row.name, Page(8, None, "desc"))["items"]
     return {
         "channel": _item(tx, row),
-        "related": related_sessions(tx, row),
         "deliveries": [one for one in results if one["metadata"]],
     }
 

@@ -229,23 +229,8 @@ async def test_a_time_alone_gives_every_conversation_of_that_time(orchestrator: 
     }
 
 
-async def test_where_nothing_is_the_nearest_is_named(orchestrator: Orchestrator, codex: Client) -> None:
+async def test_a_project_is_found_however_its_name_is_spelled(orchestrator: Orchestrator, codex: Client) -> None:
     await log(orchestrator, "a", turns(1), project="/home/ann/Payment-API")
-    await orchestrator.run({"operation": "tag", "channel": "a", "query": {"tags": ["billing"]}})
-    everywhere: dict[str, Any] = {"project": "all"}
-    for tool, asked in (
-        ("list_sessions", {"since": "2026-03-05", "until": "2026-03-06"}),
-        ("search_sessions", {"query": "between March 5 2026 and March 6 2026"}),
-        ("search_sessions", {"query": "payment", "after_date": "2026-03-05", "before_date": "2026-03-06"}),
-    ):
-        nothing = await result(codex, tool, **everywhere | asked)
-        assert nothing["sessions"] == []
-        [nearest] = nothing["elsewhere"]["nearest"]
-        assert datetime.fromisoformat(nearest) == datetime(2026, 3, 2, 9, 1, tzinfo=UTC), (tool, asked)
-    near = await result(codex, "list_sessions", full=True, project="paymnt-api")
-    assert near["elsewhere"]["projects"] == ["Payment-API"]
-    tagged = await result(codex, "list_sessions", full=True, **everywhere, tag="biling")
-    assert tagged["elsewhere"]["tags"] == ["billing"]
     found = await result(codex, "list_sessions", full=True, project="payment-api")
     assert [session["channel"] for session in found["sessions"]] == ["a"]
 

@@ -166,20 +166,6 @@ async def test_a_session_knows_when_it_was_last_recalled(client: Client) -> None
     assert session["last_accessed"] > session["updated_at"]
 
 
-async def test_a_session_names_those_about_the_same(client: Client) -> None:
-    said = {
-        "retry-a": "stripe webhook retries arrive twice, how do we deduplicate them?",
-        "retry-b": "deduplicate stripe webhook retries that arrive twice",
-        "other": "choose a colour for the login page",
-    }
-    for channel, text in said.items():
-        await result(client, "conversation_log", channel=channel, messages=[{"role": "user", "text": text}])
-    session = (await result(client, "fetch_session_by_id", session_id="retry-a"))["session"]
-    assert [one["channel"] for one in session["related"]] == ["retry-b"]
-    alone = (await result(client, "fetch_session_by_id", session_id="other"))["session"]
-    assert "related" not in alone
-
-
 async def test_a_session_tells_of_its_clients_model_and_mode(orchestrator: Orchestrator, client: Client) -> None:
     said = Message(Role.USER, "make it quicker", parse_time("2026-01-01T12:00:00Z"), more={"native_id": "a"})
     noted = {"model": "claude-4.5-opus-high-thinking", "mode": "auto-run"}

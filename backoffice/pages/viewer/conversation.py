@@ -119,7 +119,7 @@ def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
 
 @router.get("/margin/{channel:path}", dependencies=[without_parameters])
 async def margin(request: Request, client: Asking, channel: Name) -> HTMLResponse:
-    """Return what stands beside a conversation and takes longer: related ones, deliveries, commits."""
+    """Return what stands beside a conversation and takes longer: deliveries, commits."""
     found = await client.view(views.margin, channel)
     query = {"session_id": found["channel"]["channel"], "limit": 100}
     request_for_commits = {"operation": "blame", "query": query, "source": SOURCE}

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from orchestrator.answer.finding.looking_up import Lookup, Query, local_time
 from orchestrator.answer.finding.relevance import CLOSE, best_channels, judge
 from orchestrator.recording.recorder import Recorder
-from orchestrator.requests.queries import ListQuery, SessionsQuery
+from orchestrator.requests.queries import ListQuery
 from orchestrator.requests.shapes import ListRequest, Request, SessionsRequest
 from orchestrator.state import Run
-from registry.domain import format_time, parse_time, preview_of
+from registry.domain import preview_of
 from registry.errors import NotFound
 from registry.project import Project
 from registry.search.scope import Scope, nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
-from registry.storage.conversations.facets import known_names, tags_like
 from registry.storage.conversations.messages import MessageRow, by_numbers
-from registry.storage.database import ReadTransaction
 
 HELD = 0.3
 """Share of the request that a conversation of another time must hold to be named."""
@@ -108,47 +105,17 @@ def nothing_then(asked: Lookup[Query]) -> NotFound:
 
 Answer = Callable[[Run, Request], Awaitable[dict[str, Any]]]
 """Carries out an operation that only reads, once more."""
-TAGS = 20
-NEAR = 3
-"""Number of folders with similar names that are named."""
 
 
 async def elsewhere(run: Run, request: Request, result: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
-    """Return where such sessions are, in other folders and at other times, if nothing was found; empty if nowhere.
+    """Return how many such sessions are in all folders, and in one of the same name; empty if nowhere.
 
-    For a guess: the other folders in which it is none.
+    Beside a guess, a folder in which it is a guess, too, counts as none.
     """
     query = request.query if isinstance(request, ListRequest | SessionsRequest) else None
-    if query is None:
+    if query is None or query.project is None:
         return {}
-    if result.get("confidence") == "low":
-        return await _in_other_folders(run, request, query, answer, but_guesses=True)
-    read = result.get("understood", {})
-    nearest = await run.registry.read(lambda tx: {**_nearest(tx, query, read), **_known_tags(tx, query, read)})
-    return {**nearest, **await _in_other_folders(run, request, query, answer)}
-
-
-def _nearest(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Mapping[str, Any]) -> dict[str, Any]:
-    given = (query.since, query.until) if isinstance(query, ListQuery) else (query.from_, query.to)
-    from_, to = (parse_time(read[name]) if name in read else at for name, at in zip(("from", "to"), given, strict=True))
-    place = Scope(sources=[query.source] if query.source else read.get("sources", ()), project=query.project)
-    times = nearest_times(tx, replace(place, from_=from_, to=to)) if from_ or to else []
-    return {"nearest": [format_time(moment) for moment in times]} if times else {}
-
-
-def _known_tags(tx: ReadTransaction, query: ListQuery | SessionsQuery, read: Mapping[str, Any]) -> dict[str, Any]:
-    """The tags there are, where one was named that no session carries."""
-    wanted = {query.tag, *read.get("tags", ())} - {None}
-    known = tags_like(tx, "", TAGS) if wanted else []
-    return {"tags": known} if known and not wanted & set(known) else {}
-
-
-async def _in_other_folders(
-    run: Run, request: Request, query: ListQuery | SessionsQuery, answer: Answer, *, but_guesses: bool = False
-) -> dict[str, Any]:
-    """Return the number in all, in a folder of the same name, and folders with similar names."""
-    if query.project is None:
-        return {}
+    is_guess = result.get("confidence") == "low"
     recorder = Recorder(request.operation, request.source, None, None)
     aside = replace(run, recorder=recorder)
 
@@ -157,18 +124,10 @@ async def _in_other_folders(
         wider = query.model_copy(update={"project": project, "limit": 1, "offset": 0, **as_rows})
         with recorder.step("elsewhere"):
             found = await answer(aside, request.model_copy(update={"query": wider}))
-        total = 0 if but_guesses and found.get("confidence") == "low" else found["pagination"]["total"]
+        total = 0 if is_guess and found.get("confidence") == "low" else found["pagination"]["total"]
         return total, found["sessions"][0].get("project_path") if found["sessions"] else None
 
     total, _ = await sessions(None)
-    wanted = Project.from_path(query.project).name
-    named, path = await sessions(wanted) if total else (0, None)
+    named, path = await sessions(Project.from_path(query.project).name) if total else (0, None)
     same_name = {"same_name": {"path": path, "count": named}} if named else {}
-    near = [] if named else await run.registry.read(lambda tx: _called_nearly(tx, wanted))
-    return {"all": total, **same_name, **({"projects": near} if near else {})} if total else {}
-
-
-def _called_nearly(tx: ReadTransaction, wanted: str) -> list[str]:
-    names = sorted({name for name, _ in known_names(tx).projects})
-    written = {name.casefold(): name for name in names}
-    return [written[name] for name in get_close_matches(wanted.casefold(), written, NEAR)]
+    return {"all": total, **same_name} if total else {}

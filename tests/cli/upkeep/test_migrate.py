@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -52,32 +51,3 @@ def test_an_unknown_project_names_those_there_are(ctxr: Ctxr) -> None:
     result = ctxr("project", "move", "/home/me/nowhere", "/home/me/robot")
     assert result.exit_code == 3
     assert "/home/me/agent" in result.stderr
-
-
-def test_a_renamed_folder_is_noticed_by_its_files(ctxr: Ctxr, tmp_path: Path) -> None:
-    old, new, stranger = (tmp_path / name for name in ("shop", "store", "stranger"))
-    for folder in (new, stranger):
-        (folder / "src").mkdir(parents=True)
-    for name in ("src/basket.py", "src/prices.py"):
-        (new / name).write_text("")
-    said = [
-        {"role": "user", "text": f"Look at {name}", "context": {"file": f"{old}/src/{name}.py"}}
-        for name in ("basket", "prices", "gone")
-    ]
-    ctxr("log", "-", given={"channel": "shop", "messages": said, "meta": {"project": str(old)}})
-    shown = ctxr("list", "--project", str(new))
-    assert f"this folder was {old}, 1 session: ctxr project move {old} {new}" in shown.stderr
-    assert "this folder was" not in ctxr("list", "--project", str(stranger)).stderr
-    ctxr("project", "move", str(old), str(new))
-    listed = json.loads(ctxr("list", "--project", str(new), "--json").stdout)
-    assert (len(listed["sessions"]), listed.get("elsewhere")) == (1, None)
-
-
-def test_a_folder_that_is_still_there_was_not_renamed(ctxr: Ctxr, tmp_path: Path) -> None:
-    for folder in ("shop", "copy"):
-        (tmp_path / folder).mkdir()
-        for name in ("a.py", "b.py"):
-            (tmp_path / folder / name).write_text("")
-    said = [{"role": "user", "text": n, "context": {"file": f"{tmp_path}/shop/{n}"}} for n in ("a.py", "b.py")]
-    ctxr("log", "-", given={"channel": "shop", "messages": said, "meta": {"project": f"{tmp_path}/shop"}})
-    assert "this folder was" not in ctxr("list", "--project", f"{tmp_path}/copy").stderr
