@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -59,48 +58,70 @@ def _around(message: dict[str, Any]) -> int:
 
 
 SessionDict = dict[str, Any]
-_ALWAYS = ("session_id", "channel", "source", "title", "score", "match_count", "matches")
-"""Fields of a session that are always shown."""
-_AT_LAST = ("summary", "summary_by")
-"""Fields of a session that are shown if room is left."""
-_WORTH = {"match": (1.0, 0.55, 0.4), "line": (0.6, 0.45, 0.3), "about": (0.5,), "summary": (0.0,)}
-"""Worth of the first, second and third match of a session, of the lines around the best one, and so on; for a session
-with half of the first one's score half of that."""
-_SAID = ("match", "line")
-_LEAST_SHARE = 0.05
-"""A session that is only near in meaning may score next to nothing; its first match still comes before its second."""
+Write = Callable[[int, str, Mapping[str, Any]], dict[str, Any]]
+"""Adds the text to a match or a line of the session at a place."""
+SHORTEST = 20  # tokens; with less room left no further text is tried
 
 
-Write = Callable[[int, str, Mapping[str, Any]], Mapping[str, Any]]
-"""A match or a line of the session at a place, with its text."""
+def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write) -> list[SessionDict]:
+    """Return the sessions with as much of their matches as fits: the first match of each, then the lines around these,
+    the nearest first, then further matches; no message twice, nothing empty.
 
-
-def _as_it_is(_place: int, _kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
-    return held
-
-
-def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write = _as_it_is) -> list[SessionDict]:
-    """The sessions with as much of their matches and descriptions as fits; no message twice, nothing empty.
-
-    Each has its description and `matches`, best first, the first with its `context`. The first match of the first
-    session is there whatever its size. `written` gives the texts of matches and lines, where these come without them:
-    of most there is no room.
+    Each has its `matches`, best first, the first with its `context`, all without their texts: `written` adds these. The
+    first match of the first session is there whatever its size.
     """
-    shown = [{**_filled(session, _ALWAYS), "matches": []} for session in sessions]
+    shown = [{**_filled(session), "matches": []} for session in sessions]
     left = max_tokens - sum(map(tokens_of, shown))
-    for piece in sorted(_pieces_of(sessions), key=lambda piece: -piece.worth):
-        session = shown[piece.place]
-        if not piece.may_join(session):
+    for place, kind, held in _in_turn(sessions):
+        session, is_first = shown[place], place == 0 and not shown[0]["matches"]
+        if (left < SHORTEST and not is_first) or _has(session, held["sequence"]):
             continue
-        is_first = piece.place == 0 and not session["matches"]
-        if not is_first and tokens_of(piece.held) > left:  # nor has it room with its text
+        piece = written(place, kind, held)
+        cost = tokens_of(piece)
+        if cost > left and not is_first:
             continue
-        held = written(piece.place, piece.kind, piece.held) if piece.kind in _SAID else piece.held
-        cost = tokens_of(held)
-        if cost <= left or is_first:
-            piece.join(session, held)
-            left -= cost
+        if kind == "match":
+            session["matches"].append(piece)
+        elif session["matches"]:
+            first = session["matches"][0]
+            first["context"] = sorted([*first.get("context", []), piece], key=lambda line: line["sequence"])
+        left -= cost
     return shown
+
+
+def _in_turn(sessions: Sequence[SessionDict]) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+    """Yield the sessions' places with their matches and lines in the order in which they are shown."""
+    matches = [
+        (rank, place, {name: value for name, value in match.items() if name != "context"})
+        for place, session in enumerate(sessions)
+        for rank, match in enumerate(session["matches"])
+    ]
+    yield from ((place, "match", held) for rank, place, held in matches if rank == 0)
+    for place, session in enumerate(sessions):
+        for match in session["matches"][:1]:
+            lines = sorted(match.get("context", ()), key=partial(_distance, match))
+            yield from ((place, "line", line) for line in lines)
+    yield from ((place, "match", held) for rank, place, held in sorted(matches, key=lambda one: one[:2]) if rank)
+
+
+def _distance(match: SessionDict, line: SessionDict) -> tuple[int, int]:
+    """The nearest first, and of these what comes after: the answer to a question rather than what was before it."""
+    step = line["sequence"] - match["sequence"]
+    return abs(step), -step
+
+
+def _has(session: SessionDict, sequence: int) -> bool:
+    lines = (line for match in session["matches"] for line in match.get("context", ()))
+    return any(one["sequence"] == sequence for one in (*session["matches"], *lines))
+
+
+_LEFT_OUT = {"matches", "project_name", "created_at", "last_accessed", "message_count"}
+
+
+def _filled(session: Mapping[str, Any]) -> SessionDict:
+    """Return what tells a session from others; without a title its beginning."""
+    hidden = _LEFT_OUT | ({"first_message_preview"} if session.get("title") else set())
+    return {name: value for name, value in session.items() if name not in hidden and value not in (None, "", [])}
 
 
 def as_many_as_fit(sessions: Sequence[SessionDict], fits: Callable[[Sequence[SessionDict]], bool]) -> list[SessionDict]:
@@ -116,64 +137,3 @@ def as_many_as_fit(sessions: Sequence[SessionDict], fits: Callable[[Sequence[Ses
         middle = (least + most + 1) // 2
         least, most = (middle, most) if fits(brief[:middle]) else (least, middle - 1)
     return brief[:least]
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Piece that may be added to the session at a place: a match, a line around the match `of`, or a description."""
-
-    worth: float
-    place: int
-    kind: str
-    held: Mapping[str, Any]
-    of: int = 0
-
-    def may_join(self, session: SessionDict) -> bool:
-        if self.kind == "line" and not any(one["sequence"] == self.of for one in session["matches"]):
-            return False
-        return self.kind not in _SAID or not _has(session, self.held["sequence"])
-
-    def join(self, session: SessionDict, held: Mapping[str, Any]) -> None:
-        """Put it in, as it was written."""
-        if self.kind == "match":
-            session["matches"].append(held)
-        elif self.kind == "line":
-            match = next(one for one in session["matches"] if one["sequence"] == self.of)
-            match["context"] = sorted([*match.get("context", []), held], key=lambda line: line["sequence"])
-        else:
-            session |= held
-
-
-def _pieces_of(sessions: Sequence[SessionDict]) -> Iterator[_Piece]:
-    best = max((session.get("score") or 0.0 for session in sessions), default=0.0)
-    for place, session in enumerate(sessions):
-        share = max((session.get("score") or 0.0) / best, _LEAST_SHARE) if best else 1.0
-        about = _filled(session, session.keys() - {*_ALWAYS, *_AT_LAST})
-        matches = [{name: value for name, value in match.items() if name != "context"} for match in session["matches"]]
-        first = session["matches"][:1]
-        around = [line for match in first for line in sorted(match.get("context", ()), key=partial(_distance, match))]
-        of = first[0]["sequence"] if first else 0
-        kinds = {"match": matches, "line": around, "about": [about], "summary": [_filled(session, _AT_LAST)]}
-        for kind, held in kinds.items():
-            worths = _WORTH[kind]
-            for rank, one in enumerate(held):
-                yield _Piece(share * worths[min(rank, len(worths) - 1)], place, kind, one, of)
-
-
-def _distance(match: SessionDict, line: SessionDict) -> tuple[int, int]:
-    """The nearest first, and of these what comes after: the answer to a question rather than what was before it."""
-    step = line["sequence"] - match["sequence"]
-    return abs(step), -step
-
-
-def _has(session: SessionDict, sequence: int) -> bool:
-    lines = (line for match in session["matches"] for line in match.get("context", ()))
-    return any(one["sequence"] == sequence for one in (*session["matches"], *lines))
-
-
-def _filled(session: Mapping[str, Any], names: Any) -> SessionDict:
-    """Return the fields that are not empty; a beginning equal to the title is left out."""
-    kept = {name: session[name] for name in session if name in names and session[name] not in (None, "", [])}
-    if kept.get("first_message_preview") == session.get("title"):
-        kept.pop("first_message_preview", None)
-    return kept

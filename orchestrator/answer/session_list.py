@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from orchestrator.answer.delivery import fits
-from orchestrator.answer.digests.summaries import FOUND, add_summaries
-from orchestrator.answer.digests.summary import WRITER
 from orchestrator.answer.finding.elsewhere import About
 from orchestrator.answer.finding.relevance import Found, Judged, outcome
 from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
 from orchestrator.requests.queries import SessionsQuery
 from orchestrator.state import Run
-from registry.domain import format_time, preview_of
+from registry.domain import format_time
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import surroundings
 from registry.storage.conversations.channels import channel_item, channels_by_number, tags_of
@@ -60,11 +57,6 @@ def sessions_shown(
     written = _writer(data.found, said)
     if tokens is None:
         return [_complete(place, one, written) for place, one in enumerate(found)], total
-    if lacking := [place for place, one in enumerate(found) if not one["summary"] and one["message_count"]]:
-        # Making a summary takes long, so it is first checked which sessions have room for one.
-        longest = {"summary": "." * FOUND, "summary_by": WRITER}
-        with_room = fitted([one if one["summary"] else one | longest for one in found], tokens, written)
-        add_summaries(tx, run, [found[place] for place in lacking if with_room[place].get("summary")], FOUND)
     return fitted(found, tokens, written), total
 
 
@@ -133,9 +125,8 @@ def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int
 def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
     rows, tags = channels_by_number(tx, numbers), tags_of(tx, numbers)
     items = {number: channel_item(row, tags[number]) for number, row in rows.items()}
-    for one in items.values():
-        one["summary"] = one["summary"] and preview_of(one["summary"], FOUND)
-    return items
+    hidden = ("summary", "summary_by")  # the matches say why a session is listed
+    return {number: {name: item[name] for name in item if name not in hidden} for number, item in items.items()}
 
 
 def _matches(places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
@@ -149,14 +140,12 @@ def _matches(places: Sequence[int], rows: Sequence[Any], window: int) -> list[di
 def _writer(found: Found, said: Sequence[Rows]) -> Write:
     """Return the function that adds the text to each match and line of these sessions."""
 
-    @cache  # `fitted` may run twice
-    def text_of(place: int, kind: str, sequence: int) -> str:
-        row = said[place][sequence]
+    def written(place: int, kind: str, held: Mapping[str, Any]) -> dict[str, Any]:
+        row = said[place][held["sequence"]]
         query = _best_wording(found.result, row.number)
-        return snippet(row.text, query) if kind == "match" else passage(row.text, query, AROUND)
-
-    def written(place: int, kind: str, held: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**held, "snippet" if kind == "match" else "text": text_of(place, kind, held["sequence"])}
+        if kind == "match":
+            return {**held, "snippet": snippet(row.text, query)}
+        return {**held, "text": passage(row.text, query, AROUND)}
 
     return written
 

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import pytest
 
 from orchestrator.answer.fitting import fitted
 
 
-def line(sequence: int) -> dict[str, Any]:
-    return {"role": "user", "sequence": sequence, "text": f"line {sequence} " + "of the talk " * 6}
+def at(sequence: int) -> dict[str, Any]:
+    return {"role": "user", "sequence": sequence}
 
 
-def test_of_what_stands_around_a_match_its_answer_is_shown_first() -> None:
-    match = {"role": "user", "sequence": 4, "snippet": "the question", "context": [line(at) for at in (2, 3, 5, 6)]}
-    session = {"session_id": "s", "channel": "c", "matches": [match]}
-    for tokens, expected in ((65, [5]), (95, [3, 5]), (190, [2, 3, 5, 6])):
-        [shown] = fitted([session], tokens)
-        assert [one["sequence"] for one in shown["matches"][0]["context"]] == expected, tokens
+def written(_place: int, kind: str, held: Mapping[str, Any]) -> dict[str, Any]:
+    return {**held, "snippet" if kind == "match" else "text": f"said {held['sequence']} " + "of the talk " * 6}
 
 
-def found(name: str, score: float) -> dict[str, Any]:
-    matches = [
-        {"role": "user", "sequence": at, "snippet": f"{name} said {at} " + "of the talk " * 6} for at in (2, 6, 10)
-    ]
-    return {"session_id": name, "channel": name, "score": score, "matches": matches}
+@pytest.mark.parametrize(("tokens", "expected"), [(80, [5]), (115, [3, 5]), (200, [2, 3, 5, 6])])
+def test_of_what_stands_around_a_match_its_answer_is_shown_first(tokens: int, expected: list[int]) -> None:
+    match = {**at(4), "context": [at(sequence) for sequence in (2, 3, 5, 6)]}
+    [shown] = fitted([{"session_id": "s", "channel": "c", "matches": [match]}], tokens, written)
+    assert [one["sequence"] for one in shown["matches"][0]["context"]] == expected
 
 
-def test_of_what_is_far_behind_the_best_less_is_shown_than_of_the_best() -> None:
-    room = 205
-    clear = fitted([found("a", 0.9), found("b", 0.2), found("c", 0.2)], room)
-    assert [len(session["matches"]) for session in clear] == [3, 1, 1]
-    close = fitted([found("a", 0.9), found("b", 0.85), found("c", 0.8)], room)
-    assert [len(session["matches"]) for session in close] == [2, 2, 1]
+def test_each_session_shows_its_best_match_before_one_shows_a_second() -> None:
+    sessions = [{"session_id": name, "channel": name, "matches": list(map(at, (2, 6, 10)))} for name in "abc"]
+    shown = fitted(sessions, 170, written)
+    assert [[one["sequence"] for one in session["matches"]] for session in shown] == [[2, 6], [2], [2]]
+    [first, *_] = fitted(sessions, 1, written)
+    assert [one["sequence"] for one in first["matches"]] == [2]
