@@ -65,7 +65,7 @@ SHORTEST = 20  # tokens; with less room left no further text is tried
 
 def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write) -> list[SessionDict]:
     """Return the sessions with as much of their matches as fits: the first match of each, then the lines around these,
-    the nearest first, then further matches; no message twice, nothing empty.
+    the nearest first, then further matches, at last the rest of their facts; no message twice, nothing empty.
 
     Each has its `matches`, best first, the first with its `context`, all without their texts: `written` adds these. The
     first match of the first session is there whatever its size.
@@ -86,6 +86,12 @@ def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write) -> 
             first = session["matches"][0]
             first["context"] = sorted([*first.get("context", []), piece], key=lambda line: line["sequence"])
         left -= cost
+    for session, given in zip(shown, sessions, strict=True):
+        rest = {name: given[name] for name in given if name in _AT_LAST and given[name]}
+        cost = tokens_of(rest)
+        if cost <= left:
+            session |= rest
+            left -= cost
     return shown
 
 
@@ -115,12 +121,13 @@ def _has(session: SessionDict, sequence: int) -> bool:
     return any(one["sequence"] == sequence for one in (*session["matches"], *lines))
 
 
-_LEFT_OUT = {"matches", "project_name", "created_at", "last_accessed", "message_count"}
+_AT_LAST = {"project_name", "message_count", "created_at", "last_accessed", "summary", "summary_by"}
+"""Fields of a session that are shown if room is left."""
 
 
 def _filled(session: Mapping[str, Any]) -> SessionDict:
     """Return what tells a session from others; without a title its beginning."""
-    hidden = _LEFT_OUT | ({"first_message_preview"} if session.get("title") else set())
+    hidden = {"matches", *_AT_LAST, *(["first_message_preview"] if session.get("title") else [])}
     return {name: value for name, value in session.items() if name not in hidden and value not in (None, "", [])}
 
 

@@ -124,9 +124,7 @@ def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int
 
 def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
     rows, tags = channels_by_number(tx, numbers), tags_of(tx, numbers)
-    items = {number: channel_item(row, tags[number]) for number, row in rows.items()}
-    hidden = ("summary", "summary_by")  # the matches say why a session is listed
-    return {number: {name: item[name] for name in item if name not in hidden} for number, item in items.items()}
+    return {number: channel_item(row, tags[number]) for number, row in rows.items()}
 
 
 def _matches(places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
