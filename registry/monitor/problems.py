@@ -33,7 +33,7 @@ def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
     """
     tokens = sorted({analyze(sign)[0] for sign in _SIGNS})
     # only the newest messages that mention an error
-    rows = by_numbers(tx, index_of(tx).newest_holders(tx, [tokens], (), 2000))
+    rows = by_numbers(tx, sorted(index_of(tx).holders(tx, [tokens]), reverse=True)[:2000])
     found: dict[str, list[Named]] = defaultdict(list)
     for row in rows:
         for problem, line in problems_in(row.text[:20_000]).items():  # characters of each

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, lru_cache
 from itertools import accumulate, islice
@@ -29,7 +29,7 @@ from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.safety.visibility import access_of, ask_all
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate
-from registry.text.ranking.term_weights import COMMON_TERMS, Term, best_first, sum_weights
+from registry.text.ranking.term_weights import Term, best_first, sum_weights
 
 CANDIDATES = 1000  # messages with the largest weights that are ranked
 CANDIDATES_IN_CHANNEL = 2000
@@ -39,8 +39,6 @@ WEIGHT_UNIT = 1_000_000  # weights are summed as integers, so that both database
 
 _CHANNELS_AS_TOKENS = 64  # a filter that leaves so many channels at most is put into the index look-up
 _FEW_MESSAGES, _FEW_OF_A_TIME = 30_000, 5_000  # a filter that leaves so many messages at most is read before it
-_FAR_MORE = 3  # a term that so many times more messages hold is looked for among those in scope
-_LONG_LIST = 5_000  # postings; longer lists are not walked if sets of terms can be asked for (`term_weights`)
 
 Conditions = Sequence[ColumnElement[bool]]
 
@@ -50,7 +48,7 @@ class Place:
     """A scope as the index understands it, for one search.
 
     An entry in scope carries a token of each of `groups` and none of `without`, and its message meets `conditions`.
-    `allowed`: the messages that meet them, where they are few. `holders` and `rows`: what has been read so far.
+    `allowed`: the messages that meet them, where they are few.
     """
 
     tx: ReadTransaction
@@ -60,56 +58,23 @@ class Place:
     without: Sequence[str]
     conditions: Conditions
     allowed: AbstractSet[int] | None
-    holders: dict[str, Collection[int]] = field(default_factory=dict)
-    rows: dict[int, Sequence[Any] | None] = field(default_factory=dict)
 
-    def holding(self, tokens: Sequence[str], among: Sequence[str]) -> Mapping[str, Collection[int]]:
-        """Return, by token, the messages in scope that hold it and, if given, one of `among` (or more messages)."""
-        missing = [token for token in tokens if token not in self.holders]
+    def holding(self, tokens: Sequence[str], among: Sequence[str]) -> dict[str, Collection[int]]:
+        """Return, by token, the messages in scope that hold it and, if given, one of `among`."""
         groups = [*self.groups, among] if among else self.groups
-        found = self.index.holders_of_each(self.tx, missing, groups, self.without) if missing else {}
-        inside = {
+        found = self.index.holders_of_each(self.tx, tokens, groups, self.without) if tokens else {}
+        return {
             token: numbers if self.allowed is None else self.allowed & set(numbers) for token, numbers in found.items()
         }
-        if among:
-            return {**self.holders, **inside}
-        self.holders.update(inside)
-        return self.holders
 
-    def look_through(self, terms: Sequence[Term]) -> None:
-        """If few messages are in scope, read at once which of them hold the terms that far more messages hold."""
-        many = _FAR_MORE * len(self.allowed or ())
-        common = [term.token for term in terms if term.frequency > many and term.token not in self.holders]
-        if self.allowed and common:
-            self.holders.update(self.index.held_among(self.tx, self.allowed, common, self.groups, self.without))
-
-    def read_ahead(self, terms: Sequence[Term], k: int) -> None:
-        """Read the posting lists that are walked in any case: the rarest ones, up to the `k`-th message at least."""
-        is_inside = self.scope.channel_number is not None
-        before = accumulate((term.frequency for term in terms), initial=0)
-        sure = [
-            term.token
-            for term, so_far in zip(terms, before, strict=False)
-            if is_inside or (so_far < k and term.frequency <= _LONG_LIST)
-        ]
-        self.holding(sure, ())
-
-    def newest(self, held: Sequence[str], absent: Sequence[str], limit: int) -> Collection[int]:
-        """Return the newest messages that hold all of the first tokens and none of the second."""
-        groups = [*self.groups, *([token] for token in held)]
-        return self.index.newest_holders(self.tx, groups, [*absent, *self.without], limit)
-
-    def read(self, numbers: Sequence[int]) -> None:
-        """Read the rows of these messages, None for one that is not in scope."""
-        missing = [number for number in numbers if number not in self.rows]
-        if missing:
-            self.rows.update(dict.fromkeys(missing))
-            self.rows.update({row[0]: row for row in self.index.messages(self.tx, missing, self.conditions)})
+    def read(self, numbers: Sequence[int]) -> dict[int, Sequence[Any]]:
+        """Return the rows of those of these messages that are in scope."""
+        return {row[0]: row for row in self.index.messages(self.tx, numbers, self.conditions)}
 
     def outside(self, channels: Collection[int]) -> Place:
         """Return the same place without some channels."""
         without = [*self.without, *map(channel_token, sorted(channels))]
-        return replace(self, without=without, holders={})
+        return replace(self, without=without)
 
 
 def place_of(tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int) -> Place:
@@ -118,14 +83,18 @@ def place_of(tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int)
     return Place(tx, index, scope, groups, without, conditions, _few_messages(tx, scope) if conditions else None)
 
 
-def find_candidates(place: Place, terms: Sequence[Term], most: int = CANDIDATES) -> list[Candidate]:
-    """Return the messages with the largest weights; if a few channels hold them all, also those of the others."""
+def find_candidates(place: Place, terms: Sequence[Term], budget: int) -> list[Candidate]:
+    """Return the messages with the largest weights; if a few channels hold them all, also those of the others.
+
+    `budget`: postings that are read of the rarer terms; commoner ones are looked up in messages with one of these.
+    """
     if place.scope.channel_number is not None:
-        return _best_candidates(place, terms, max(most, CANDIDATES_IN_CHANNEL))
-    found = _best_candidates(place, terms, most)
+        return _best_candidates(place, terms, len(terms), CANDIDATES_IN_CHANNEL)
+    rare = max(sum(so_far <= budget for so_far in accumulate(term.frequency for term in terms)), 1)
+    found = _best_candidates(place, terms, rare, CANDIDATES)
     channels = {candidate.channel_id for candidate in found}
-    is_crowded = len(found) >= most and len(channels) < _FEW_CHANNELS
-    return [*found, *_best_candidates(place.outside(channels), terms, most)] if is_crowded else found
+    is_crowded = len(found) >= CANDIDATES and len(channels) < _FEW_CHANNELS
+    return [*found, *_best_candidates(place.outside(channels), terms, rare, CANDIDATES)] if is_crowded else found
 
 
 def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, int]:
@@ -174,39 +143,24 @@ def candidate_of(row: Sequence[Any]) -> Candidate:
     return Candidate(number, channel_number, seq, role, length, 0.0, turn)
 
 
-def _best_candidates(place: Place, terms: Sequence[Term], most: int) -> list[Candidate]:
+def _best_candidates(place: Place, terms: Sequence[Term], rare: int, most: int) -> list[Candidate]:
     """Return the messages in scope with the largest sums of term weights, of equal ones the newest."""
-    is_wide = place.allowed is None and place.scope.channel_number is None
-    common = min(sum(term.frequency > _LONG_LIST for term in terms), COMMON_TERMS)
-    weights = [(term.token, round(term.weight * WEIGHT_UNIT)) for term in terms]
-    # Conditions on the message itself may leave few of the best ones: then all are looked at.
-    attempts = (4 * most, None) if place.conditions else (most,)
-    place.look_through(terms)
-    place.read_ahead(terms, attempts[0])
-    found: list[Candidate] = []
-    for stop_at in attempts:
-        sums = sum_weights(weights, place.holding, stop_at, common, place.newest if is_wide else None)
-        found = _read(place, sums, len(terms), most)
-        if len(found) >= most or len(sums) < (stop_at or 0):
-            break
-    return found
-
-
-def _read(place: Place, sums: dict[int, int], bits: int, most: int) -> list[Candidate]:
-    """Read the best messages in scope in growing portions until there are enough."""
-    ordered = best_first(sums, bits)
-    mask = (1 << bits) - 1
+    tokens = [term.token for term in terms]
+    held = place.holding(tokens[:rare], ()) | place.holding(tokens[rare:], tokens[:rare])
+    sums = sum_weights(
+        [(token, round(term.weight * WEIGHT_UNIT)) for token, term in zip(tokens, terms, strict=True)], held
+    )
+    ordered = best_first(sums, len(terms))
+    mask = (1 << len(terms)) - 1
     found: list[Candidate] = []
     portion = most
     while len(found) < most and (numbers := list(islice(ordered, portion))):
-        place.read(numbers)
-        for number, channel_number, seq, role, length, turn in filter(None, map(place.rows.__getitem__, numbers)):
+        rows = place.read(numbers)
+        for number, channel_number, seq, role, length, turn in filter(None, map(rows.get, numbers)):
             total = sums[number]
-            weight = (total >> bits) / WEIGHT_UNIT
+            weight = (total >> len(terms)) / WEIGHT_UNIT
             found.append(Candidate(number, channel_number, seq, role, length, weight, turn, total & mask))
-        if not place.conditions:  # all are in scope
-            break
-        portion *= 4
+        portion *= 4  # conditions on the message itself may leave few of the best ones
     return found[:most]
 
 

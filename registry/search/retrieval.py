@@ -295,7 +295,7 @@ def _looked_up(place: Place, corpus: Corpus, search: Search, also: Sequence[str]
         )
         for text, query in zip(texts, queries, strict=True)
     ]
-    candidates = find_candidates(place, terms) if terms else []
+    candidates = find_candidates(place, terms, budget) if terms else []
     is_matched = cache(matched_by(bag, terms))
     titles = find_titles(place, terms) if terms else {}
     return SearchResult(

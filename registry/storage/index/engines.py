@@ -54,12 +54,6 @@ class SqliteIndex(MessageIndex):
         found = ask_all(tx, query, {"queries": json.dumps(expressions, ensure_ascii=False)}) if queries else ()
         return {name: json.loads(numbers) for name, (numbers,) in zip(queries, found, strict=True)}
 
-    def _newest(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        query = text("""
-            SELECT rowid FROM message_index WHERE message_index MATCH :query AND rowid > 0
-            ORDER BY rowid DESC LIMIT :limit""")
-        return list(ask_all(tx, query, {"query": _expression(groups, without), "limit": limit}).scalars())
-
 
 LAST = "\U0010ffff"  # sorts after every letter
 

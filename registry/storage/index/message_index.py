@@ -65,10 +65,6 @@ class MessageIndex(ABC):
     ) -> dict[str, list[int]]:
         """Return the numbers of the entries that match each query (groups, excluded tokens), visible or not."""
 
-    @abstractmethod
-    def _newest(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        """Return the largest numbers of messages that match, visible or not."""
-
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         """Return the number of entries that hold each token, without tokens that occur nowhere."""
         if access_of(tx) is None:
@@ -104,23 +100,6 @@ class MessageIndex(ABC):
         """Return by token what `holders` finds with it as a further group."""
         found = self._holders(tx, {token: ([*groups, [token]], without) for token in tokens})
         return {token: seen(tx, [one for one in numbers if one > 0]) for token, numbers in found.items()}
-
-    def newest_holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        """Return the `limit` newest of the messages that `holders` finds."""
-        if access_of(tx) is None:
-            return self._newest(tx, groups, without, limit)
-        return sorted(self.holders(tx, groups, without), reverse=True)[:limit]
-
-    def held_among(
-        self,
-        _tx: ReadTransaction,
-        _numbers: Collection[int],
-        _tokens: Sequence[str],
-        _groups: Groups,
-        _without: Sequence[str],
-    ) -> dict[str, list[int]]:
-        """Return by token which of these messages `holders` would find; {} where asking for all is faster."""
-        return {}
 
     def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
         """Return by token the (negated) numbers of the channels whose title carries it."""

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import Entry
-from registry.storage.index.message_index import TABLE, Groups, MessageIndex, seen
+from registry.storage.index.message_index import TABLE, Groups, MessageIndex
 from registry.storage.safety.visibility import ask_all
 
 
@@ -44,32 +44,6 @@ class PostgresIndex(MessageIndex):
             FROM unnest(CAST(:names AS text[]), CAST(:queries AS tsquery[])) AS asked (name, query)""")
         asked = {"names": list(queries), "queries": [_tsquery(*each) for each in queries.values()]}
         return {row[0]: row[1] or [] for row in ask_all(tx, query, asked)} if queries else {}
-
-    def _newest(self, tx: ReadTransaction, groups: Groups, without: Sequence[str], limit: int) -> list[int]:
-        query = text("""
-            SELECT array_agg(number) FROM (
-                SELECT number FROM message_index WHERE tokens @@ CAST(:query AS tsquery) AND number > 0
-                ORDER BY number DESC LIMIT :limit) AS newest""")
-        return ask_all(tx, query, {"query": _tsquery(groups, without), "limit": limit}).scalar() or []
-
-    def held_among(
-        self,
-        tx: ReadTransaction,
-        numbers: Collection[int],
-        tokens: Sequence[str],
-        groups: Groups,
-        without: Sequence[str],
-    ) -> dict[str, list[int]]:
-        query = text("""
-            SELECT token, array_agg(number)
-            FROM message_index, unnest(CAST(:tokens AS text[]), CAST(:queries AS tsquery[])) AS asked (token, query)
-            WHERE number = ANY(CAST(:numbers AS bigint[])) AND tokens @@ query GROUP BY token""")
-        asked = {
-            "tokens": list(tokens),
-            "queries": [_tsquery([*groups, [token]], without) for token in tokens],
-            "numbers": "{" + ",".join(map(str, seen(tx, list(numbers)))) + "}",
-        }
-        return {token: list[int]() for token in tokens} | {row[0]: row[1] for row in ask_all(tx, query, asked)}
 
 
 def _tsvector(tokens: Sequence[str]) -> str:

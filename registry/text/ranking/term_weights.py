@@ -1,15 +1,11 @@
-"""Weigh terms by their rarity and by how they stand for a word, and find the k messages with the largest sums. Pure.
-
-Posting lists that cannot matter are not walked (MaxScore). A sum carries two things in one integer, so that a posting
-costs one addition: the weights in its upper part, in its lower `len(terms)` bits which of the terms they come from.
-"""
+"""Weigh terms by their rarity and by how they stand for a word, and sum them by message. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations
+from itertools import accumulate
 from math import log, sqrt
 
 from registry.text.analysis.analyzer import IDENTIFIER_PREFIX
@@ -17,7 +13,7 @@ from registry.text.ranking import weights
 from registry.text.request.query import ParsedQuery, QueryWord
 from registry.text.request.request_words import is_generic_word
 
-COMMON_TERMS = 4  # of the commonest terms are looked up in sets, whose number doubles with each
+COMMON_TERMS = 4  # beyond the budget that are looked up, in messages with a rarer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ def weighted_terms(
 ) -> tuple[list[Term], list[Term]]:
     """Return the terms to look up, rarest first, and those beyond the budget.
 
-    `budget`: postings; the next `COMMON_TERMS` are looked up in any case. `frequencies`: how many of the `total`
+    `budget`: postings; the next `COMMON_TERMS` are looked up, too. `frequencies`: how many of the `total`
     messages hold a token; one that is missing occurs nowhere.
     """
     shares: dict[str, float] = {}
@@ -131,80 +127,22 @@ def _within_budget(terms: Sequence[Term], budget: int) -> tuple[list[Term], list
     return list(terms[:count]), list(terms[count:])
 
 
-# -- the k messages with the largest sums
-
-# by token, the messages that hold it; if other tokens are given, only those that hold one of these as well
-LookUp = Callable[[Sequence[str], Sequence[str]], Mapping[str, Collection[int]]]
-# the newest messages that hold all of the first tokens and none of the second
-Newest = Callable[[Sequence[str], Sequence[str], int], Collection[int]]
+# -- the messages with the largest sums
 
 
-def sum_weights(
-    terms: Sequence[tuple[str, int]],
-    look_up: LookUp,
-    k: int | None,
-    common: int = 0,
-    newest: Newest | None = None,
-) -> dict[int, int]:
-    """Return, by message, the sum over the terms (token, weight; rarest first) it holds.
+def sum_weights(terms: Sequence[tuple[str, int]], held: Mapping[str, Collection[int]]) -> dict[int, int]:
+    """Return, by message, the sum over the terms (token, weight) it holds; `held`: the messages that hold a token.
 
-    The `k` largest are complete and exact, None means all. As soon as a message that holds only terms to come cannot
-    be among them, those terms are looked up only in messages already found (MaxScore). With `newest` the last `common`
-    terms always are; it gives the messages that hold nothing else.
+    A sum carries two things in one integer, so that a posting costs one addition: the weights in its upper part, in
+    its lower `len(terms)` bits which of the terms they come from.
     """
     bits = len(terms)
-    first_common = bits - common if newest and k else bits
     sums: dict[int, int] = {}
-    passed, to_come, is_closed = 0, sum(weight for _, weight in terms), False
-    seen: list[str] = []
-    for place, (token, weight) in enumerate(terms[:first_common]):
-        _add(sums, look_up([token], ())[token], weight << bits | 1 << place)
-        seen.append(token)
-        passed, to_come = passed + weight, to_come - weight
-        if k is not None and len(sums) >= k and passed > to_come:  # no sum is larger than what has passed
-            is_closed = _kth_largest(sums, k, bits) > to_come
-        if is_closed:
-            break
-    rest = terms[len(seen) :] if seen else ()
-    held = look_up([token for token, _ in rest], seen) if rest else {}
-    for place, (token, weight) in enumerate(rest, len(seen)):
-        _add(sums, held[token], weight << bits | 1 << place)
-    if newest and k and not is_closed:
-        _add_common(sums, terms, first_common, k, newest)
+    for place, (token, weight) in enumerate(terms):
+        gain = weight << bits | 1 << place
+        for number in held[token]:
+            sums[number] = sums.get(number, 0) + gain
     return sums
-
-
-def _add(sums: dict[int, int], holders: Collection[int], gain: int) -> None:
-    if not sums:
-        sums.update(dict.fromkeys(holders, gain))
-        return
-    for number in holders:
-        sums[number] = sums.get(number, 0) + gain
-
-
-def _add_common(sums: dict[int, int], terms: Sequence[tuple[str, int]], first: int, k: int, newest: Newest) -> None:
-    """Add the messages that hold only terms from `first` on, set by set, while they can matter.
-
-    All messages of a set weigh the same, so its newest are its best.
-    """
-    bits = len(terms)
-    counts = Counter(total >> bits for total in sums.values())
-    for gain, held in _sets(terms, first):
-        if sum(count for weight, count in counts.items() if weight > gain >> bits) >= k:
-            return
-        numbers = newest(held, [token for token, _ in terms if token not in held], k)
-        sums.update(dict.fromkeys(numbers, gain))
-        counts[gain >> bits] += len(numbers)
-
-
-def _sets(terms: Sequence[tuple[str, int]], first: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield every set of the terms from `first` on with its sum of weights, largest first."""
-    bits = len(terms)
-    places = range(first, bits)
-    chosen = [some for size in range(1, len(places) + 1) for some in combinations(places, size)]
-    gains = {some: sum(terms[at][1] << bits | 1 << at for at in some) for some in chosen}
-    for some in sorted(chosen, key=gains.__getitem__, reverse=True):
-        yield gains[some], [terms[at][0] for at in some]
 
 
 def best_first(sums: Mapping[int, int], bits: int) -> Iterator[int]:
@@ -217,14 +155,3 @@ def best_first(sums: Mapping[int, int], bits: int) -> Iterator[int]:
         alike[total >> bits].append(number)
     for weight in sorted(alike, reverse=True):
         yield from sorted(alike[weight], reverse=True)
-
-
-def _kth_largest(sums: Mapping[int, int], k: int, bits: int) -> int:
-    """Return the k-th largest weight; the smallest if there are fewer."""
-    room = k
-    counted = Counter(sums.values())
-    for total in sorted(counted, reverse=True):
-        room -= counted[total]
-        if room <= 0:
-            return total >> bits
-    return min(counted, default=0) >> bits

@@ -162,10 +162,10 @@ async def test_a_search_holds_to_its_roles_whoever_says_most(
         assert await found(registry, "gecko", roles=("user", "tool", "assistant")) == [7, 8, 9]
 
 
-async def test_what_begins_as_is_not_wanted_is_not_among_the_newest(registry: Registry) -> None:
+async def test_what_begins_as_is_not_wanted_is_not_found(registry: Registry) -> None:
     by_users = [[role_token("user")]]
-    newest = await registry.read(lambda tx: index_of(tx).newest_holders(tx, by_users, ["kafk*"], 9))
-    assert sorted(newest) == [1, 3, 4]
+    found = await registry.read(lambda tx: index_of(tx).holders(tx, by_users, ["kafk*"]))
+    assert sorted(found) == [1, 3, 4]
 
 
 async def test_a_deleted_message_is_not_found_and_not_shown_around_one_that_is(registry: Registry) -> None:
@@ -432,15 +432,13 @@ async def test_a_budget_leaves_out_the_commonest_words_first(registry: Registry)
     assert [term.token for term in result.cut_terms] == ["omega"]
 
 
+async def test_a_word_beyond_the_budget_counts_in_messages_with_a_rarer_one(registry: Registry) -> None:
+    await say(registry, "w", "the stripes of a zebra", "zebra", "stripes", "stripes again", at="2026-06-01")
+    held = (await ask(registry, "zebra stripes", budget=1)).candidates
+    assert {number: one.held.bit_count() for number, one in held.items()} == {7: 2, 8: 1}
+
+
 async def test_a_message_deleted_for_good_leaves_nothing_to_find(registry: Registry) -> None:
     [first, *_] = [message["id"] for message in await registry.get_conversations("shop")]
     await registry.delete_conversation(first, soft=False)
     assert sorted(await registry.read(lambda tx: index_of(tx).holders(tx, [["redi"]]))) == [2, 3, 4]
-
-
-async def test_the_newest_holders_come_without_what_is_left_out(registry: Registry) -> None:
-    def work(tx: ReadTransaction) -> list[list[int]]:
-        index = index_of(tx)
-        return [index.newest_holders(tx, [["redi"]], [], 2), index.newest_holders(tx, [["redi"]], ["four"], 2)]
-
-    assert [sorted(numbers) for numbers in await registry.read(work)] == [[3, 4], [2, 3]]
