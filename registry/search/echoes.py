@@ -13,7 +13,7 @@ from registry.storage.conditions import given_pairs, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 from registry.text.ranking.scores import SEQ_BITS, Ranked, RankedChannel
-from registry.text.request.recalling import asks_to_recall, is_word_list
+from registry.text.request.phrases import asks_to_recall, is_word_list
 
 _CHANNELS, _MESSAGES = 6, 3  # so many of the best channels are looked at, and messages of each
 _BEGINNING = 600  # characters of a message

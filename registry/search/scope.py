@@ -23,8 +23,8 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
+from registry.text.request.phrases import asks_to_recall
 from registry.text.request.syntax import Search
-from registry.text.request.understanding import asks_for_another
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _waits(latest_first: Sequence[Any], request: str) -> bool:
         return bool(spoken)
     question = next((_folded(row.text) for row in spoken if row.role == "user"), "")
     asked = _folded(request)
-    return bool(asked) and asked in question and len(asked) >= 0.6 * len(question) and asks_for_another(question)
+    return bool(asked) and asked in question and len(asked) >= 0.6 * len(question) and asks_to_recall(question)
 
 
 def _folded(text: str) -> str:

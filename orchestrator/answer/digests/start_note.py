@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.answer.delivery import tokens_in, within
 from registry.domain import preview_of
 from registry.project import REMEMBERED
-from registry.text.request.recalling import asks_to_recall
+from registry.text.request.phrases import asks_to_recall
 
 STANDING = 2
 """Conversations whose state the note tells ..."""

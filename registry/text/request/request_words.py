@@ -21,7 +21,7 @@ want wants wanted like help continues discusses mentions says tells asks talks e
 no not nor too very because during through across now yet already such own one ones each every
 neither once twice ive whats hows wheres whos thats lets
 w etc yes yeah hmm lol haha btw pls plz thx
-wich whcih waht wht hwo wher teh abt
+wich whcih waht wht hwo wher teh abt another other thank thanks ok okay hey hi hello well
 """
 
 _KOREAN = """
@@ -46,6 +46,7 @@ _KOREAN = """
 뭐했어 뭐했지 뭐했더라 뭐했나 뭐했는지 뭐하던 뭐했었지 누구한테
 한거 한건 한게 하던거 하던건 하던게 했던거 했던건 했던게 하는거 되던거 된거 말야 말인데 있잖아 같은데 맞지 맞나 맞아
 때문 때문에 땜에 중에 중에서 쪽 뒤 뒤에 다음에 사이에 동안 그대로 최종 최종적 최종적으로 결론적으로 각각 따로
+결국 결국에 결국엔 마침내 지금까지 여태까지 고마워 고마워요 고맙습니다 감사합니다
 """
 
 _JAPANESE = """

@@ -1,4 +1,4 @@
-"""Parse the operators of a search: -word, tag:x, project:x, source:x, role:x, after:2026-03, 지난주. Pure.
+"""Parse the operators of a search: -word, tag:x, project:x, source:x, role:x, after:2026-03. Pure.
 
 Everything else is plain text: a hyphenated word, a command's option, a URL, `C++`, `a - b`, an unknown `name:`, and any
 text of several lines, which was pasted and not typed.
@@ -12,18 +12,13 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import Role
-from registry.text.times.spans import TICK, Span
-from registry.text.times.time_words import find_time, parse_span
-
-EVER = Span(None, None)
+from registry.text.times.spans import EVER, TICK, Span
+from registry.text.times.time_words import parse_span
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A parsed search. `words` are ranked by; all other fields are filters. `when_words` is the text behind `when`.
-
-    `without_time` are the words with the time words left in, to search for if nothing is found in that time.
-    """
+    """A parsed search. `words` are ranked by; all other fields are filters. `when_words` is the text behind `when`."""
 
     words: str = ""
     excluded: tuple[str, ...] = ()
@@ -35,7 +30,6 @@ class Search:
     before: datetime | None = None
     when: Span = EVER
     when_words: str = ""
-    without_time: str = ""
 
     @property
     def from_(self) -> datetime | None:
@@ -48,8 +42,8 @@ class Search:
         return min((at for at in (self.before, self.when.end) if at), default=None)
 
     def at_any_time(self) -> Search:
-        """Return the search without its time words."""
-        return replace(self, words=self.without_time, when=EVER, when_words="")
+        """Return the search without its time."""
+        return replace(self, when=EVER, when_words="")
 
 
 _SHORTEST_EXCLUDED = 4  # `ls -la` and `tar -xzf` carry options
@@ -67,7 +61,7 @@ _COMMAND = re.compile(r"(?:^|\s)(?:--\w|\$ |sudo |git |docker |kubectl |npm |pip
 def read_search(text: str, now: datetime) -> Search:
     """Parse a search as it was typed; times are read with the clock and the offset of `now`."""
     if "\n" in text.strip():
-        return Search(words=text, without_time=text)
+        return Search(words=text)
     search, kept, at = Search(), [], 0
     is_command = bool(_COMMAND.search(text))
     for match in _OPERATOR.finditer(text):
@@ -76,7 +70,7 @@ def read_search(text: str, now: datetime) -> Search:
             kept.append(text[at : match.start()])
             search, at = replace(search, **changes), match.end()
     rest = "".join([*kept, text[at:]]).strip()
-    return _with_time(replace(search, words=rest, without_time=rest), now)
+    return replace(search, words=rest)
 
 
 def _excluded(search: Search, match: re.Match[str], is_command: bool) -> dict[str, Any]:
@@ -100,12 +94,3 @@ def _filter(search: Search, match: re.Match[str], now: datetime) -> dict[str, An
     if field == "source":
         return {"source": value.lower()} if _SOURCE(value.lower()) else {}
     return {"roles": (*search.roles, value.lower())} if value.lower() in set(Role) else {}
-
-
-def _with_time(search: Search, now: datetime) -> Search:
-    word = find_time(search.words, now)
-    if word is None:
-        return search
-    words = f"{search.words[: word.begin]} {search.words[word.end :]}"
-    named = search.words[word.begin : word.end]
-    return replace(search, words=" ".join(words.split()), when=word.span, when_words=named)

@@ -7,17 +7,16 @@ October?"): such a date only speaks for messages of that time, and keeps nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from registry.text.request.asides import ASIDES, BASED_ON, IN_THE_END, IN_THE_PAST, LEADS_IN, OTHER_PROJECT
-from registry.text.request.continuing import GOES_ON, GOING_ON, LOADS
+from registry.text.request.phrases import GOES_ON, GOING_ON, IN_THE_END, IN_THE_PAST, LEADS_IN, OTHER_PROJECT
 from registry.text.request.query import is_only_asking, parse_query
 from registry.text.request.request_words import is_generic_word
-from registry.text.request.syntax import EVER, Search, read_search
-from registry.text.times.spans import Span
+from registry.text.request.syntax import Search, read_search
+from registry.text.times.spans import EVER, Span
 from registry.text.times.time_words import TimeWord, find_times
 
 
@@ -76,7 +75,6 @@ CLIENTS: dict[str, tuple[str, ...]] = {
     "copilot": ("copilot-vscode", "copilot-cli"), "코파일럿": ("copilot-vscode", "copilot-cli"),
     "opencode": ("opencode",), "오픈코드": ("opencode",),
     "qwen code": ("qwen-code",), "cline": ("cline",), "roo code": ("roo-code",), "zed": ("zed",), "aider": ("aider",),
-    "カーソル": ("cursor", "cursor-agent"), "クロード": ("claude", "claude-code"),
 }  # fmt: skip
 
 # words behind a "cursor" that is no client
@@ -94,16 +92,14 @@ _IN_CLIENT = re.compile(
     rf"|(?P<korean>{_CLIENT}) ?(?:에서는|에서|한테서|한테|에게|이랑|랑|하고|로|으로)(?![\w/])"
     rf"|(?P<korean_told>{_CLIENT})(?:가|이)(?= ?(?:추천|알려|말|설명|제안|답|짜 ?준|고쳐|써 ?준|가르쳐))"
     rf"|(?P<korean_talk>{_CLIENT})(?= (?:대화|세션|채팅)(?:에서|을|를|은|는|의)?(?!\w))"
-    rf")"
-    rf"|(?<![0-9A-Za-z_./@-])(?P<japanese>{_CLIENT}) ?(?:では?|の会話で|に聞いた)",
+    rf")",
     re.IGNORECASE,
 )
 _LONGEST_REQUEST = 200  # characters: a longer text was pasted, and nothing in it narrows the search
 _SAID_THEN = re.compile(
     r"""\b(?:we|i|us|you\ and\ i)\b.{0,40}?\b(?:discuss|talk|chat|work|do|did|ask|decid|write|wrote|speak|spoke|fix)\w*
       | \b(?:conversation|chat|session|discussion)s?\b | 대화|얘기|이야기|세션|작업|하던|했던|한\s*(?:거|것|일)|물어
-      | [가-힣A-Za-z](?:랑|하고|한테|에서)\s(?:한|하던|했던|고친|고치던|만든|만들던|짠|짜던|정한)\s
-      | 話した|話し合|会話|相談|聞いた|やった|作業した""",
+      | [가-힣A-Za-z](?:랑|하고|한테|에서)\s(?:한|하던|했던|고친|고치던|만든|만들던|짠|짜던|정한)\s""",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -111,49 +107,27 @@ _SAID_THEN = re.compile(
 def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Understood:
     """Parse a request; only names that are known here narrow it. `now` carries the user's offset."""
     if "\n" in text.strip():
-        return Understood(Search(words=text, without_time=text))
-    search = read_search(text, now)
-    if search.when != EVER:
-        search = search.at_any_time()  # read again below, with dates told from spans
-    search = _with_known_names(search, known)
+        return Understood(Search(words=text))
+    search = _with_known_names(read_search(text, now), known)
     if len(text) > _LONGEST_REQUEST:
-        times = tuple(word.span for word in _apart(find_times(search.words, now)))
+        times = tuple(word.span for word in find_times(search.words, now))
         return Understood(search, (search.source,) if search.source else (), times)
     words, sources = _without_clients(search.words, known.sources)
     words, project = _without_project(words, known.projects)
     words, span, named, dates = _without_times(words, text, now, is_placed=bool(sources or project))
-    words = _from_where_one_is_named(words)
-    for aside in (BASED_ON, LEADS_IN, GOING_ON, ASIDES, OTHER_PROJECT):
+    for aside in (LEADS_IN, GOING_ON, OTHER_PROJECT):
         words = " ".join(aside.sub(" ", words).split())
-    search = replace(
-        search,
-        words=words,
-        without_time=words,
-        when=span,
-        when_words=named,
-        project=search.project or project,
-    )
+    search = replace(search, words=words, when=span, when_words=named, project=search.project or project)
     if (named or sources or project) and is_only_asking(search.words):
-        search = replace(search, words="", without_time="")
+        search = replace(search, words="")
     goes_on = asks_to_go_on(text)
     if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
-        search = replace(search, words="", without_time="", project=path)
+        search = replace(search, words="", project=path)
     sources = (search.source,) if search.source else sources
     projects = () if search.project else _projects_in(search.words, known)
     before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     is_last, is_past = bool(IN_THE_END.search(text)), bool(IN_THE_PAST.search(text))
     return Understood(search, sources, dates, goes_on, projects, before, is_other, is_last, is_past)
-
-
-def _from_where_one_is_named(words: str) -> str:
-    """Drop a lead-in without a subject: "Why is it like this? Check the session about cheese"."""
-    lead = LEADS_IN.search(words)
-    before = parse_query(words[: lead.start()]).words if lead else ()
-    return (
-        words[lead.start() :]
-        if lead and before and all(is_generic_word(word.text.lower()) for word in before)
-        else words
-    )
 
 
 def _with_known_names(search: Search, known: Known) -> Search:
@@ -181,12 +155,7 @@ def _week_before(search: Search, now: datetime) -> Span | None:
 
 def asks_to_go_on(text: str) -> bool:
     """Return True for a request to continue a conversation."""
-    return bool(GOES_ON.search(text) or LOADS.search(text))
-
-
-def asks_for_another(text: str) -> bool:
-    """Return True if a question asks for what was said in another conversation, or to continue it."""
-    return asks_to_go_on(text) or bool(_SAID_THEN.search(text))
+    return bool(GOES_ON.search(text))
 
 
 def _without_clients(words: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
@@ -268,7 +237,7 @@ def _in_project(name: str) -> re.Pattern[str]:
         rf"(?: (?:project|repo|repository|workspace))?(?![\w/-])"
         rf"|(?:for|of|from) the {one} (?:project|repo|repository|workspace)(?![\w/-])"
         rf"|(?:the )?{one} (?:project|repo|repository|workspace)(?![\w/-])"
-        rf"|{one} ?(?:프로젝트|레포|저장소)(?:에서|의|에|는|은)?(?![\w/])|{one} ?プロジェクト(?:では?|の)?"
+        rf"|{one} ?(?:프로젝트|레포|저장소)(?:에서|의|에|는|은)?(?![\w/])"
         rf"|{one} ?(?:에서|쪽에서|(?:으로|로)(?= (?:한|했|하던|하는|뭐|작업)))(?![\w/]))",
         re.IGNORECASE,
     )
@@ -282,10 +251,7 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
     # "yesterday's data" is no time of a conversation, "yesterday's refactoring" is
-    found = [one for one in _apart(find_times(words, now)) if not _OF_A_DAY.match(words, max(one.end - 2, 0))]
-    if not found and (day := _DAY.search(words)) and not parse_query(_cut(words, *day.span())).words:
-        words = f"{words[: day.start()]}on {words[day.start() :]}"
-        found = find_times(words, now)
+    found = [one for one in find_times(words, now) if not _OF_A_DAY.match(words, max(one.end - 2, 0))]
     narrowing = [
         word for word in found if not word.is_date or _is_when_said(words, word, text, now, is_placed=is_placed)
     ]
@@ -300,17 +266,6 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
 _OF_A_DAY = re.compile(
     r"['’]s (?:data|values?|numbers?|figures?|dates?|prices?|reports?|entr(?:y|ies)|totals?|counts?)\b"
 )
-# 10/3 may be a fraction; it is a day if nothing else is asked for
-_DAY = re.compile(r"(?<![\w./-])(?:1[0-2]|[1-9])/(?:[12]\d|3[01]|[1-9])(?![\w./-])")
-
-
-def _apart(times: Iterable[TimeWord]) -> Iterator[TimeWord]:
-    """Yield the times that do not overlap, the longest of those that begin first."""
-    end = 0
-    for word in sorted(times, key=lambda one: (one.begin, -one.end)):
-        if word.begin >= end:
-            end = word.end
-            yield word
 
 
 def _is_when_said(words: str, date: TimeWord, text: str, now: datetime, *, is_placed: bool) -> bool:

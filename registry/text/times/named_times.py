@@ -1,138 +1,185 @@
-"""Time expressions and the spans they mean: "last Tuesday", "3 days ago", "지난주", "작년 봄", 昨日. Pure.
+"""Time expressions and the spans they mean: "last Tuesday", "3 days ago", "mid July", "지난주", "작년 봄". Pure.
 
-Days are those of the offset that `now` carries; weeks begin on Monday; both ends of a span belong to it.
+Days are those of the offset that `now` carries; weeks begin on Monday; both ends of a span belong to it. A date without
+a year is the latest such date that is not to come.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import lru_cache
+from importlib.resources import files
+from typing import Any
 
-from registry.text.times.dates import DATE_RULES, Reading, months_from
-from registry.text.times.hours import HOURS
-from registry.text.times.japanese_times import JAPANESE_RULES
-from registry.text.times.spans import (
-    TICK,
-    Span,
-    day_of,
-    hour_around,
-    hours_of,
-    joined,
-    minutes_around,
-    month_of,
-    week_of,
-    weekend_of,
-    year_of,
-)
-from registry.text.times.vocabulary import WORDS
+from registry.text.times.spans import SPANS, TICK, Span, between, day_of, month_of, months_of, week_of, weekend_of
 
-SPANS: dict[str, Callable[[datetime, int], Span]] = {
-    "minute": minutes_around, "hour": hour_around, "day": day_of, "week": week_of, "month": month_of,
-    "year": year_of, "weekend": weekend_of,
-}  # fmt: skip
-_MOST = 1000
-AROUND = 7
-"""Days added on each side of a distant time, which nobody remembers to the day."""
+WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+AROUND = timedelta(days=3)  # to each side of a day that is only about right
+_MOST = 1000  # units back
+Match = re.Match[str]
+Reading = Callable[[datetime, Match], Span]
 
 
-def _ago(now: datetime, match: re.Match[str]) -> Span:
-    count, unit = _count(match["count"]), WORDS["units"][match["unit"]]
-    named = SPANS[unit](now, count)
-    return _about_weeks_ago(now, count, named) if unit == "week" and count > 1 else named
+def _latest(now: datetime, year: int | None, span_in: Callable[[int], Span]) -> Span:
+    """Return the span in the year named, else the latest one that has begun."""
+    if year is not None:
+        return span_in(year)
+    this_year = span_in(now.year)
+    return this_year if this_year.start and this_year.start <= now else span_in(now.year - 1)
 
 
-def _about_weeks_ago(now: datetime, count: int, week: Span) -> Span:
-    return joined(week, Span(day_of(now, 7 * count + 2).start, day_of(now, 7 * count - 4).end))
+def _year(now: datetime, match: Match) -> int | None:
+    named = match.groupdict()
+    if year := named.get("year"):
+        return int(year) + (2000 if len(year) == 2 else 0)
+    if said := named.get("said"):
+        return now.year - int(WORDS["years_back"][said.replace(" ", "")])
+    return None
 
 
-def _some_ago(now: datetime, match: re.Match[str]) -> Span:
-    """ "a few weeks ago": two to six of them back; a couple are one to three."""
-    span_of = SPANS[WORDS["units"][match["unit"]]]
-    most, least = (3, 1) if match.groupdict().get("some", "").startswith("couple") else (6, 2)
-    return Span(span_of(now, most).start, span_of(now, least).end)
+def _month(match: Match) -> int:
+    named = match["month"].lower()
+    return int(named) if named.isdigit() else 1 + [month[:3] for month in WORDS["months"]].index(named[:3])
 
 
-def _half_a_year_ago(now: datetime, _: re.Match[str]) -> Span:
-    return Span(month_of(now, 7).start, month_of(now, 5).end)
+def _part(whole: Span, part: str | None) -> Span:
+    """Return the beginning, the middle or the end of a month or a year."""
+    if not part or whole.start is None or whole.end is None:
+        return whole
+    third = WORDS["parts"][part.strip().lower()]
+    if (whole.end - whole.start).days > 31:
+        first, count = ((1, 3), (5, 4), (10, 3))[third]
+        return months_of(whole.start.year, first, count, whole.start)
+    begin, end = ((1, 10), (10, 20), (20, 31))[third]
+    return Span(whole.start + timedelta(days=begin - 1), min(whole.end, whole.start + timedelta(days=end) - TICK))
 
 
-def _yesterday_or_before(now: datetime, _: re.Match[str]) -> Span:
-    return Span(day_of(now, 2).start, day_of(now, 1).end)
+def _on_day(now: datetime, match: Match) -> Span:
+    month, day = _month(match), int(match["day"])
+    return _latest(now, _year(now, match), lambda year: day_of(now.replace(year=year, month=month, day=day)))
 
 
-def _season(now: datetime, match: re.Match[str]) -> Span:
-    """Three months: of the year that is named; of "last summer" the latest that is over, of "this" one the one that is,
-    else that of this year."""
-    which = match["which"].lower().replace(" ", "")
-    first = WORDS["seasons"][match["season"].lower()]
-    if which in WORDS["years_back"]:
-        return months_from(now.year - WORDS["years_back"][which], first, now)
-    years = [months_from(now.year - back, first, now) for back in range(3)]
-    if which in ("this", "이번"):
-        return next((one for one in years if one.start and one.end and one.start <= now <= one.end), years[0])
-    return next(one for one in years if one.end and one.end < now)
+def _in_month(now: datetime, match: Match) -> Span:
+    month, named = _month(match), match.groupdict()
+    whole = _latest(now, _year(now, match), lambda year: months_of(year, month, 1, now))
+    if named.get("which") in ("last", "past") and whole.end and whole.end > now:  # one that is over
+        return months_of(now.year - 1, month, 1, now)
+    return _part(whole, named.get("part"))
 
 
-def _quarter(now: datetime, match: re.Match[str]) -> Span:
-    first = 3 * ((now.month - 1) // 3) + 1
-    if match["which"].lower() in ("this", "이번"):
-        return months_from(now.year, first, now)
-    return months_from(now.year - (first == 1), (first - 4) % 12 + 1, now)
+def _in_year(now: datetime, match: Match) -> Span:
+    return _part(months_of(_year(now, match) or now.year, 1, 12, now), match.groupdict().get("part"))
 
 
-_OTHER = {"week": 28}
-"""Days that "the other …" may reach back, if not a week."""
+def _iso(now: datetime, match: Match) -> Span:
+    at = now.replace(year=int(match["year"]), month=int(match["month"]), day=int(match["day"] or 1))
+    return day_of(at) if match["day"] else month_of(at)
 
 
-def _the_other(now: datetime, match: re.Match[str]) -> Span:
-    """ "the other day": not today, and hardly more than a week ago."""
-    return Span(day_of(now, _OTHER.get(match["unit"].lower(), 8)).start, day_of(now, 1).end)
+def _feast(now: datetime, match: Match) -> Span:
+    """A feast is spoken of for some days: "last Christmas" is the latest one, three days to each side."""
+    month, day = WORDS["feasts"][match["feast"].lower().replace("’", "'").removesuffix(" day")]
+    found = _latest(now, _year(now, match), lambda year: day_of(now.replace(year=year, month=month, day=day)))
+    return about(found) if match.groupdict().get("which") else found
 
 
-def _this_day_then(now: datetime, match: re.Match[str]) -> Span:
-    """작년 이맘때: a week to each side of this day of that year."""
-    year = now.year - WORDS["years_back"][match["year"].lower().replace(" ", "")]
-    then = now.replace(year=year, day=28) if (now.month, now.day) == (2, 29) else now.replace(year=year)
-    return Span(day_of(then, AROUND).start, day_of(then, -AROUND).end)
+def about(span: Span) -> Span:
+    """Return a span with some days to each side."""
+    return Span(*(at and at + step for at, step in zip(span, (-AROUND, AROUND), strict=True)))
 
 
-def _past(now: datetime, match: re.Match[str]) -> Span:
+def _season(now: datetime, match: Match) -> Span:
+    """Three months: of the year that is named; of "this summer" the one that is or was last, else one that is over."""
+    first, year = WORDS["seasons"][match["season"].lower()], _year(now, match)
+    if year is not None:
+        return months_of(year, first, 3, now)
+    found = _latest(now, None, lambda year: months_of(year, first, 3, now))
+    is_over = found.end is not None and found.end < now
+    return found if is_over or _is_this(match) else months_of(now.year - 1, first, 3, now)
+
+
+def _is_this(match: Match) -> bool:
+    return bool(WORDS["back"][match["which"].lower()] == 0)
+
+
+def _on_the(now: datetime, match: Match) -> Span:
+    """The latest such day of a month: "on the 12th", 12일에."""
+    for back in range(3):
+        month = month_of(now, back)
+        if month.start and month.end and month.start + timedelta(days=int(match["day"]) - 1) <= min(now, month.end):
+            return day_of(month.start + timedelta(days=int(match["day"]) - 1))
+    raise ValueError("no such day")
+
+
+def _counted(match: Match) -> tuple[str, int, int]:
+    """Return the unit, and the most and the least of them."""
+    named = match.groupdict()
+    unit = named.get("unit") or "day"
+    unit = WORDS["units"].get(unit, unit.lower())
+    if some := named.get("some"):
+        return unit, *WORDS["some"][some.lower()]
+    if days := named.get("days"):
+        return "day", WORDS["korean_days"][days], WORDS["korean_days"][days]
+    if named.get("count"):
+        said = named["count"].lower()
+        count = min(int(said), _MOST) if said.isdigit() else WORDS["counts"][said]
+        return unit, count, count
+    return unit, 6, 2  # 며칠
+
+
+def _ago(now: datetime, match: Match) -> Span:
+    unit, most, least = _counted(match)
+    if unit == "week" and most == least and most > 1:  # two weeks ago may be twelve days
+        week = week_of(now, most)
+        ends = week.end, day_of(now, 7 * most - 4).end
+        return Span(min(filter(None, (week.start, day_of(now, 7 * most + 2).start))), max(filter(None, ends)))
+    span = Span(SPANS[unit](now, most).start, SPANS[unit](now, least).end)
+    return about(span) if unit == "day" and least >= 7 else span
+
+
+def _past(now: datetime, match: Match) -> Span:
     """ "the last 3 days": up to now."""
-    return Span(SPANS[WORDS["units"][match["unit"]]](now, _count(match["count"])).start, now)
+    unit, most, _ = _counted(match)
+    return Span(SPANS[unit](now, most).start, now)
 
 
-def _past_few(now: datetime, match: re.Match[str]) -> Span:
-    """ "the last few days", 최근 며칠: up to now."""
-    unit = WORDS["units"][match.groupdict().get("unit") or "day"]
-    return Span(SPANS[unit](now, WORDS["some"][match["some"].lower()]).start, now)
+def _back(now: datetime, match: Match) -> Span:
+    """ "last week", "early this year", 지난달 초."""
+    unit = WORDS["units"].get(match["unit"], match["unit"].lower())
+    return _part(SPANS[unit](now, WORDS["back"][match["which"].lower()]), match.groupdict().get("part"))
 
 
-def _weekday_number(match: re.Match[str]) -> int:
-    names: list[str] = WORDS["weekdays"]
-    return names.index(next(day for day in names if day.startswith(match["day"].lower()[:3])))
+def _before_last(now: datetime, match: Match) -> Span:
+    return SPANS[match["unit"].lower()](now, 2)
 
 
-def _weekday(now: datetime, match: re.Match[str]) -> Span:
-    """The latest such day before today."""
-    wanted = _weekday_number(match)
-    return day_of(now, (now.weekday() - wanted - 1) % 7 + 1)
+def _weekday(now: datetime, match: Match) -> Span:
+    """ "last Tuesday" is the latest before today, "Tuesday" may be today, "Tuesday last week" is counted in weeks."""
+    named, names = match.groupdict(), WORDS["weekdays"]
+    wanted = next(at for at, day in enumerate(names) if day.startswith(match["day"].lower()[:3]))
+    if week := named.get("week"):
+        return day_of(now, now.weekday() + 7 * WORDS["back"][week.lower()] - wanted)
+    ago = (now.weekday() - wanted) % 7
+    return day_of(now, ago or (7 if named.get("which") else 0))
 
 
-def _this_weekday(now: datetime, match: re.Match[str]) -> Span:
-    return day_of(now, (now.weekday() - _weekday_number(match)) % 7)
+def _korean_weekday(now: datetime, match: Match) -> Span:
+    named, wanted = match.groupdict(), WORDS["korean_weekdays"].index(match["day"])
+    back = WORDS["back"][named["which"]] if "which" in named else 0
+    if named.get("week"):
+        return day_of(now, now.weekday() + 7 * back - wanted)
+    ago = (now.weekday() - wanted) % 7
+    return day_of(now, ago + 7 * (back - 1 if back and ago else back))
 
 
-def _weekday_of_last_week(now: datetime, match: re.Match[str]) -> Span:
-    return day_of(now, now.weekday() + 7 - _weekday_number(match))
-
-
-def _latest_weekend(now: datetime, _: re.Match[str]) -> Span:
+def _latest_weekend(now: datetime, _: Match) -> Span:
     return weekend_of(now, 0 if now.weekday() > 4 else 1)
 
 
-def _today(now: datetime, match: re.Match[str]) -> Span:
+def _today(now: datetime, match: Match) -> Span:
     """ "which tool makes the PDFs today?" asks for now."""
     asks_for_now = re.match(r"\s*(?:what|which|who|where|how)\b", match.string, re.IGNORECASE)
     if asks_for_now and not re.search(r"\b(?:we|i|you|did|was|were|from|earlier)\b", match.string, re.IGNORECASE):
@@ -140,173 +187,120 @@ def _today(now: datetime, match: re.Match[str]) -> Span:
     return day_of(now)
 
 
-def _korean_weekday(now: datetime, match: re.Match[str]) -> Span:
-    wanted, which = WORDS["korean_weekdays"].index(match["day"]), match["which"]
-    if match["week"]:
-        return day_of(now, now.weekday() + 7 * WORDS["back"][which] - wanted)
-    latest = (now.weekday() - wanted) % 7 or (0 if which == "이번" else 7)
-    return day_of(now, latest + 7 * max(WORDS["back"][which] - 1, 0))
+def hours_of(day: Span, part: str) -> Span:
+    """Return a part of a day by its name; a night goes on past midnight."""
+    first, last = WORDS["hours"][part.lower()]
+    return between(day.start + timedelta(hours=first), day.start + timedelta(hours=last)) if day.start else day
 
 
-def _bare_korean_weekday(now: datetime, match: re.Match[str]) -> Span:
-    return day_of(now, (now.weekday() - WORDS["korean_weekdays"].index(match["day"])) % 7)
+def _day(back: int, part: str = "") -> Reading:
+    return lambda now, _: hours_of(day_of(now, back), part) if part else day_of(now, back)
 
 
-def _count(word: str) -> int:
-    return min(int(word), _MOST) if word.isdigit() else int(WORDS["counts"][word.lower()])
-
-
-def _named(unit: str, back: int) -> Callable[[datetime, re.Match[str]], Span]:
-    return lambda now, _: SPANS[unit](now, back)
+def one_of(names: Iterable[str]) -> str:
+    """Return a pattern for any of these words, the longer ones first."""
+    return "|".join(sorted(names, key=len, reverse=True))
 
 
 # Neither inside an identifier, a path or an address nor inside a longer word.
 _BEFORE, _AFTER = r"(?<![\w./@#-])", r"(?![\w/@-]|\.\w)"
-_ENGLISH_PART = r"(?:,? (?:(?:in the|at) )?(?P<hours>morning|afternoon|evening|night))?"
-_ENGLISH_END = rf"{_ENGLISH_PART}(?:['’]s)?{_AFTER}"
-_KOREAN_PART = r"(?: ?(?P<hours>아침|오전|점심|낮|오후|저녁|밤|새벽))?"
+_CLOCK = r"(?:,? (?:at|around|about) (?:\d{1,2}(?::[0-5]\d)? ?[ap]\.?m\.?|noon))?"  # read over: the day is enough
+_ENGLISH_END = rf"(?:,? (?:(?:in the|at) )?(?P<hours>morning|afternoon|evening|night))?{_CLOCK}(?:['’]s)?{_AFTER}"
 _KOREAN_END = (
-    rf"{_KOREAN_PART}(?:에|의|은|는|도|부터|에는|에도|쯤|쯤에|까지|까지는| ?이후(?:로|에)?| ?이전(?:에)?)?{_AFTER}"
+    r"(?: ?(?P<hours>아침|오전|점심|낮|오후|저녁|밤|새벽))?(?: ?\d{1,2}시(?: ?반| ?\d{1,2}분)?)?"
+    r"(?: ?(?:쯤|즈음|전후|무렵|경))?"
+    rf"(?:에|의|은|는|도|부터|에는|에도|까지|까지는| ?이후(?:로|에)?| ?이전(?:에)?)?{_AFTER}"
 )
-_NUMBER = r"(?P<count>\d{1,3}|an?|one|two|three|four|five|six|seven)"
-_ABOUT = "(?:(?:about|around|roughly|some) )?"
-_KOREAN_ABOUT, _KOREAN_NEARLY = "(?:(?:약|대략|한) )?", "(?: ?(?:쯤|정도))?"
-_KOREAN_COUNT = r"(?P<count>\d{1,3}|한|두|세|네|다섯) ?(?P<unit>분|시간|일|주일|주|달|개월|년)"
-_UNIT = "(?P<unit>minute|hour|day|week|month|year)s?"
-_DAYS = "|".join(WORDS["weekdays"])
-_SHORT_DAYS = rf"{_DAYS}|mon|tues?|weds?|thu(?:rs?)?|fri"
-BOUNDED = "since|until|till|before|after"
-
-_RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
-    (rf"(?:the )?day before yesterday{_ENGLISH_END}", _named("day", 2)),
-    (rf"(?:just )?the other (?P<unit>day|week|night|morning|evening){_AFTER}", _the_other),
-    (rf"(?:since )?yesterday{_ENGLISH_END}", _named("day", 1)),
-    (rf"(?:earlier |from )?today{_ENGLISH_END}", _today),
-    (rf"(?:earlier )?this (?P<hours>morning|afternoon|evening){_AFTER}", _named("day", 0)),
-    (rf"last night{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["night"])),
-    (rf"{_ABOUT}{_NUMBER} {_UNIT} (?:ago|back){_AFTER}", _ago),
-    (rf"{_ABOUT}a fortnight ago{_AFTER}", lambda now, _: _about_weeks_ago(now, 2, week_of(now, 2))),
-    (rf"(?:a )?(?P<some>few|couple of|several|some) {_UNIT} (?:ago|back){_AFTER}", _some_ago),
-    (rf"{_ABOUT}half a year ago{_AFTER}", _half_a_year_ago),
-    (rf"반년{_KOREAN_NEARLY} ?전{_KOREAN_END}", _half_a_year_ago),
-    (rf"yesterday (?:or|and) (?:the )?day before(?: (?:that|yesterday))?{_AFTER}", _yesterday_or_before),
-    (rf"어제(?:나|랑|하고|와) ?(?:그저께|그제|엊그제){_KOREAN_END}", _yesterday_or_before),
-    (rf"(?:in |over |during )?(?P<which>this|last|previous|past) quarter{_AFTER}", _quarter),
-    (rf"(?P<which>지난|저번|이번) ?분기{_KOREAN_END}", _quarter),
-    (rf"(?:(?:in|over|within|during|from|for) )?(?:the )?(?:last|past) {_NUMBER} {_UNIT}{_AFTER}", _past),
-    (rf"(?:(?:in|over|within|during|from|for) )?(?:the )?(?:last|past) (?P<some>few|several|couple)(?: of)? {_UNIT}"
-     rf"{_AFTER}", _past_few),
-    (rf"(?:in |during )?(?:the )?(?P<unit>week|weekend|month|year) before last{_ENGLISH_END}",
-     lambda now, match: SPANS[match["unit"].lower()](now, 2)),
-    (rf"(?:over |on |earlier )?(?:the )?(?P<which>this|last|previous|past) (?P<unit>week|month|year|weekend)"
-     rf"{_ENGLISH_END}", lambda now, match: SPANS[match["unit"].lower()](now, _weeks_back(now, match))),
-    (rf"(?:(?:around|at|in|from) )?(?:the )?(?P<part>early|beginning of|start of|mid|middle of|late|end of) (?:the )?"
-     rf"(?P<which>this|last|previous) (?P<unit>week|month|year){_AFTER}",
-     lambda now, match: _part_of(SPANS[match["unit"].lower()](now, _weeks_back(now, match)), match["part"])),
-    (rf"(?:on )?(?:the )?(?P<day>{_DAYS})(?: of)? last week{_ENGLISH_END}", _weekday_of_last_week),
-    (rf"(?:on )?(?P<day>{_DAYS})(?: of)? this week{_ENGLISH_END}", _this_weekday),
-    (rf"last week['’]?s? (?P<day>{_DAYS}){_ENGLISH_END}", _weekday_of_last_week),
-    (rf"(?:on )?last (?P<day>{_SHORT_DAYS}){_ENGLISH_END}", _weekday),
-    (rf"(?:on |this )(?P<day>{_SHORT_DAYS}){_ENGLISH_END}", _this_weekday),
-    (rf"since (?P<day>{_SHORT_DAYS}){_ENGLISH_END}", _this_weekday),
-    (rf"(?P<which>지지난|저저번|지난|저번|이번) ?(?P<week>주 ?)?(?P<day>[{WORDS['korean_weekdays']}])요일{_KOREAN_END}",
-     _korean_weekday),
-    (rf"(?<!다음 주 )(?<!다음주 )(?<!담주 )(?P<day>[{WORDS['korean_weekdays']}])요일{_KOREAN_END}",
-     _bare_korean_weekday),
-    (rf"(?P<which>지지난|저저번|지난|저번|이번|금) ?주(?P<weekend> ?주말)?{_KOREAN_END}",
-     lambda now, match: (weekend_of if match["weekend"] else week_of)(now, WORDS["back"][match["which"]])),
-    (rf"(?P<which>지지난|저저번|지난|저번|이번|금) ?주(?P<part> ?초반?| ?중반| ?후반| 말){_KOREAN_END}",
-     lambda now, match: _part_of(week_of(now, WORDS["back"][match["which"]]), match["part"].strip())),
-    (rf"(?P<which>지난|저번) ?주말{_KOREAN_END}",
-     lambda now, match: weekend_of(now, 0 if now.weekday() == 6 else 1)),
-    (rf"지지난 ?주말{_KOREAN_END}", _named("weekend", 2)),
-    (rf"이번 ?주말{_KOREAN_END}", _named("weekend", 0)),
-    (rf"(?P<which>지지난|저저번|지난|저번|이번) ?달(?: ?(?P<part>초|초순|중순|말|하순))?{_KOREAN_END}",
-     lambda now, match: _part_of(month_of(now, WORDS["back"][match["which"]]), match["part"])),
-    (rf"(?:그저께|그제|엊그제|엊그저께){_KOREAN_END}", _named("day", 2)),
-    (rf"(?:어제|어저께|전날){_KOREAN_END}", _named("day", 1)),
-    (rf"(?:어젯밤|간밤|지난밤)(?:에)?{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["밤"])),
-    (rf"엊저녁(?:에)?{_AFTER}", lambda now, _: hours_of(day_of(now, 1), *HOURS["저녁"])),
-    (rf"오늘{_KOREAN_END}", _named("day", 0)),
-    (rf"(?P<year>작년|지난 ?해|재작년) ?(?:이맘때|이 ?때|이 ?즈음|요맘때|오늘){_KOREAN_END}", _this_day_then),
-    (rf"(?:(?:around|about|at) )?(?:this time|the same time|this day) (?P<year>last year|a year ago){_AFTER}",
-     _this_day_then),
-    (rf"(?P<year>작년|지난 ?해|재작년|올해)(?: ?(?P<part>초|말))?{_KOREAN_END}",
-     lambda now, match: _part_of_year(now, match)),
-    (rf"{_KOREAN_ABOUT}{_KOREAN_COUNT}{_KOREAN_NEARLY} ?전{_KOREAN_END}", _ago),
-    (rf"며칠 ?전{_KOREAN_END}", lambda now, _: Span(day_of(now, 7).start, day_of(now, 2).end)),
-    (rf"몇 ?(?P<unit>주|달|개월|년) ?전{_KOREAN_END}", _some_ago),
-    (rf"(?P<count>이틀|사흘|나흘|닷새|엿새|이레|여드레|아흐레|열흘|보름) ?전{_KOREAN_END}",
-     lambda now, match: day_of(now, _count(match["count"]))),
-    (rf"일주일 ?전{_KOREAN_END}", _named("week", 1)),
-    (rf"(?:최근|지난) ?{_KOREAN_COUNT}(?: ?(?:동안|간|사이))?{_KOREAN_END}", _past),
-    (rf"(?:최근|지난) ?(?:일주일|한 ?주)(?: ?(?:동안|간|사이))?{_KOREAN_END}",
-     lambda now, _: Span(day_of(now, 7).start, now)),
-    (rf"(?:최근|지난|요) ?(?P<some>며칠)(?: ?(?:동안|간|사이))?{_KOREAN_END}", _past_few),
-)  # fmt: skip
-_MAYBE_RULES: tuple[tuple[str, Callable[[datetime, re.Match[str]], Span]], ...] = (
-    (rf"(?P<which>작년|지난 ?해|재작년|올해|지난|이번) ?(?P<season>봄|여름|가을|겨울){_KOREAN_END}", _season),
-    (rf"(?:in |over |during )?(?P<which>this|last|past) (?P<season>spring|summer|fall|autumn|winter){_AFTER}", _season),
-    (rf"(?P<day>{_DAYS}) (?P<hours>morning|afternoon|evening|night){_AFTER}", _this_weekday),
-    (rf"(?P<day>{_DAYS})['’]s(?= (?:chat|session|conversation|discussion|talk|work|meeting)s?\b)", _this_weekday),
-    (rf"(?P<day>{_DAYS})(?=,? (?:we|i|you)\b)", _this_weekday),
-    (rf"(?:until|till|before|after) (?P<day>{_DAYS}){_AFTER}", _this_weekday),
-    (rf"(?:over|at|on|during) the weekend{_AFTER}", _latest_weekend),
-    (rf"주말(?:에|에는| ?동안)?{_AFTER}", _latest_weekend),
-    (rf"tonight(?:['’]s)?{_AFTER}", lambda now, _: hours_of(day_of(now), *HOURS["night"])),
-    (
-        r"(?:아까 )?(?P<hours>아침|오전|오후|저녁|새벽)(?:에|에는)"
-        r"(?= (?:우리|한 |했|하던|얘기|이야기|대화|논의|물어|나눈))",
-        _named("day", 0),
-    ),
-    (rf"아까 (?P<hours>아침|오전|오후|저녁|새벽)(?:에|에는){_AFTER}", _named("day", 0)),
-)
-"""Expressions that name a time only if the request speaks of our talk then: "Monday morning standup" is a subject."""
 _ENDS = {"en": _ENGLISH_END, "ko": _KOREAN_END}
-BARE_DATE = r"(?P<month>1[0-2]|[1-9])/(?P<day>\d{1,2})"
+_MONTH = rf"(?P<month>{one_of(WORDS['months'])}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_COMMA_YEAR = rf"(?:,? {_YEAR})?"
+_PART = r"(?P<part>early|beginning of|start of|mid|mid-|middle of|late|end of)"
+_FEAST = r"(?P<feast>christmas eve|christmas(?: day)?|new year(?:['’]s (?:day|eve))?)"
+_KOREAN_YEAR = r"(?:(?P<year>(?:19|20)?\d\d) ?년|(?P<said>작년|지난 ?해|재작년|올해|금년))"
+_ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
+_SEASON = "(?P<season>spring|summer|fall|autumn|winter)"
+_COUNTS = one_of(word for word in WORDS["counts"] if word.isascii())
+_COUNT = rf"(?:(?P<count>\d{{1,3}}|{_COUNTS})|(?P<some>few|several|couple of))"
+_UNIT = "(?P<unit>minute|hour|day|week|month|year)s?"
+_KOREAN_COUNT = (
+    r"(?:(?:(?P<count>\d{1,3}|한|두|세|네|다섯)|(?P<some>몇)) ?(?P<unit>분|시간|일|주일?|달|개월|년)"
+    rf"|(?P<days>{one_of(WORDS['korean_days'])})|며칠)"
+)
+_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])})"
+_SHORT_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])}|mon|tues?|weds?|thu(?:rs?)?|fri)"
+_KOREAN_WEEKDAY = rf"(?P<day>[{WORDS['korean_weekdays']}])요일"
+_WHICH = "(?P<which>지지난|저저번|지난|저번|이번)"
+_DURING = "(?:(?:in|over|within|during|from|for) )?"
+BOUNDED = "since|until|till|before|after|between|about|around"
 
-
-def _weeks_back(now: datetime, match: re.Match[str]) -> int:
-    """On a Sunday "last weekend" is over a week ago; on other days the one that was."""
-    return int(WORDS["back"][match["which"].lower()])
-
-
-_MONTHS_OF_PART = {"초": (1, 3), "말": (10, 12)}
-
-
-def _part_of_year(now: datetime, match: re.Match[str]) -> Span:
-    """The beginning or the end of a year are three months of it."""
-    year = now.replace(year=now.year - WORDS["years_back"][match["year"].replace(" ", "")], month=1, day=1)
-    first, last = _MONTHS_OF_PART.get(match["part"] or "", (1, 12))
-    return Span(month_of(year.replace(month=first)).start, month_of(year.replace(month=last)).end)
-
-
-def _part_of(whole: Span, part: str | None) -> Span:
-    """The beginning, the middle or the end of a week, a month or a year."""
-    if not part or whole.start is None or whole.end is None:
-        return whole
-    days = (whole.end - whole.start).days + 1
-    lasts = {7: (0, 2, 4, 7), 365: (0, 90, 273, 366), 366: (0, 91, 274, 366)}.get(days, (0, 10, 20, 31))
-    first, last = lasts[WORDS["parts"][part.lower()] :][:2]
-    return Span(whole.start + timedelta(days=first), min(whole.end, whole.start + timedelta(days=last) - TICK))
-
-
-def _end_of(pattern: str, language: str) -> str:
-    """A bare 10/3 may be a fraction or a path: only a Korean ending makes it a date."""
-    if pattern == BARE_DATE:
-        return rf"(?:에|일|날)(?:에|의|은|는)?{_AFTER}"
-    return _ENDS[language]
+# what was said then: pattern, how it is read, language whose endings may follow
+_RULES: tuple[tuple[str, Reading, str], ...] = (
+    (r"(?:the )?day before yesterday", _day(2), "en"),
+    (r"(?:since )?yesterday", _day(1), "en"),
+    (r"(?:earlier |from )?today", _today, "en"),
+    (r"(?:earlier )?this(?= (?:morning|afternoon|evening))", _day(0), "en"),
+    (r"last night", _day(1, "night"), "en"),
+    (rf"(?:(?:about|around|roughly|some|a) )?{_COUNT} {_UNIT} (?:ago|back)", _ago, "en"),
+    (rf"{_DURING}(?:the )?(?:last|past) {_COUNT} {_UNIT}", _past, "en"),
+    (r"(?:in |during )?(?:the )?(?P<unit>week|weekend|month|year) before last", _before_last, "en"),
+    (rf"(?:(?:around|at|in|from|over|on|earlier) )?(?:the )?(?:{_PART} (?:the )?)?(?P<which>this|last|previous|past) "
+     r"(?P<unit>week|month|year|weekend)", _back, "en"),
+    (rf"(?:on )?(?:the )?{_WEEKDAY}(?: of)? (?P<week>last|this) week", _weekday, "en"),
+    (rf"(?P<week>last) week['’]?s? {_WEEKDAY}", _weekday, "en"),
+    (rf"(?:on )?(?P<which>last) {_SHORT_WEEKDAY}", _weekday, "en"),
+    (rf"(?:on |this |since ){_SHORT_WEEKDAY}", _weekday, "en"),
+    (rf"{_WHICH} ?(?P<week>주 ?)?{_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
+    (rf"(?<!다음 주 )(?<!다음주 )(?<!담주 ){_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
+    (rf"{_WHICH} ?(?:주 ?)?(?P<unit>주말)", _back, "ko"),
+    (rf"{_WHICH} ?(?P<unit>주|달)(?: ?(?P<part>초|초순|중순|말|하순))?", _back, "ko"),
+    (r"(?:그저께|그제|엊그제|엊그저께)", _day(2), "ko"),
+    (r"(?:어제|어저께)", _day(1), "ko"),
+    (r"(?:어젯밤|간밤|지난밤)", _day(1, "밤"), "ko"),
+    (r"오늘", _day(0), "ko"),
+    (rf"(?:(?:약|대략|한) )?{_KOREAN_COUNT}(?: ?(?:쯤|정도))? ?전", _ago, "ko"),
+    (rf"(?:최근|지난|요) ?{_KOREAN_COUNT}(?: ?(?:동안|간|사이))?", _past, "ko"),
+    (r"(?P<said>작년|지난 ?해|재작년|올해|금년)(?: ?(?P<part>초|말))?", _in_year, "ko"),
+)  # fmt: skip
+# what may have been spoken about: these name a time only if the request speaks of our talk then
+_DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
+    (rf"(?:{_KOREAN_YEAR}|{_WHICH}) ?(?P<season>봄|여름|가을|겨울)", _season, "ko"),
+    (rf"(?:in |over |during )?(?P<which>this|last|past) {_SEASON}", _season, "en"),
+    (rf"(?:in |from |back in )?(?:the )?{_SEASON} (?:of )?{_YEAR}", _season, "en"),
+    (rf"(?P<bound>(?:until|till|before|after|between) )?{_WEEKDAY}(?(bound)|(?= (?:morning|afternoon|evening|night)\b"
+     r"|['’]s (?:chat|session|conversation|discussion|talk|work|meeting)|,? (?:we|i|you)\b))", _weekday, "en"),
+    (r"(?:over|at|on|during) the weekend", _latest_weekend, "en"),
+    (r"주말", _latest_weekend, "ko"),
+    (rf"{_ON}{_MONTH} {_DAY}{_COMMA_YEAR}", _on_day, "en"),
+    (rf"{_ON}{_DAY} (?:of )?{_MONTH}{_COMMA_YEAR}", _on_day, "en"),
+    (rf"(?:around |in |at |from |of )?(?:the )?{_PART} ?{_MONTH}{_COMMA_YEAR}", _in_month, "en"),
+    (rf"(?:around |in |at |from |of |back in )?(?:the )?{_PART} ?{_YEAR}", _in_year, "en"),
+    (rf"{_IN}{_MONTH}{_COMMA_YEAR}", _in_month, "en"),
+    (rf"{_MONTH} {_YEAR}", _in_month, "en"),
+    (rf"{_IN}{_YEAR}", _in_year, "en"),
+    (rf"(?:in )?(?:the )?(?P<which>last|this|past) {_MONTH}", _in_month, "en"),
+    (rf"(?<!\d )(?P<month>{one_of(m for m in WORDS['months'] if m not in ('march', 'may'))})"
+     r"(?=\s*[.?!]*$|,? (?:we|i|you)\b)", _in_month, "en"),
+    (r"(?:on|since|until|from) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
+     r"(?=\s*(?:[,.?!]|$|(?:we|i|you|about|with|in|when)\b))", _on_the, "en"),
+    (rf"{_ON}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?:-(?P<day>\d\d))?", _iso, "en"),
+    (rf"{_YEAR}[./](?P<month>\d{{1,2}})[./](?P<day>\d{{1,2}})", _on_day, "ko"),
+    (rf"(?:on |at |over )?(?:(?P<which>last|this past) )?{_FEAST}(?: {_YEAR})?", _feast, "en"),
+    (r"(?:(?P<which>지난) ?)?(?P<feast>크리스마스|성탄절)", _feast, "ko"),
+    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),
+    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월(?! ?\d{{1,2}} ?일)(?: ?(?P<part>초순?|중순|하순|말))?(?:달)?",
+     _in_month, "ko"),
+    (rf"{_YEAR} ?년(?:도)?(?: ?(?P<part>초|중순|말))?", _in_year, "ko"),
+    (r"(?P<day>\d{1,2})일(?=에(?! ?한 ?번)|날)(?:날)?", _on_the, "ko"),
+)  # fmt: skip
 
 
 @lru_cache(1)
 def patterns() -> tuple[tuple[re.Pattern[str], Reading, bool], ...]:
     """Every pattern, how it is read, and whether it is a date; made when first needed: they take a while."""
-    return (
-        *((re.compile(_BEFORE + pattern, re.IGNORECASE), read, False) for pattern, read in _RULES),
-        *((re.compile(_BEFORE + pattern, re.IGNORECASE), read, True) for pattern, read in _MAYBE_RULES),
-        *((re.compile(pattern), read, is_date) for pattern, read, is_date in JAPANESE_RULES),
-        *(
-            (re.compile(_BEFORE + pattern + _end_of(pattern, language), re.IGNORECASE), read, True)
-            for pattern, read, language in DATE_RULES
-        ),
+    return tuple(
+        (re.compile(_BEFORE + pattern + _ENDS[language], re.IGNORECASE), read, is_date)
+        for rules, is_date in ((_RULES, False), (_DATE_RULES, True))
+        for pattern, read, language in rules
     )

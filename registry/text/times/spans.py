@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -16,14 +17,12 @@ class Span(NamedTuple):
     end: datetime | None
 
 
-def _closed(start: datetime, end: datetime) -> Span:
+EVER = Span(None, None)
+
+
+def between(start: datetime, end: datetime) -> Span:
+    """Return the span from one instant to just before another."""
     return Span(start, end - TICK)
-
-
-def joined(one: Span, other: Span) -> Span:
-    """From the first beginning to the last end of two closed spans."""
-    starts, ends = (list(filter(None, times)) for times in zip(one, other, strict=True))
-    return Span(min(starts, default=None), max(ends, default=None))
 
 
 def midnight(at: datetime) -> datetime:
@@ -40,27 +39,32 @@ def day_of(at: datetime, back: int = 0) -> Span:
 def week_of(at: datetime, back: int = 0) -> Span:
     """Monday to Sunday."""
     monday = midnight(at) - timedelta(days=at.weekday() + 7 * back)
-    return _closed(monday, monday + timedelta(days=7))
+    return between(monday, monday + timedelta(days=7))
 
 
 def weekend_of(at: datetime, back: int = 0) -> Span:
     """Saturday and Sunday of the week of an instant, or of an earlier one."""
-    saturday = midnight(at) - timedelta(days=at.weekday() + 7 * back) + timedelta(days=5)
-    return _closed(saturday, saturday + timedelta(days=2))
+    monday = midnight(at) - timedelta(days=at.weekday() + 7 * back)
+    return between(monday + timedelta(days=5), monday + timedelta(days=7))
+
+
+def months_of(year: int, first: int, count: int, at: datetime) -> Span:
+    """Return so many months from that one on; it may be more than 12 months from the beginning of the year, or less."""
+    begin, end = (
+        midnight(at).replace(year=year + month // 12, month=month % 12 + 1, day=1)
+        for month in (first - 1, first - 1 + count)
+    )
+    return between(begin, end)
 
 
 def month_of(at: datetime, back: int = 0) -> Span:
     """A calendar month."""
-    start = midnight(at).replace(day=1)
-    for _ in range(back):
-        start = (start - timedelta(days=1)).replace(day=1)
-    return _closed(start, (start + timedelta(days=32)).replace(day=1))
+    return months_of(at.year, at.month - back, 1, at)
 
 
 def year_of(at: datetime, back: int = 0) -> Span:
     """A calendar year."""
-    start = midnight(at).replace(month=1, day=1, year=at.year - back)
-    return _closed(start, start.replace(year=start.year + 1))
+    return months_of(at.year - back, 1, 12, at)
 
 
 def minutes_around(at: datetime, back: int = 0) -> Span:
@@ -73,8 +77,7 @@ def hour_around(at: datetime, back: int = 0) -> Span:
     return Span(at - timedelta(hours=back + 1), at - timedelta(hours=max(back - 1, 0)))
 
 
-def hours_of(day: Span, first: int, last: int) -> Span:
-    """A part of a day, by its hours; a night goes on past midnight."""
-    if day.start is None:
-        return day
-    return _closed(day.start + timedelta(hours=first), day.start + timedelta(hours=last))
+SPANS: dict[str, Callable[[datetime, int], Span]] = {
+    "minute": minutes_around, "hour": hour_around, "day": day_of, "week": week_of, "weekend": weekend_of,
+    "month": month_of, "year": year_of,
+}  # fmt: skip

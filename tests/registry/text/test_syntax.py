@@ -1,6 +1,6 @@
 """What may be written in a search, and what stays an ordinary sentence."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.text.request.syntax import Search, read_search
-from registry.text.times.time_words import find_time
+from registry.text.times.time_words import find_times
 
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
 
@@ -50,7 +50,7 @@ def test_what_is_written_in_a_search_is_understood(text: str, expected: dict[str
     ],
 )  # fmt: skip
 def test_an_ordinary_sentence_means_what_it_says(text: str) -> None:
-    assert read(text) == Search(words=text, without_time=text)
+    assert read(text) == Search(words=text)
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,10 @@ def test_an_ordinary_sentence_means_what_it_says(text: str) -> None:
     ],
 )
 def test_time_words_are_spans(text: str, start: str, end: str) -> None:
-    word = find_time(f"redis {text} cache", NOW)
-    assert word is not None
+    [word] = find_times(f"redis {text} cache", NOW)
     assert word.span.start is not None
     assert word.span.end is not None
     assert (f"{word.span.start:%m-%d}", f"{word.span.end:%m-%d}") == (start, end)
-    assert read(f"redis {text} cache").words == "redis cache"
-
-
-def test_a_day_is_that_of_the_offset() -> None:
-    seoul = NOW.astimezone(timezone(timedelta(hours=9)))  # past midnight there
-    assert read_search("어제", seoul).from_ == datetime(2026, 3, 11, 15, tzinfo=UTC)
 
 
 @given(st.text(max_size=80))

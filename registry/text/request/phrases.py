@@ -1,0 +1,103 @@
+"""Recognise what a request says beside its subject: to continue, to recall, for now or for then. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from registry.text.analysis.particles import strip_particles
+from registry.text.request.request_words import is_request_word
+
+# asks to continue a conversation
+GOES_ON = re.compile(
+    r"""^\s*(?:(?:please|can\ (?:you|we)|could\ (?:you|we)|shall\ we|let['’]?s|let\ us|i\ want\ to|i['’]d\ like\ to
+              |we\ should|ok,?|hey,?|now|so|and)\ )*
+        (?:continu(?:e|ing)(?!\ (?:statement|keyword|command|button|label|flag|block|clause|token|inside|vs\.?|versus
+            |or\ break|and\ break|on\ error|in\ an?|integration)\b)
+          |resume(?!\ (?:template|parser|parsing|builder|format|pdf|writing|review|for)\b)
+          |carry\ on|pick(?:ing)?\ (?:(?:it|this|that)\ )?(?:back\ )?up(?!\ lines?)
+          |go\ on(?!\ (?:vacation|holiday|a|an)\b)
+          |keep\ going|(?:(?:get|go)\ )?back\ (?:to|on)|take\ up)\b
+      | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop|ended|end)(?:\ off|\ up|\ it)?\b
+      | \bwhere\ (?:(?:were|was)\ (?:we|i)|(?:we|i)\ (?:were|was))\b
+      | (?:[;,.:]|\b(?:conversation|chat|session)\ and(?:\ then)?)\ (?:please\ |let['’]?s\ |i\ want\ to\ |can\ we\ )?
+          (?:continue|resume|carry\ on|go\ on|pick\ (?:it\ |this\ |that\ )?(?:back\ )?up)
+          (?:\ (?:it|this|that|there|with\ (?:it|this|that)))?\s*(?:please)?\s*[.!]?$
+      | (?:^|[,;.?!])\s*what(?:['’]s|\ is|\ was)\ (?:next|left|still\ open|open)(?:\ to\ do)?
+          (?:\ (?:on|with|for|in)\b|\s*\??$)
+      | 이어(?:서)?\s*(?:나?가(?:자|기|줘|고|볼까)|하(?:자|고|기)|해\s*줘|진행|계속|작업|할게|할래|부탁|볼까|보자|봐|줘
+          |주세요|받아)
+      | 이어서\s*해?\s*[.!?~]*$
+      | (?:계속|마저)\s*(?:(?:진행|작업)\s*)?(?:하자|해\s*줘|해|할게|하고|진행|가자|이어)?\s*[.!?~]*$
+      | 어디\s*까지\s*(?:했|하다|얘기|이야기|진행|작업|왔) | (?:대화|작업|얘기)로\s*(?:다시\s*)?돌아가
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# the same to the end of its word
+GOING_ON = re.compile(rf"(?:{GOES_ON.pattern})[가-힣]*", re.VERBOSE | re.IGNORECASE)
+# asks for what holds now
+IN_THE_END = re.compile(
+    r"\b(?:in the end|eventually|end(?:ed)? up|currently|at the moment|nowadays|these days|most recently"
+    r"|final(?:ly)?|the latest|last word|settled? on)\b|\bnow\W*$"
+    r"|결국|최종|현재|지금|요즘|(?:제일|가장) ?최근|마지막에|이제는",
+    re.IGNORECASE,
+)
+_THEN = (
+    r"(?:before|during|until|over the|(?:right|just|shortly) after|at launch|at the time"
+    r"|first (?:pick|choice|plan|idea))"
+)
+# asks for what held before a change
+IN_THE_PAST = re.compile(
+    r"\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?|at first|initially|as of"
+    r"|back (?:then|in|when)|previous(?:ly)?|earlier|did .{1,40}\bfirst|(?:in|at) the (?:beginning|start)"
+    r"|start(?:ed)? out"
+    rf"|(?:was|were|did|had)\b.*\b{_THEN})\b|^{_THEN}\b.*\b(?:was|were|did|had)\b"
+    r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음(?!부터)|기존|당시|초에|시절|까지는|때 [가-힣]+던",
+    re.IGNORECASE,
+)
+# what to do with the conversation, and nothing of its subject
+LEADS_IN = re.compile(
+    r"^(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
+    r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
+    r"(?: (?:from when|from|of|about|where|on|with)(?: we (?:worked|were working) on)?)?(?!\w)",
+    re.IGNORECASE,
+)
+OTHER_PROJECT = re.compile(
+    r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
+    r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
+    re.IGNORECASE,
+)
+
+_LONGEST_REQUEST = 300  # characters: a longer text tells something itself
+_RECALLS = re.compile(
+    r"""\b(?:what|where|which|how|why|when)\ did\ (?:we|i)\ (?:\w+\ )?
+          (?:discuss|talk|decide|say|settle|agree|conclude|choose|pick|land|end)\b
+      | \b(?:what|where|which|how|why|when)\ did\ we\ (?:\w+\ )?
+          (?:do|fix|solve|resolve|use|handle|set|configure|implement|name|call|change|leave|find|learn|try|make)\b
+      | \bdid\ we\ (?:ever\ )?(?:discuss|talk|decide|settle|agree)\b
+      | \bdo\ (?:you|we)\ remember\b | \bremember\ when\ (?:we|i)\b
+      | \b(?:we|i)\ (?:talked|spoke|chatted|discussed)\ (?:about\ )?.{0,60}\b(?:before|earlier|yesterday|last|ago)\b
+      | \b(?:our|my|the|that|another|last|previous|earlier)\ (?:\w+\ ){0,3}(?:conversations?|chats?|discussions?)\b
+      | \b(?:pull|bring|look|dig)\ up\ (?:our|my|the|what)\b
+      | (?:지난번|저번|예전|이전|아까|그때|지난주|어제).{0,40}(?:얘기|이야기|말|논의|대화|상담|하던|했던|정한|정했)
+      | (?:얘기|이야기|논의|대화|상담)(?:했|하던|한|나눈|나눴) | 기억\s*(?:나|하니|하냐)
+      | (?:뭐|뭘|무엇|어떻게|얼마|몇|언제|어디|왜|누구).{0,20}
+          (?:했|됐|였|랬|정했|잡았|썼)(?:었)?(?:지|더라|더라고|나)\s*[?.!]*$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_LIST_WORDS = 15  # a list has so many words at least
+_PLAIN = re.compile(r"[^\W\d_]+,?")
+
+
+def asks_to_recall(text: str) -> bool:
+    """Return True for a short message that asks for what was said in another conversation, or to continue one."""
+    said = text.strip()
+    return len(said) <= _LONGEST_REQUEST and bool(GOES_ON.search(said) or _RECALLS.search(said))
+
+
+def is_word_list(text: str) -> bool:
+    """Return True for keywords without sentences; a log or code, which has other characters, is none."""
+    words = text.split()
+    if len(words) < _LIST_WORDS or sum(bool(_PLAIN.fullmatch(word)) for word in words) < 0.9 * len(words):
+        return False
+    plain = [word.strip(",").lower() for word in words]
+    return sum(is_request_word(word) or strip_particles(word) != word for word in plain) < 0.05 * len(words)
