@@ -39,8 +39,6 @@ RULES: Mapping[str, Sequence[Change]] = {
     "titles": [(weights, "TITLE", 0.0)],
     "the model": [(weights, "MODEL", 0.0)],
     "dates in the request": [(weights, "DATE", 0.0)],
-    "synonyms": [(query, "_synonyms", lambda subject: [() for _ in subject])],
-    "sounds": [(query, "_in_other_script", _nothing)],
     "other spellings of names": [(query, "_other_spellings", _nothing)],
     "typos": [(retrieval, "correct", _no_correction)],
     "half weight of general words": [(query, "_GENERIC", 1.0)],

@@ -31,7 +31,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.message_index import MessageIndex
 from registry.storage.tables import channel
-from registry.text.analysis.analyzer import KEY_PREFIX, analyze
+from registry.text.analysis.analyzer import analyze
 from registry.text.ranking import weights
 from registry.text.ranking.matching import matched_by
 from registry.text.ranking.scores import (
@@ -224,7 +224,7 @@ def find_messages(
 
 def _excluded_tokens(tx: ReadTransaction, index: MessageIndex, search: Search, total: int) -> list[str]:
     """Return the rarest token of each excluded word: no message may carry it."""
-    tokens = [[one for one in analyze(word) if not one.startswith(KEY_PREFIX)] for word in search.excluded]
+    tokens = [analyze(word) for word in search.excluded]
     known = index.frequencies(tx, {one for some in tokens for one in some}, total) if tokens else {}
     return [min(some, key=lambda one: known.get(one, 0)) for some in tokens if some]
 

@@ -7,19 +7,15 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sqlalchemy import select
-
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import MessageIndex
-from registry.storage.tables import conversation
-from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, LATIN_KEY_PREFIX, Kind, identifier_parts, stem, words
-from registry.text.analysis.edit_distance import SHORTEST, SHORTEST_FOR_TWO, hangul_neighbours, nearest, neighbours
+from registry.text.analysis.analyzer import identifier_parts, stem
+from registry.text.analysis.edit_distance import SHORTEST, hangul_neighbours, neighbours
 from registry.text.ranking.term_weights import occurs_at_all
 from registry.text.request.query import ParsedQuery, QueryWord
 
 MOST_CORRECTIONS = 3
 _TWO_SYLLABLES = re.compile("[가-힣]{2}")
-_SAMPLE = 20
 # Tokens with the same first two letters are read at once, as most words one edit away have them; with one letter more
 # in a registry of so many entries, then with two more.
 _LARGER = (5_000, 100_000)
@@ -27,7 +23,7 @@ _LARGER = (5_000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A query in which the corrections of unknown words are their synonyms; `typos`: the corrections by word."""
+    """A query in which the corrections of unknown words are other spellings; `typos`: the corrections by word."""
 
     query: ParsedQuery
     frequencies: Mapping[str, int]
@@ -46,7 +42,7 @@ def correct(
         if tokens:
             known |= index.frequencies(tx, tokens, total)
             typos[word.text] = tokens
-            word = replace(word, synonyms=(*word.synonyms, *((token,) for token in tokens)))
+            word = replace(word, others=(*word.others, *tokens))
         changed.append(word)
     return Corrected(ParsedQuery(tuple(changed)), known, typos)
 
@@ -60,7 +56,7 @@ def _may_be_typo(word: QueryWord) -> bool:
 
 
 def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, total: int) -> list[str]:
-    """Return the stems of similar words that occur: one edit away, most frequent first; else two that sound alike."""
+    """Return the stems of similar words that occur, one edit away, the most frequent first."""
     if _TWO_SYLLABLES.fullmatch(word.text):
         alike = index.count_many(tx, hangul_neighbours(word.text), word.text[0])
         return sorted(alike, key=lambda token: (-alike[token], token))[:MOST_CORRECTIONS]
@@ -70,23 +66,4 @@ def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, tota
     stems = dict.fromkeys(map(stem, neighbours(typed)))
     beginning = typed[: 2 + bisect_right(_LARGER, total)]
     found = index.count_many(tx, [token for token in stems if token not in word.exact], beginning)
-    if found:
-        return sorted(found, key=lambda token: (-found[token], token))[:MOST_CORRECTIONS]
-    if len(typed) < SHORTEST_FOR_TWO:
-        return []
-    return list(dict.fromkeys(map(stem, nearest(typed, _sounding_alike(tx, index, word)))))[:MOST_CORRECTIONS]
-
-
-def _sounding_alike(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> set[str]:
-    """Return English words with the same consonants, out of a few messages that have one."""
-    keys = [LATIN_KEY_PREFIX + key.removeprefix(HANGUL_KEY_PREFIX) for key in word.keys]
-    numbers = index.holders(tx, [keys]) if keys else []
-    latest = sorted(numbers)[-_SAMPLE:]
-    texts = tx.execute(select(conversation.c.text).where(conversation.c.number.in_(latest))).scalars()
-    return {
-        part
-        for text in texts
-        for found in words(text)
-        if found.kind is Kind.IDENTIFIER
-        for part in identifier_parts(found.text)
-    }
+    return sorted(found, key=lambda token: (-found[token], token))[:MOST_CORRECTIONS]

@@ -111,7 +111,6 @@ async def test_who_continues_gets_the_whole_conversation_if_it_fits_and_else_its
 @pytest.mark.parametrize(
     "words",
     [
-        "도커 네트워크",
         "get_user_by_id",
         "what was E1234 about?",
         "user service",
@@ -210,20 +209,6 @@ async def test_who_asks_what_was_settled_in_the_end_gets_the_later_of_two_close_
     )
     await log(orchestrator, "fib", FIBONACCI)
     assert (await extract(orchestrator, text=asked))["channel"] == first
-
-
-async def test_words_that_only_sound_a_little_like_what_was_said_are_no_more_than_a_guess(
-    orchestrator: Orchestrator,
-) -> None:
-    await log(
-        orchestrator,
-        "won",
-        [("정산 계산 다시 하자", "가산 계산식은 세팅에 있습니다."), ("테이블 컬럼 세팅은?", "그대로 둡니다.")],
-    )
-    for n in range(6):
-        await log(orchestrator, f"lunch{n}", [("점심 뭐 먹지?", f"김밥 {n}줄은 어떠세요?")])
-    answer = await extract(orchestrator, text="the seating for my cousin, the final number of tables")
-    assert answer["confidence"] == "low", answer
 
 
 @pytest.mark.parametrize(

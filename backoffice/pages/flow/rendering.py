@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse
 from backoffice.pages.reader import FOLDER
 from backoffice.pages.rendering import environment, render
 from orchestrator.operations import labels
-from registry.text.analysis.analyzer import HANGUL_KEY_PREFIX, IDENTIFIER_PREFIX, KEY_PREFIX, LATIN_KEY_PREFIX
+from registry.text.analysis.analyzer import IDENTIFIER_PREFIX
 
 LONGEST_MS = 30_000.0
 """A bar of full width: the usual time limit."""
@@ -39,12 +39,7 @@ def bar(ms: float) -> int:
 
 def token(given: str) -> str:
     """Return an index token without the prefix of its kind."""
-    return given.removeprefix(LATIN_KEY_PREFIX).removeprefix(HANGUL_KEY_PREFIX).removeprefix(IDENTIFIER_PREFIX)
-
-
-def is_sound(given: str) -> bool:
-    """Return whether an index token stands for a word's sound, not its spelling."""
-    return given.startswith(KEY_PREFIX)
+    return given.removeprefix(IDENTIFIER_PREFIX)
 
 
 def share(part: float | None) -> str:
@@ -106,5 +101,4 @@ environment.filters |= {
     "value": value,
     "asked": asked,
     "token": token,
-    "is_sound": is_sound,
 }

@@ -23,7 +23,7 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
-from registry.text.analysis.analyzer import KEY_PREFIX, analyze
+from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
@@ -159,7 +159,7 @@ def _scores(choice: Choice) -> dict[int, float]:
 
 def _subject(tx: ReadTransaction, found: SearchResult, statement: Sequence[Any]) -> dict[str, float]:
     """Return the question's terms and the rarest tokens of a statement that occur elsewhere, with their rarity."""
-    said = {token for row in statement for token in analyze(row.text[:SHOWN]) if not token.startswith(KEY_PREFIX)}
+    said = {token for row in statement for token in analyze(row.text[:SHOWN])}
     question = {token for word in found.query.words for token in word.exact}
     size = found.corpus.size
     frequencies = index_of(tx).frequencies(tx, said | question, size)

@@ -22,7 +22,7 @@ SPOKEN = ["user", "assistant"]  # roles that a conversation is found by
 NEAR = 2.0  # standard deviations above the mean from which on a similar message speaks for its conversation
 
 REASONS = {
-    "parts": "contains only parts of words, or what sounds like them, and stands beside nothing better",
+    "parts": "contains only parts of words, and stands beside nothing better",
     "beside": "holds nothing of the request, and stands two places from what does",
 }
 

@@ -14,13 +14,8 @@ from typing import NamedTuple
 
 from snowballstemmer import stemmer  # type: ignore[import-untyped]
 
-from registry.text.analysis.particles import is_syllable, strip_particles
-
-ANALYZER_VERSION = 2  # 1: the same tokens, but index entries had no scope besides the channel
+ANALYZER_VERSION = 3
 IDENTIFIER_PREFIX = "zzid"
-KEY_PREFIX = "zzk"
-LATIN_KEY_PREFIX = "zzkl"
-HANGUL_KEY_PREFIX = "zzkh"
 LONGEST_TOKEN = 64
 _RESERVED = "zz"
 _LONGEST_RUN = 200
@@ -112,7 +107,7 @@ def words(text: str) -> list[Word]:
 
 @lru_cache(_CACHED_WORDS)
 def word_tokens(raw: str) -> tuple[str, ...]:
-    """Return the tokens of a raw word (`Word.text`), with loan-word keys."""
+    """Return the tokens of a raw word (`Word.text`)."""
     return _TOKENIZERS[_kind_of(raw)](raw)
 
 
@@ -182,17 +177,7 @@ def _whole(parts: list[str]) -> list[str]:
 def _part_tokens(part: str) -> tuple[str, ...]:
     if len(part) > LONGEST_TOKEN or part.startswith(_RESERVED):
         return ()
-    # Numbers have no stem and no loan-word key, and there are too many to cache.
-    return (part,) if part.isdigit() else _letter_tokens(part)
-
-
-@lru_cache(_CACHED_WORDS)
-def _letter_tokens(part: str) -> tuple[str, ...]:
-    return (stem(part), *_keys(part, LATIN_KEY_PREFIX))
-
-
-def _hangul(raw: str) -> tuple[str, ...]:
-    return (*_bigrams(raw), *_keys(strip_particles(raw), HANGUL_KEY_PREFIX))
+    return (part if part.isdigit() else stem(part),)  # there are too many numbers to cache
 
 
 def _bigrams(raw: str) -> tuple[str, ...]:
@@ -207,74 +192,9 @@ def _other(raw: str) -> tuple[str, ...]:
     return (word,) if len(word) <= LONGEST_TOKEN else ()
 
 
-def _keys(word: str, prefix: str) -> list[str]:
-    key = loan_key(word)
-    return [prefix + key] if key else []
-
-
 _TOKENIZERS: dict[Kind, Callable[[str], tuple[str, ...]]] = {
     Kind.IDENTIFIER: _identifier,
-    Kind.HANGUL: _hangul,
+    Kind.HANGUL: _bigrams,
     Kind.SPACELESS: _bigrams,
     Kind.OTHER: _other,
 }
-
-
-SHORTEST_KEY = 3
-_LONGEST_KEY = 24
-_SHORTEST_LATIN = 4
-
-_LEADS = ("k", "k", "n", "t", "t", "r", "m", "p", "p", "s", "s", "", "j", "j", "j", "k", "t", "p", "")
-_FINALS = (
-    "", "k", "k", "ks", "n", "nj", "n", "t", "r", "rk", "rm", "rp", "rs", "rt", "rp", "r",
-    "m", "p", "ps", "t", "t", "n", "j", "j", "k", "t", "p", "",
-)  # fmt: skip
-_SILENT_LEAD = 11
-_HIEUH = 18
-
-_SILENT_R = re.compile("(?<=[aeiou])r(?![aeiou])")
-_SOUNDS = (
-    ("tion", "sn"), ("sion", "sn"), ("tch", "j"), ("ch", "j"), ("ck", "k"), ("sh", "s"), ("ph", "p"),
-    ("th", "s"), ("ng(?![ei])", "n"), ("dge", "j"), ("gg", "k"), ("g[ei]", "j"), ("c[eiy]", "s"),
-    ("x", "ks"), ("qu", "k"),
-)  # fmt: skip
-_LATIN_SOUND = re.compile("|".join(f"({pattern})" for pattern, _ in _SOUNDS))
-_LETTER_SOUNDS = str.maketrans("bpfvcqgdzl", "ppppkkktjr", "aeiouwyh")
-_DOUBLED = re.compile(r"(.)\1+")
-
-
-def loan_key(word: str) -> str:
-    """Return the loan-word key of a lower-case Latin word or a Hangul word without particles; "" if it has none.
-
-    A key has 3 to 24 letters. Hangul words need two syllables, Latin words four letters: shorter ones sound like too
-    many others.
-    """
-    if word.isascii():
-        key = _latin_skeleton(word) if len(word) >= _SHORTEST_LATIN and word.isalpha() else ""
-    else:
-        key = _hangul_skeleton(word) if len(word) > 1 and all(map(is_syllable, word)) else ""
-    key = _DOUBLED.sub(r"\1", key) if key else ""
-    return key if SHORTEST_KEY <= len(key) <= _LONGEST_KEY else ""
-
-
-def _hangul_skeleton(word: str) -> str:
-    sounds = [_syllable_sounds(ord(char) - ord("가")) for char in word]
-    return _initial_sound(ord(word[0]) - ord("가")) + "".join(sounds)
-
-
-def _syllable_sounds(offset: int) -> str:
-    return _LEADS[offset // 588] + _FINALS[offset % 28]
-
-
-def _initial_sound(offset: int) -> str:
-    return {_SILENT_LEAD: "a", _HIEUH: "h"}.get(offset // 588, "")
-
-
-def _latin_skeleton(word: str) -> str:
-    sounds = _LATIN_SOUND.sub(_sound_of, _SILENT_R.sub("", word))
-    initial = "h" if word[0] == "h" else "a" if word[0] in "aeiouwy" else ""
-    return initial + sounds.translate(_LETTER_SOUNDS)
-
-
-def _sound_of(match: re.Match[str]) -> str:
-    return _SOUNDS[(match.lastindex or 1) - 1][1]

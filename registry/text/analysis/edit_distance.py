@@ -1,4 +1,4 @@
-"""Find words one or two typos away, for a word that occurs nowhere as it was typed. Pure.
+"""Find words one typo away, for a word that occurs nowhere as it was typed. Pure.
 
 Neighbours are generated and looked up, so the work is bounded by the length of the word and no vocabulary has to be
 stored. Korean words of three syllables and more need none of it: the bigrams around a wrong syllable still match.
@@ -6,12 +6,10 @@ stored. Korean words of three syllables and more need none of it: the bigrams ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from string import ascii_lowercase
 
-SHORTEST = 5
-# letters of a word for which one typo, or two, are tolerated: shorter words have too many neighbours
-SHORTEST_FOR_TWO = 8
+SHORTEST = 5  # letters of a word for which a typo is tolerated: shorter words have too many neighbours
 
 
 def neighbours(word: str) -> list[str]:
@@ -63,24 +61,3 @@ def _syllable(letters: tuple[int, int, int]) -> str:
 
 def _alike(groups: Sequence[Sequence[int]], letter: int) -> list[int]:
     return [other for group in groups if letter in group for other in group if other != letter]
-
-
-def nearest(word: str, others: Iterable[str], within: int = 2) -> list[str]:
-    """Return the words that are at most `within` edits away, nearest first."""
-    distances = ((distance(word, other), other) for other in set(others))
-    return [other for edits, other in sorted(distances) if 0 < edits <= within]
-
-
-def distance(one: str, other: str) -> int:
-    """Return the number of letters to insert, delete, replace or swap with the next to turn one word into the other."""
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        row = [i]
-        for j, wanted in enumerate(other, 1):
-            best = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
-                best = min(best, before[j - 2] + 1)
-            row.append(best)
-        before, last = last, row
-    return last[-1]

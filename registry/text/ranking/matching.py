@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from registry.text.analysis.analyzer import LATIN_KEY_PREFIX, held_of
+from registry.text.analysis.analyzer import held_of
 from registry.text.ranking.term_weights import Term
 from registry.text.request.query import ParsedQuery, QueryWord
 
 _MOSTLY = 2 / 3  # of a word's tokens
-_SIGNIFICANT_KEY = len(LATIN_KEY_PREFIX) + 4  # three-letter keys are shared by chance (Germany, 재미난)
 
 
 def matched_words(query: ParsedQuery, text: str) -> tuple[str, ...]:
-    """Return the query words that a text contains: most of their tokens, a synonym, or a word of the same sound."""
+    """Return the query words that a text contains: most of their tokens, or another spelling."""
     tokens = held_of(_tokens_of(query), text)
     return tuple(word.text for word in query.words if _is_matched(word, tokens))
 
@@ -22,8 +21,7 @@ def matched_words(query: ParsedQuery, text: str) -> tuple[str, ...]:
 def matching_tokens(query: ParsedQuery, text: str) -> frozenset[str]:
     """Return the tokens of a text by which it contains the query's words (see `matched_words`)."""
     tokens = held_of(_tokens_of(query), text)
-    wanted = (token for word in query.words if _is_matched(word, tokens) for token in _matching(word, tokens))
-    return tokens.intersection(wanted)
+    return tokens.intersection(token for word in query.words if _is_matched(word, tokens) for token in word.tokens)
 
 
 @lru_cache(32)
@@ -31,19 +29,9 @@ def _tokens_of(query: ParsedQuery) -> frozenset[str]:
     return frozenset(query.tokens)
 
 
-def _matching(word: QueryWord, tokens: frozenset[str]) -> Iterator[str]:
-    yield from word.exact
-    yield from (key for key in word.keys if len(key) >= _SIGNIFICANT_KEY)
-    yield from (token for synonym in word.synonyms if tokens.issuperset(synonym) for token in synonym)
-
-
 def _is_matched(word: QueryWord, tokens: frozenset[str]) -> bool:
     found = sum(token in tokens for token in word.exact)
-    return (
-        found >= _MOSTLY * len(word.exact)
-        or any(tokens.issuperset(synonym) for synonym in word.synonyms)
-        or any(key in tokens for key in word.keys if len(key) >= _SIGNIFICANT_KEY)
-    )
+    return found >= _MOSTLY * len(word.exact) or not tokens.isdisjoint(word.others)
 
 
 def matched_by(query: ParsedQuery, terms: Sequence[Term]) -> Callable[[int], bool]:
@@ -58,9 +46,4 @@ def _ways(word: QueryWord, bit: Mapping[str, int]) -> Iterator[tuple[int, float]
     exact = [bit[token] for token in word.exact if token in bit]
     if exact:
         yield sum(exact), max(_MOSTLY * len(word.exact) if len(exact) == len(word.exact) else len(exact), 1)
-    for synonym in word.synonyms:
-        if all(token in bit for token in synonym):
-            yield sum(bit[token] for token in set(synonym)), len(set(synonym))
-    for key in word.keys:
-        if len(key) >= _SIGNIFICANT_KEY and key in bit:
-            yield bit[key], 1
+    yield from ((bit[token], 1) for token in word.others if token in bit)

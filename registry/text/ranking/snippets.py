@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 
-from registry.text.analysis.analyzer import IDENTIFIER_PREFIX, KEY_PREFIX, Kind, analyze, identifier_part_spans, words
+from registry.text.analysis.analyzer import IDENTIFIER_PREFIX, Kind, analyze, identifier_part_spans, words
 from registry.text.ranking.matching import matching_tokens
 from registry.text.request.query import ParsedQuery
 from registry.text.request.request_words import as_typed
@@ -84,7 +84,7 @@ def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
         for start, end in identifier_part_spans(piece):
             if tokens & _tokens_of(piece[start:end]):
                 yield start, end
-    elif kinds <= {Kind.HANGUL, Kind.SPACELESS} and not any(token.startswith(KEY_PREFIX) for token in found):
+    elif kinds <= {Kind.HANGUL, Kind.SPACELESS}:
         typed, found = as_typed(piece), frozenset(map(as_typed, found))
         yield from ((at, at + 2) for at in range(len(piece) - 1) if typed[at : at + 2] in found)
         yield from ((at, at + 1) for at in range(len(piece)) if len(piece) == 1 and typed in found)

@@ -9,7 +9,6 @@ from itertools import accumulate
 from math import log, sqrt
 
 from registry.text.analysis.analyzer import IDENTIFIER_PREFIX
-from registry.text.ranking import weights
 from registry.text.request.query import ParsedQuery, QueryWord
 from registry.text.request.request_words import is_generic_word
 
@@ -35,7 +34,7 @@ def weighted_terms(
     """
     shares: dict[str, float] = {}
     for word in query.words:
-        _keep_largest(shares, _word_shares(word, frequencies))
+        _keep_largest(shares, _word_shares(word))
     terms = (_term(token, share, frequencies.get(token, 0), total) for token, share in shares.items())
     known = (term for term in terms if term.frequency)
     return _within_budget(sorted(known, key=lambda term: (term.frequency, -term.weight, term.token)), budget)
@@ -47,7 +46,7 @@ def full_weight(
     """Return the weight of a message that contains every word of the query as asked, as far as it was looked up.
 
     The unknown part of a word counts as at most one token of frequency 0, however many bigrams it has; so does a word
-    known only by a synonym or by sound. A general word ("decide") that occurs nowhere is not missed.
+    known only by another spelling. A general word ("decide") that occurs nowhere is not missed.
     """
     shares: dict[str, float] = {}
     unknown = 0.0
@@ -56,7 +55,7 @@ def full_weight(
             continue
         exact = _exact_shares(word)
         known = {token: share for token, share in exact.items() if frequencies.get(token)}
-        if len(known) == len(exact) or not _has_other_form(word, frequencies):
+        if len(known) == len(exact) or not any(map(frequencies.get, word.others)):
             _keep_largest(shares, known)
             unknown += min(sum(exact.values()) - sum(known.values()), word.share)
         else:
@@ -73,31 +72,17 @@ def idf(frequency: int, total: int) -> float:
 
 
 def occurs_at_all(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
-    """Return True if a word occurs, at least in part, or a synonym of it; by sound is not enough."""
-    return any(frequencies.get(token) for token in word.exact) or any(
-        all(frequencies.get(token) for token in synonym) for synonym in word.synonyms
-    )
+    """Return True if a word occurs, at least in part, or another spelling of it."""
+    return any(map(frequencies.get, word.tokens))
 
 
 # -- the shares of a word
 
 
-def _word_shares(word: QueryWord, frequencies: Mapping[str, int]) -> dict[str, float]:
+def _word_shares(word: QueryWord) -> dict[str, float]:
     shares = _exact_shares(word)
-    for key in _keys_in_use(word, frequencies):
-        _keep_largest(shares, {key: word.share * weights.SOUND})
-    for synonym in word.synonyms:
-        _keep_largest(shares, dict.fromkeys(synonym, word.share * weights.SYNONYM / sqrt(len(synonym))))
+    _keep_largest(shares, dict.fromkeys(word.others, word.share))
     return shares
-
-
-def _keys_in_use(word: QueryWord, frequencies: Mapping[str, int]) -> list[str]:
-    """Return the keys that occur; of a sound and its plural only one."""
-    used: list[str] = []
-    for key in word.keys:
-        if frequencies.get(key) and not any(key in (f"{other}s", other.removesuffix("s")) for other in used):
-            used.append(key)
-    return used
 
 
 def _exact_shares(word: QueryWord) -> dict[str, float]:
@@ -110,11 +95,6 @@ def _exact_shares(word: QueryWord) -> dict[str, float]:
 def _keep_largest(shares: dict[str, float], more: Mapping[str, float]) -> None:
     for token, share in more.items():
         shares[token] = max(share, shares.get(token, 0.0))
-
-
-def _has_other_form(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
-    forms = (*((key,) for key in word.keys), *word.synonyms)
-    return any(all(frequencies.get(token) for token in form) for form in forms)
 
 
 def _term(token: str, share: float, frequency: int, total: int) -> Term:

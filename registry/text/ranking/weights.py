@@ -10,10 +10,6 @@ NEIGHBOUR = 0.3  # of its neighbours' scores, a third of that two places away
 SITTING = 0.6  # inside one channel, for the sitting that holds most of the request
 DATE = 0.5  # of the best score, if it was said on a date that the request names
 
-# A term's weight: its rarity, times
-SYNONYM = 0.8
-SOUND = 0.4
-
 # Confidence: the share of the request that the conversation holds, and how far it leads the next one
 HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15

@@ -1,16 +1,10 @@
 """Parse the subject of a request: its words, each with every token that it can be found by. Pure."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib.resources import files
 
 from registry.text.analysis.analyzer import (
-    HANGUL_KEY_PREFIX,
     IDENTIFIER_PREFIX,
-    KEY_PREFIX,
-    LATIN_KEY_PREFIX,
-    SHORTEST_KEY,
     Kind,
     Word,
     identifier_parts,
@@ -30,27 +24,25 @@ from registry.text.request.request_words import (
 )
 
 Tokens = tuple[str, ...]
-_LONGEST_SYNONYM = 3  # words
 _GENERIC = 0.5  # weight of a word that occurs in talk about anything
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """A word of a request: `exact` tokens as analysed, `keys` by sound, `synonyms` one tuple each.
+    """A word of a request: `exact` tokens as analysed; `others` are spellings each of which stands for it as well.
 
     `share` is its weight relative to other words.
     """
 
     text: str
     exact: Tokens
-    keys: Tokens = ()
-    synonyms: tuple[Tokens, ...] = ()
+    others: Tokens = ()
     share: float = 1.0
 
     @property
     def tokens(self) -> Tokens:
         """Return every token the word can be found by."""
-        return (*self.exact, *self.keys, *(token for synonym in self.synonyms for token in synonym))
+        return (*self.exact, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +59,10 @@ class ParsedQuery:
 
 @lru_cache(128)
 def parse_query(text: str) -> ParsedQuery:
-    """Parse a request: drop request words, strip particles, add synonyms."""
-    subject = _subject(text)
-    synonyms = _synonyms(subject)
+    """Parse a request: drop request words, strip particles, add other spellings."""
     found: dict[str, QueryWord] = {}
-    for word, others in zip(subject, synonyms, strict=True):
-        asked = _pieces_of(word) if word.kind is Kind.SPACELESS else [_query_word(word, others)]
+    for word in _subject(text):
+        asked = _pieces_of(word) if word.kind is Kind.SPACELESS else [_query_word(word)]
         found |= {one.text.lower(): one for one in asked if one.exact}
     return ParsedQuery(tuple(found.values()))
 
@@ -88,7 +78,7 @@ _EVENTS = ("happened", "happening")
 
 def _pieces_of(sentence: Word) -> list[QueryWord]:
     parts = ((text, share) for text, share in pieces(sentence.text) if not is_request_piece(text))
-    return [replace(_query_word(Word(text, sentence.kind), ()), share=share) for text, share in parts]
+    return [replace(_query_word(Word(text, sentence.kind)), share=share) for text, share in parts]
 
 
 def _subject(text: str) -> list[Word]:
@@ -121,32 +111,13 @@ def _is_plain(raw: str) -> bool:
     return raw.isalpha() and len(identifier_parts(raw)) == 1
 
 
-def _query_word(word: Word, synonyms: tuple[Tokens, ...]) -> QueryWord:
-    plain = _exact_word(word)
-    spellings = tuple((token,) for token in _other_spellings(word) if token not in plain.exact)
-    others = tuple(dict.fromkeys((*spellings, *synonyms)))
-    return replace(plain, synonyms=others, share=_GENERIC if is_generic_word(word.text.lower()) else 1.0)
-
-
-def _exact_word(word: Word) -> QueryWord:
-    tokens = tuple(dict.fromkeys(word_tokens(word.text)))
-    keys = tuple(token for token in tokens if token.startswith(KEY_PREFIX))
-    exact = tuple(token for token in tokens if token not in keys)
+def _query_word(word: Word) -> QueryWord:
+    exact = word_tokens(word.text)
     if any(token.startswith(IDENTIFIER_PREFIX) for token in exact):  # of k8s neither k nor 8 is evidence
         exact = tuple(token for token in exact if len(token) > 1)
-    return QueryWord(as_typed(word.text), exact, tuple(other for key in keys for other in _in_other_script(key)))
-
-
-def _in_other_script(key: str) -> Tokens:
-    """Return the keys of a loan word in the other script: within one script equal keys are mostly chance.
-
-    Korean borrows checkpoint, English says checkpoints.
-    """
-    sound = key[len(LATIN_KEY_PREFIX) :]
-    if key.startswith(HANGUL_KEY_PREFIX):
-        return LATIN_KEY_PREFIX + sound, f"{LATIN_KEY_PREFIX}{sound}s"
-    singular = sound.removesuffix("s")
-    return tuple(dict.fromkeys(HANGUL_KEY_PREFIX + one for one in (sound, singular) if len(one) >= SHORTEST_KEY))
+    others = tuple(token for token in _other_spellings(word) if token not in exact)
+    share = _GENERIC if is_generic_word(word.text.lower()) else 1.0
+    return QueryWord(as_typed(word.text), tuple(dict.fromkeys(exact)), others, share)
 
 
 def _other_spellings(word: Word) -> Tokens:
@@ -160,59 +131,3 @@ def _other_spellings(word: Word) -> Tokens:
     if len(parts) == 1:
         return (IDENTIFIER_PREFIX + joined,) if len(joined) > 1 else ()
     return (stem(joined),) if joined.isalpha() else ()
-
-
-# -- synonyms
-
-
-def _synonyms(subject: Sequence[Word]) -> list[tuple[Tokens, ...]]:
-    """Return, for each word, the synonyms of every phrase of one to three words that it is a part of."""
-    found: list[list[Tokens]] = [[] for _ in subject]
-    for start in range(len(subject)):
-        for end in range(start + 1, min(start + _LONGEST_SYNONYM, len(subject)) + 1):
-            others = _groups().get(_spelling(subject[start:end]), ())
-            for at in range(start, end):
-                found[at].extend(others)
-    return [tuple(others) for others in found]
-
-
-def _spelling(phrase: Iterable[Word]) -> str:
-    """Return one form of a phrase however it is spaced, joined or inflected."""
-    return "".join(map(_canonical, phrase))
-
-
-def _canonical(word: Word) -> str:
-    if word.kind is not Kind.IDENTIFIER:
-        return word.text
-    return "".join(map(stem, identifier_parts(word.text)))
-
-
-@lru_cache(1)
-def _groups() -> dict[str, tuple[Tokens, ...]]:
-    """Read synonyms.txt; return, for the spelling of each member of a group, the tokens of the other members."""
-    lines = files(__package__).joinpath("synonyms.txt").read_text(encoding="utf-8").splitlines()
-    groups: dict[str, tuple[Tokens, ...]] = {}
-    for line in lines:
-        members: dict[str, list[Tokens]] = {}
-        for phrase in _members(line):
-            members.setdefault(_spelling(phrase), []).extend(_ways_to_write(phrase))
-        for spelling in members:
-            others = (tokens for other, ways in members.items() if other != spelling for tokens in ways)
-            groups[spelling] = (*groups.get(spelling, ()), *others)
-    return groups
-
-
-def _members(line: str) -> list[list[Word]]:
-    names = line.partition("#")[0].split(",")
-    return [phrase for phrase in map(_subject, names) if phrase]
-
-
-def _ways_to_write(phrase: Sequence[Word]) -> list[Tokens]:
-    """Return the tokens of a phrase; also of its words joined to one: WebSocket, connection_pool."""
-    joined = "".join(word.text for word in phrase).lower()
-    is_joined = len(phrase) > 1 and joined.isascii() and joined.isalpha()
-    return [_phrase_tokens(phrase), *([(IDENTIFIER_PREFIX + joined,)] if is_joined else [])]
-
-
-def _phrase_tokens(phrase: Iterable[Word]) -> Tokens:
-    return tuple(dict.fromkeys(token for word in phrase for token in _exact_word(word).exact))

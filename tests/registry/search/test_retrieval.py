@@ -354,15 +354,6 @@ async def test_a_planted_fact_is_found_in_a_language_without_spaces(registry: Re
         assert wanted in result.matched, question
 
 
-async def test_a_name_written_as_one_word_is_found_from_the_other_script(registry: Registry) -> None:
-    await say(registry, "en", "the WebSocket closes", "a cherry-pick failed", "Playwright hangs", at="2026-05-01")
-    await say(registry, "ko", "웹소켓이 닫혀요", "체리픽이 실패했어요", "플레이라이트가 멈춰요", at="2026-05-01")
-    for word, wanted in [
-        ("웹소켓", 7), ("체리픽", 8), ("플레이라이트", 9), ("WebSocket", 10), ("cherry-pick", 11), ("Playwright", 12)
-    ]:  # fmt: skip
-        assert wanted in await found(registry, word), word
-
-
 async def test_how_sure_an_answer_is_depends_on_what_the_conversation_holds(registry: Registry) -> None:
     await say(registry, "deploy", "the canary deploy failed at the health check", "raise the timeout", at="2026-05-01")
 

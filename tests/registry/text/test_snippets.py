@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.analysis.edit_distance import distance, nearest, neighbours
+from registry.text.analysis.edit_distance import neighbours
 from registry.text.ranking.snippets import MARK, one_line, snippet
 from registry.text.ranking.term_weights import best_first, sum_weights
 from registry.text.request.query import parse_query
@@ -17,7 +17,6 @@ from registry.text.request.query import parse_query
     [
         ("시간 복잡도", "이 **함수**의 시간복잡도를", "이 함수의 **시간복잡도**를"),
         ("시간복잡도", "시간 복잡도를", "**시간** **복잡도**를"),
-        ("middleware", "FastAPI 미들웨어를", "FastAPI **미들웨어**를"),
         ("analyzer", "edit search/analyzer.py now", "edit search/**analyzer**.py now"),
         ("getUserById", "call get_user_by_id(3)", "call **get_user_by_id**(3)"),
         ("running tests", "We run the test", "We **run** the **test**"),
@@ -50,8 +49,6 @@ def test_a_typo_has_the_word_it_was_meant_to_be_as_its_neighbour() -> None:
     assert {"kubernetes"} <= set(neighbours("kuberntes")) & set(neighbours("kubernetse")) & set(
         neighbours("kubernetess")
     )
-    assert all(distance("cache", word) == 1 for word in neighbours("cache"))
-    assert nearest("kubrnetis", ["kubernetes", "cabinets"]) == ["kubernetes"]
 
 
 POSTINGS = st.dictionaries(
