@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, TextClause, bindparam, exists, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, TextClause, bindparam, exists, or_, select, text
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -24,9 +24,10 @@ from registry.search.scope import (
 )
 from registry.storage.conditions import given, given_conditions, given_pairs, is_in, is_one_of, is_pair_of
 from registry.storage.database import ReadTransaction
-from registry.storage.index.index_entries import channel_token, month_tokens, role_token, source_token
+from registry.storage.index.engines import index_of
+from registry.storage.index.index_entries import channel_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
-from registry.storage.safety.visibility import access_of, ask_all
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate
 from registry.text.ranking.term_weights import Term, best_first, sum_weights
@@ -77,10 +78,10 @@ class Place:
         return replace(self, without=without)
 
 
-def place_of(tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int) -> Place:
-    """Translate a scope for an index of about `total` entries."""
-    groups, without, conditions = _narrowed(tx, index, scope, total)
-    return Place(tx, index, scope, groups, without, conditions, _few_messages(tx, scope) if conditions else None)
+def place_of(tx: ReadTransaction, scope: Scope) -> Place:
+    """Translate a scope for the index."""
+    groups, without, conditions = _narrowed(tx, scope)
+    return Place(tx, index_of(tx), scope, groups, without, conditions, _few_messages(tx, scope) if conditions else None)
 
 
 def find_candidates(place: Place, terms: Sequence[Term], budget: int) -> list[Candidate]:
@@ -246,9 +247,7 @@ def _begun(dialect: str) -> TextClause:
 # -- scopes
 
 
-def _narrowed(
-    tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int
-) -> tuple[Groups, Sequence[str], Conditions]:
+def _narrowed(tx: ReadTransaction, scope: Scope) -> tuple[Groups, Sequence[str], Conditions]:
     """Return a scope as conditions on tokens (groups, without), and those that the messages themselves must meet."""
     groups: list[Sequence[str]] = []
     without = [*scope.without, *map(channel_token, scope.exclude_numbers)]
@@ -257,11 +256,9 @@ def _narrowed(
         without += [] if number is None else [channel_token(number)]
     if scope.channel_number is not None:
         groups.append([channel_token(scope.channel_number)])
-    of_roles, of_others = _of_roles(tx, index, scope, total)
-    sources = [source_token(source) for source in scope.sources]
-    groups += [group for group in (sources, of_roles, _months(tx, scope)) if group]
-    without += of_others
-    conditions = message_conditions(replace(scope, roles=None))
+    if scope.sources:
+        groups.append([source_token(source) for source in scope.sources])
+    conditions = message_conditions(scope)
     if not channel_conditions(scope):
         return groups, without, conditions
     chosen = channels_in(scope)
@@ -271,36 +268,6 @@ def _narrowed(
     elif is_of_channels(scope):
         conditions.append(conversation.c.channel_number.in_(chosen))
     return groups, without, conditions
-
-
-def _of_roles(
-    tx: ReadTransaction, index: MessageIndex, scope: Scope, total: int
-) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the role tokens of which a message carries one, and those of which it carries none.
-
-    A look-up may walk their posting lists, so the shorter ones are used.
-    """
-    if not scope.roles:
-        return (), ()
-    roles = scope.roles
-    wanted = [role_token(role) for role in roles]
-    others = [role_token(role) for role in Role if role not in roles]
-    if scope.channel_number is not None and len(wanted) > 1:
-        return (), others
-    if access_of(tx):  # to count what a token may see takes longer
-        return wanted, ()
-    is_most = 2 * sum(index.frequencies(tx, wanted, total).values()) > total
-    return ((), others) if is_most else (wanted, ())
-
-
-def _months(tx: ReadTransaction, scope: Scope) -> list[str]:
-    """Return the month tokens of a scope that is bound in time."""
-    if scope.from_ is None and scope.to is None:
-        return []
-    # One by one: asked together SQLite reads all of them.
-    ends = (select(end(conversation.c.timestamp)).scalar_subquery() for end in (func.min, func.max))
-    first, last = tx.execute(select(*ends)).one()
-    return [] if first is None else month_tokens(max(first, scope.from_ or first), min(last, scope.to or last))
 
 
 def _few_messages(tx: ReadTransaction, scope: Scope) -> set[int] | None:

@@ -203,7 +203,7 @@ def find_messages(
     if scope.channel_number is not None:
         corpus = corpus._replace(inside=sum(size for size, _ in channel_sizes(tx, [scope.channel_number]).values()))
     scope = replace(scope, without=[*scope.without, *_excluded_tokens(tx, index, search, corpus.size)])
-    place = place_of(tx, index, scope, corpus.size)
+    place = place_of(tx, scope)
     found = _looked_up(place, corpus, search, also, budget or BUDGETS[tx.dialect.name])
     found = replace(found, similar=compare(tx, scope) if compare else None)
     # Neighbours and what was said on a date hold none of the words, so they might hold one that is excluded.

@@ -116,7 +116,7 @@ def _best_later(asked: Lookup[Any], choice: Choice, statement: Sequence[Any]) ->
     tx, last, scores = asked.tx, statement[-1], _scores(choice)
     weights = _subject(tx, choice.found, statement)
     values = weights.keys() - {token for word in choice.found.query.words for token in word.exact}
-    place = place_of(tx, index_of(tx), asked.scope, choice.found.corpus.size)
+    place = place_of(tx, asked.scope)
     held: dict[int, set[str]] = defaultdict(set)
     for token, numbers in place.holding(list(weights), ()).items():
         for number in numbers:

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from registry.access import Access, Level
 from registry.registry import Registry
-from registry.search import candidates, retrieval
+from registry.search import candidates
 from registry.search.retrieval import SearchResult, corpus_of, find_messages
 from registry.search.scope import Scope, narrow
 from registry.search.sessions import latest_sessions, surroundings
@@ -20,7 +20,7 @@ from registry.storage.conversations.channels import edit_channel, get_channel
 from registry.storage.conversations.messages import delete_channel, seqs_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
-from registry.storage.index.index_entries import role_token
+from registry.storage.index.index_entries import source_token
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.request.query import parse_query
@@ -101,21 +101,6 @@ async def test_a_scope_holds_and_leaves_out_nothing_else(
     assert await found(registry, "redis", **scope) == expected
 
 
-async def test_in_one_channel_a_role_that_is_not_asked_for_is_not_looked_through(registry: Registry) -> None:
-    told = [("tool", "redis seven"), ("user", "redis eight"), ("error", "redis nine"), ("assistant", "redis ten")]
-    said = [{"role": role, "text": text, "timestamp": "2026-04-01T10:00:00Z"} for role, text in told]
-    await registry.save_conversation("ops", said, "cursor", {})
-
-    def looked_through(tx: ReadTransaction, *roles: str) -> list[int]:
-        number = get_channel(tx, "ops").number
-        place = candidates.place_of(tx, index_of(tx), Scope(channel_number=number, roles=roles), 100)
-        return sorted(place.holding(["redi"], ())["redi"])
-
-    assert await registry.read(lambda tx: looked_through(tx, "user", "assistant")) == [8, 10]
-    assert await registry.read(lambda tx: looked_through(tx, "tool")) == [7]
-    assert await found(registry, "redis", channel_number=4, roles=("user", "assistant")) == [8, 10]
-
-
 @pytest.mark.parametrize("few", [0, 1])
 async def test_a_scope_of_many_channels_or_messages_holds_as_one_of_few(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, few: int
@@ -150,22 +135,18 @@ def test_what_is_written_into_a_search_narrows_its_scope() -> None:
     assert narrow(given, wider) == narrow(given, Search())
 
 
-async def test_a_search_holds_to_its_roles_whoever_says_most(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_search_holds_to_its_roles(registry: Registry) -> None:
     said = [{"role": role, "text": f"gecko {role}"} for role in ("user", "assistant", "tool", "error")]
     await registry.save_conversation("zoo", said, "cursor", {})
-    for assumed in (retrieval.ASSUMED, 0):  # few of all messages are of these roles, or most
-        monkeypatch.setattr(retrieval, "ASSUMED", assumed)
-        assert await found(registry, "gecko", roles=("user", "assistant")) == [7, 8]
-        assert await found(registry, "gecko", roles=("tool",)) == [9]
-        assert await found(registry, "gecko", roles=("user", "tool", "assistant")) == [7, 8, 9]
+    assert await found(registry, "gecko", roles=("user", "assistant")) == [7, 8]
+    assert await found(registry, "gecko", roles=("tool",)) == [9]
+    assert await found(registry, "gecko", roles=("user", "tool", "assistant")) == [7, 8, 9]
 
 
 async def test_what_begins_as_is_not_wanted_is_not_found(registry: Registry) -> None:
-    by_users = [[role_token("user")]]
-    found = await registry.read(lambda tx: index_of(tx).holders(tx, by_users, ["kafk*"]))
-    assert sorted(found) == [1, 3, 4]
+    from_cursor = [[source_token("cursor")]]
+    found = await registry.read(lambda tx: index_of(tx).holders(tx, from_cursor, ["kafk*"]))
+    assert sorted(found) == [1, 2, 3]
 
 
 async def test_a_deleted_message_is_not_found_and_not_shown_around_one_that_is(registry: Registry) -> None:
