@@ -11,7 +11,6 @@ from itertools import chain, pairwise
 from registry.text.analysis.analyzer import IDENTIFIER_PREFIX, Kind, analyze, identifier_part_spans, words
 from registry.text.ranking.matching import matching_tokens
 from registry.text.request.query import ParsedQuery
-from registry.text.request.request_words import as_typed
 
 MARK = "**"  # before and after each hit; those of the message itself are removed
 WIDTH = 240
@@ -85,9 +84,8 @@ def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
             if tokens & _tokens_of(piece[start:end]):
                 yield start, end
     elif kinds <= {Kind.HANGUL, Kind.SPACELESS}:
-        typed, found = as_typed(piece), frozenset(map(as_typed, found))
-        yield from ((at, at + 2) for at in range(len(piece) - 1) if typed[at : at + 2] in found)
-        yield from ((at, at + 1) for at in range(len(piece)) if len(piece) == 1 and typed in found)
+        yield from ((at, at + 2) for at in range(len(piece) - 1) if piece[at : at + 2] in found)
+        yield from ((at, at + 1) for at in range(len(piece)) if len(piece) == 1 and piece in found)
     else:
         yield 0, len(piece)
 

@@ -15,7 +15,6 @@ from registry.text.analysis.analyzer import (
 from registry.text.analysis.particles import strip_particles, with_particles
 from registry.text.analysis.spaceless import pieces
 from registry.text.request.request_words import (
-    as_typed,
     is_asking_alone,
     is_generic_word,
     is_past,
@@ -117,7 +116,7 @@ def _query_word(word: Word) -> QueryWord:
         exact = tuple(token for token in exact if len(token) > 1)
     others = tuple(token for token in _other_spellings(word) if token not in exact)
     share = _GENERIC if is_generic_word(word.text.lower()) else 1.0
-    return QueryWord(as_typed(word.text), tuple(dict.fromkeys(exact)), others, share)
+    return QueryWord(word.text, tuple(dict.fromkeys(exact)), others, share)
 
 
 def _other_spellings(word: Word) -> Tokens:

@@ -99,9 +99,6 @@ _POLITE = """
 줘 줘요 줄래 줄래요 주세요 주십시오 주라 줄 봐 봐줘 보자 달라고 야 서
 """
 
-_ASKED_FOR = "어디 어디서 누구 누가 언제 얼마 몇 뭐 무엇 무슨 왜 어떻게"
-_SO_IT_WAS_SAID = "라고 이라고 랬지 이랬지 랬더라 이랬더라 라더라 이라더라 였지 였더라 였는지"
-
 # question words with any ending: 뭐로, 뭘로, 얼마까지였지, 언제야, 몇분
 _ASKS_FOR = re.compile(
     r"""(?:(?:뭐|뭘|무엇|어디|언제|누구|누가|얼마|어떻게|어떡|어케|왜(?!도|란))(?:뭐|어디)?|머(?=[였엿라했햇로]|더라))
@@ -113,29 +110,15 @@ _ASKS_FOR = re.compile(
     re.VERBOSE,
 )
 
-_SLANG = """
-ㄹㅇ ㅇㄱㄹㅇ ㅇㅈ ㄷㅋ ㅇㅋ ㄱㅅ ㄱㄱㅅ ㄳ ㅈㅅ ㅁㅊ ㅁㅊㄷ ㅊㅋ ㅅㄱ ㅅㅂ ㅂㅅ ㅈㄹ ㅈㄴ
-ㅁㄹ ㄱㅊ ㄱㄴ ㅂㅇ ㅃㅇ ㄱㄷ ㄴㄷ ㅈㅂ ㄷㅊ ㄹㅈㄷ ㄱㅇㄷ ㅎㄷㄷ ㅅㅌㅊ ㅍㅌㅊ ㅁㄴㅇㄹ ㅗㅜㅑ
-"""
-# single letters that mean no word: ㄹㅇㅋㅋ, ㅇㅋㄷㅋ, ㅠㅠ, ㄱㄱ
-_CHAT = re.compile("|".join([*sorted(_SLANG.split(), key=len, reverse=True), "[ㅋㅎㅇㅠㅜ]", r"(.)\1+"]))
-_INITIALS = 3  # different letters of a word given by its initials: ㅊㅅㄱㅅ
-_TYPED = {ord(unicodedata.normalize("NFKC", letter)): letter for letter in map(chr, range(ord("ㄱ"), ord("ㅣ") + 1))}
-
-_LIGHT_VERBS = (
-    "했 됐 나왔 왔 갔 봤 줬 주셨 뒀 썼 잡았 정했 넣었 받았 났 돌렸 샀 걸렸 해놨 해뒀 였 이었 있었 하셨 햇 됏 엿"
-)
-_RECALLED = """
-지 죠 지요 더라 더라고 더라구 어 어요 나 나요 냐 니 는지 던가 던지 던거 던 을까 었지 었더라 었어 었나 었는지 었던
-"""
+_RECALLED = "지 죠 지요 더라 더라고 더라구 나 나요 냐 니 는지 던가 던지 던거 던 었지 었더라 었어 었나 었는지 었던"
 _PAST = 20  # the final consonant of a verb that is past or to come: 고쳤더라, 잡겠지
+
+_INITIALS = 3  # different single letters may be a word's initials: ㅊㅅㄱㅅ; fewer are none: ㅋㅋ, ㅇㅈ
+_LAUGHTER = set(unicodedata.normalize("NFKC", "ㅋㅎㅇㅠㅜ큐"))
 
 _SPACELESS = frozenset(_JAPANESE.split())
 _ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split())))
-_ANSWERED = ("".join(pair) for pair in product(_ASKED_FOR.split(), _SO_IT_WAS_SAID.split()))
-_RECALLED_ENDINGS = tuple(ending for ending in _RECALLED.split() if ending not in ("어", "어요", "을까"))
-_RECALLING = ("".join(pair) for pair in product(_LIGHT_VERBS.split(), _RECALLED.split()))
-_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED, *_ANSWERED, *_RECALLING))
+_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED))
 _LATIN = frozenset(_ENGLISH.split())
 _ASKING_ALONE = frozenset(_ALONE.split())
 _SMALL = 2  # digits of a number that counts, or is part of a date
@@ -146,26 +129,14 @@ def is_request_word(word: str) -> bool:
     """Return True if a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
     if word.isascii():
         return word in _LATIN
-    return word in _HANGUL or bool(_ASKS_FOR.match(word)) or _recalls(word) or _is_chat(as_typed(word))
+    is_chat = "\u1100" <= word[:1] <= "\u11ff" and len(set(word) - _LAUGHTER) < _INITIALS
+    return word in _HANGUL or bool(_ASKS_FOR.match(word)) or _recalls(word) or is_chat
 
 
 def _recalls(word: str) -> bool:
     """Return True for a verb that asks for what was done: 고쳤지, 바꿨더라, 샀었나; 청소했더라 has a subject."""
-    verbs = (word[: -len(ending)] for ending in _RECALLED_ENDINGS if word.endswith(ending))
+    verbs = (word[: -len(ending)] for ending in _RECALLED.split() if word.endswith(ending))
     return any(is_past(verb[-1:]) and (len(verb) == 1 or verb[-1] not in "했됐") for verb in verbs)
-
-
-def as_typed(word: str) -> str:
-    """Return a normalised word with its single Korean letters as a keyboard writes them; the length stays."""
-    return word.translate(_TYPED)
-
-
-def _is_chat(word: str) -> bool:
-    """Return True for single Korean letters that are no word's initials."""
-    if not "ㄱ" <= word[:1] <= "ㅣ":
-        return False
-    letters = as_typed(unicodedata.normalize("NFD", word))  # normalised, ㅋㅋㅠㅠ has a syllable: ㅋ큐ㅠ
-    return len(set(letters)) < _INITIALS or not _CHAT.sub("", letters)
 
 
 def is_request_piece(piece: str) -> bool:
