@@ -87,7 +87,7 @@ def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     result = asked.find()
     found = Found(read, result, judge(result))
     best = best_channels(result, is_narrowed=read.is_narrowed)
-    if read.projects or read.dates or read.in_the_end or read.in_the_past:
+    if read.dates or read.in_the_end or read.in_the_past:
         first = [(row.number, score) for row, score in ordered_channels(asked, result)]
         best = [*first, *best[len(first) :]]
     data = SessionsFound(found, best)

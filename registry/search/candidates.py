@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, TextClause, bindparam, exists, or_, select, text
+from sqlalchemy import ColumnElement, Select, bindparam, exists, or_, select
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -27,7 +26,6 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
-from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate
 from registry.text.ranking.term_weights import Term, best_first, sum_weights
@@ -205,43 +203,6 @@ def channel_sizes(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, tu
 def _sizes(dialect: str) -> Select[int, int, int]:
     columns = channel.c.number, channel.c.message_count, channel.c.token_count
     return select(*columns).where(is_one_of(dialect, channel.c.number))
-
-
-PAUSE = timedelta(hours=2)  # after a longer one a new sitting begins, which may be about something else
-# Steps from one message to the last one within PAUSE, or else to the next: a few index look-ups for each hour of talk,
-# however many messages. SQLite compares times as texts, by whole seconds.
-_TAKEN_UP_AGAIN = """
-SELECT seq FROM (
-    WITH RECURSIVE met (at, is_pause) AS (
-        SELECT min(timestamp), 0 FROM conversation WHERE channel_number = :channel
-        UNION ALL
-        SELECT coalesce(({last}), ({next})), CASE WHEN ({last}) IS NULL THEN 1 ELSE 0 END
-        FROM met WHERE met.at IS NOT NULL)
-    SELECT (
-        SELECT seq FROM conversation WHERE channel_number = :channel AND timestamp = met.at ORDER BY number LIMIT 1
-    ) AS seq FROM met WHERE is_pause = 1 AND met.at IS NOT NULL) AS begun
-"""
-_NEXT = "SELECT min(timestamp) FROM conversation WHERE channel_number = :channel AND timestamp > met.at"
-_WITHIN = {
-    "sqlite": "timestamp < strftime('%Y-%m-%d %H:%M:%S', met.at, :pause)",
-    "postgresql": "timestamp <= met.at + CAST(:pause AS interval)",
-}
-_LONGEST = {
-    "sqlite": f"+{PAUSE // timedelta(seconds=1) + 1} seconds",
-    "postgresql": f"{PAUSE // timedelta(seconds=1)} seconds",
-}
-
-
-def taken_up_again(tx: ReadTransaction, channel_number: int) -> list[int]:
-    """Return the positions (seq) at which a channel was continued after a long pause, in order."""
-    name = tx.dialect.name
-    return sorted(ask_all(tx, _begun(name), {"channel": channel_number, "pause": _LONGEST[name]}).scalars())
-
-
-@cache
-def _begun(dialect: str) -> TextClause:
-    last = f"{_NEXT} AND {_WITHIN[dialect]}".replace("min(", "max(")
-    return text(_TAKEN_UP_AGAIN.format(last=last, next=_NEXT))
 
 
 # -- scopes

@@ -22,7 +22,6 @@ from registry.search.candidates import (
     messages_said,
     neighbours,
     place_of,
-    taken_up_again,
 )
 from registry.search.echoes import find_echoes
 from registry.search.scope import Scope
@@ -41,7 +40,6 @@ from registry.text.ranking.scores import (
     own_scores,
     rank,
     rank_channels,
-    sittings_from,
     weight_of,
     whole_scores,
     word_scores,
@@ -61,14 +59,10 @@ _NEIGHBOURS_OF = 100  # so many of the best messages are looked at for neighbour
 
 
 class Corpus(NamedTuple):
-    """The size of what is searched: index entries with `ASSUMED`, and a message's mean number of tokens.
-
-    `inside`: how many messages the one channel has that is searched.
-    """
+    """The size of what is searched: index entries with `ASSUMED`, and a message's mean number of tokens."""
 
     size: int
     average_length: float
-    inside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +158,7 @@ class SearchResult:
 
         Less is enough in the time or place that a request names (`is_narrowed`).
         """
-        floor = weights.FLOOR_ONE if is_narrowed or len(self.wordings) == 1 else weights.FLOOR_SEVERAL
+        floor = 0.0 if is_narrowed or len(self.wordings) == 1 else weights.FLOOR_SEVERAL
         if self.similar and self.similar.vectors:
             if self.similar.beyond_chance(channel_number) >= 1.5:
                 return True
@@ -200,15 +194,13 @@ def find_messages(
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
     corpus = corpus_of(tx)
     index = index_of(tx)
-    if scope.channel_number is not None:
-        corpus = corpus._replace(inside=sum(size for size, _ in channel_sizes(tx, [scope.channel_number]).values()))
     scope = replace(scope, without=[*scope.without, *_excluded_tokens(tx, index, search, corpus.size)])
     place = place_of(tx, scope)
     found = _looked_up(place, corpus, search, also, budget or BUDGETS[tx.dialect.name])
     found = replace(found, similar=compare(tx, scope) if compare else None)
     # Neighbours and what was said on a date hold none of the words, so they might hold one that is excluded.
     beside = replace(scope, without=()) if not search.excluded else None
-    ranked = _ranked(tx, found, scope, beside, dates, corpus)
+    ranked = _ranked(tx, found, beside, dates)
     # In a channel that is named the request itself may be the question that was answered there.
     text = search.words if scope.channel_number is None else None
     echoes = find_echoes(tx, ranked.channels, ranked.ranked, text)
@@ -218,7 +210,7 @@ def find_messages(
         only_asking -= {one.channel_id for one in left.values()}
         titles = {number: held for number, held in found.titles.items() if number not in only_asking}
         found = replace(found, candidates=left, titles=titles, matched=found.matched - echoes, echoes=echoes)
-        ranked = _ranked(tx, found, scope, beside, dates, corpus)
+        ranked = _ranked(tx, found, beside, dates)
     return ranked
 
 
@@ -229,17 +221,10 @@ def _excluded_tokens(tx: ReadTransaction, index: MessageIndex, search: Search, t
     return [min(some, key=lambda one: known.get(one, 0)) for some in tokens if some]
 
 
-def _ranked(
-    tx: ReadTransaction,
-    found: SearchResult,
-    scope: Scope,
-    beside: Scope | None,
-    dates: Sequence[Span],
-    corpus: Corpus,
-) -> SearchResult:
+def _ranked(tx: ReadTransaction, found: SearchResult, beside: Scope | None, dates: Sequence[Span]) -> SearchResult:
     """Score and order the messages and channels; `beside`: where further messages may be taken from."""
     known, similar = dict(found.candidates), found.similar
-    own = own_scores(found.candidates.values(), corpus.average_length)
+    own = own_scores(found.candidates.values(), found.corpus.average_length)
     best = max(own.values(), default=1.0)
     said = _said_on(tx, beside, dates) if beside else {}
     known = said | known
@@ -254,9 +239,7 @@ def _ranked(
         first = nlargest(_NEIGHBOURS_OF, own, key=own.__getitem__)
         near = neighbours(tx, [known[number] for number in first if number in known], known.values(), beside)
         known.update((one.number, one) for one in near if one.number not in found.echoes)
-    begins = taken_up_again(tx, scope.channel_number) if scope.channel_number is not None else ()
-    sittings = sittings_from(begins, corpus.inside, found.candidates.values(), found.weights) if begins else None
-    ranked = rank(own, known.values(), sittings)
+    ranked = rank(own, known.values())
     sizes = channel_sizes(tx, {one.channel_id for one in known.values()} | found.titles.keys())
     lengths = {number: tokens for number, (_, tokens) in sizes.items()}
     wholes = whole_scores(found.candidates.values(), found.weights, lengths)

@@ -134,11 +134,3 @@ async def test_last_tuesday_may_be_the_one_of_last_week_at_every_door(
     await log(orchestrator, "week before", "2026-11-10", "Which NAS is quiet?", "The one with the slow fan.")
     await log(orchestrator, "other day", "2026-11-18", "The NAS is loud.", "Turn the fan down.")
     assert await first_found(orchestrator, "the NAS from last Tuesday") == "week before"
-
-
-async def test_a_project_named_among_the_words_says_where_at_every_door(orchestrator: Orchestrator) -> None:
-    said = ["The legend colours are too pale", "Take the darker half of the palette for the legend colours."]
-    await log(orchestrator, "meant", "2026-10-03", *said, project="/home/me/tidegraph")
-    named = "tidegraph, tidegraph: the colours of tidegraph"
-    await log(orchestrator, "names it", "2026-11-03", named, "Which colours?", project="/home/me/other")
-    assert await first_found(orchestrator, "tidegraph legend colours") == "meant"

@@ -63,18 +63,17 @@ def chosen(asked: Lookup[ExtractQuery], found: SearchResult, folder: str | None)
 def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None = None) -> list[Scored]:
     """Return the channels that fit the request with their scores, best first.
 
-    Those of the asking folder, or of a project named among the words, gain, more if they hold most of the best; for
-    a request for what holds in the end the latest of close ones comes first.
+    Those of the asking folder gain, more if they hold most of the best; for a request for what holds in the end the
+    latest of close ones comes first.
     """
     said = asked.said
     scores = best_channels(found, is_narrowed=said.is_narrowed)[:CHOICES]
     known = channels_by_number(asked.tx, [number for number, _ in scores])
     best = [(known[number], score) for number, score in scores if number in known]
-    folders = [*said.projects, *([folder] if folder is not None and not said.in_other_project else [])]
-    if folders:
+    if folder is not None and not said.in_other_project:
         most = 0.6 * found.covered(best[0][0].number) if best else 0.0
         gained = [
-            (row, score / (0.5 if found.covered(row.number) >= most else 0.85) if _is_in(row, folders) else score)
+            (row, score / (0.5 if found.covered(row.number) >= most else 0.85) if _is_in(row, folder) else score)
             for row, score in best
         ]
         best = sorted(gained, key=lambda one: -one[1])
@@ -114,8 +113,8 @@ def past_ends(said: Understood) -> list[datetime]:
     return [span.end for span in said.dates if span.end and span.end < now()]
 
 
-def _is_in(row: ChannelRow, folders: Sequence[str]) -> bool:
-    return row.project_path is not None and any(is_within(row.project_path, folder) for folder in folders)
+def _is_in(row: ChannelRow, folder: str) -> bool:
+    return row.project_path is not None and is_within(row.project_path, folder)
 
 
 def sure_of(asked: Lookup[ExtractQuery], choice: Choice) -> Confidence:

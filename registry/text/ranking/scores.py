@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from registry.text.ranking import weights
@@ -50,14 +48,6 @@ class RankedChannel(NamedTuple):
     score: float
 
 
-class Sittings(NamedTuple):
-    """The parts of one channel between long pauses: the positions at which all but the first begin, and the gain of
-    the messages of each."""
-
-    begins: Sequence[int]
-    gains: Sequence[float]
-
-
 def length_norm(length: float, average: float) -> float:
     """Return BM25's length factor: 1 for the average length, less for a longer one."""
     relative = length / max(average, 1.0)
@@ -69,7 +59,7 @@ def own_scores(candidates: Iterable[Candidate], average_length: float) -> dict[i
     return {one.number: round(one.weight * length_norm(one.length, average_length), _DIGITS) for one in candidates}
 
 
-def rank(own: Mapping[int, float], messages: Iterable[Candidate], sittings: Sittings | None = None) -> list[Ranked]:
+def rank(own: Mapping[int, float], messages: Iterable[Candidate]) -> list[Ranked]:
     """Order messages by (-score, -number), including those that only gain from their neighbours."""
     known = list(messages)
     at = {one.channel_id << SEQ_BITS | one.seq: own.get(one.number, 0.0) for one in known}
@@ -78,8 +68,6 @@ def rank(own: Mapping[int, float], messages: Iterable[Candidate], sittings: Sitt
         place, score = one.channel_id << SEQ_BITS | one.seq, own.get(one.number, 0.0)
         near = at.get(place - 1, 0.0) + at.get(place + 1, 0.0) + (at.get(place - 2, 0.0) + at.get(place + 2, 0.0)) / 3
         gain = weights.NEIGHBOUR * near
-        if sittings and score + gain > 0:
-            gain += sittings.gains[bisect_right(sittings.begins, one.seq)]
         if score + gain > 0:
             ranked.append(Ranked(one, round(score + gain, _DIGITS), score, gain))
     return sorted(ranked, key=lambda one: (-one.score, -one.candidate.number))
@@ -144,20 +132,6 @@ def _counts(held: Iterable[int], terms: int) -> list[int]:
             counts[bit.bit_length() - 1] += 1
             bits ^= bit
     return counts
-
-
-def sittings_from(
-    begins: Sequence[int], size: int, candidates: Iterable[Candidate], term_weights: Sequence[float]
-) -> Sittings:
-    """Score the sittings of a channel of `size` messages by the terms that each holds; shorter ones gain more."""
-    held: dict[int, int] = defaultdict(int)
-    for one in candidates:
-        held[bisect_right(begins, one.seq)] |= one.held
-    lengths = [end - begin for begin, end in pairwise([0, *begins, max(size, *begins, 1)])]
-    average = size / len(lengths)
-    scores = [weight_of(held[at], term_weights) * length_norm(length, average) for at, length in enumerate(lengths)]
-    most = max(scores) or 1.0
-    return Sittings(begins, [weights.SITTING * score / most for score in scores])
 
 
 def weight_of(held: int, term_weights: Sequence[float]) -> float:

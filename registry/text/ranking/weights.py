@@ -7,11 +7,10 @@ FAR = 4.0
 
 # A message's score: the weights of the terms in it, and
 NEIGHBOUR = 0.3  # of its neighbours' scores, a third of that two places away
-SITTING = 0.6  # inside one channel, for the sitting that holds most of the request
 DATE = 0.5  # of the best score, if it was said on a date that the request names
 
 # Confidence: the share of the request that the conversation holds, and how far it leads the next one
 HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15
-# Below this score nothing is answered, by how many wordings were given; unrelated messages reach the third by the model
-FLOOR_ONE, FLOOR_SEVERAL, FLOOR_MODEL = 0.04, 0.45, 0.4
+# Below this score nothing is answered: of several wordings, and more with the model, by which all messages score
+FLOOR_SEVERAL, FLOOR_MODEL = 0.45, 0.4

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from registry.text.request.phrases import GOES_ON, GOING_ON, IN_THE_END, IN_THE_PAST, LEADS_IN, OTHER_PROJECT
 from registry.text.request.query import is_only_asking, parse_query
-from registry.text.request.request_words import is_generic_word
 from registry.text.request.syntax import Search, read_search
 from registry.text.times.spans import EVER, Span
 from registry.text.times.time_words import TimeWord, find_times
@@ -24,17 +23,16 @@ from registry.text.times.time_words import TimeWord, find_times
 class Understood:
     """A parsed request. `search` holds its words and filters; `sources` are the clients it names.
 
-    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation. `projects`:
-    paths of those whose names stand among its words, which only speak for their conversations. `week_before`: a week
-    before the day that "last Tuesday" is, which may be meant if that day is of this week. `in_other_project`: in any
-    but the one that is worked in. `in_the_end`: what was said last counts, `in_the_past`: what held before a change.
+    `dates` only speak for messages of their time. `goes_on`: the user wants to continue a conversation.
+    `week_before`: a week before the day that "last Tuesday" is, which may be meant if that day is of this week.
+    `in_other_project`: in any but the one that is worked in. `in_the_end`: what was said last counts, `in_the_past`:
+    what held before a change.
     """
 
     search: Search
     sources: tuple[str, ...] = ()
     dates: tuple[Span, ...] = ()
     goes_on: bool = False
-    projects: tuple[str, ...] = ()
     week_before: Span | None = None
     in_other_project: bool = False
     in_the_end: bool = False
@@ -124,10 +122,9 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
         search = replace(search, words="", project=path)
     sources = (search.source,) if search.source else sources
-    projects = () if search.project else _projects_in(search.words, known)
     before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     is_last, is_past = bool(IN_THE_END.search(text)), bool(IN_THE_PAST.search(text))
-    return Understood(search, sources, dates, goes_on, projects, before, is_other, is_last, is_past)
+    return Understood(search, sources, dates, goes_on, before, is_other, is_last, is_past)
 
 
 def _with_known_names(search: Search, known: Known) -> Search:
@@ -191,16 +188,6 @@ def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
     return next((path for path, name in names if said and said == name), None)
 
 
-def _projects_in(words: str, known: Known) -> tuple[str, ...]:
-    """Return the paths of the projects whose names stand among other words: "resume the tidegraph colours"."""
-    found = (
-        path
-        for name, path in known.projects
-        if len(name) >= _SHORTEST_NAME and not is_generic_word(name.casefold()) and _bare(name).search(words)
-    )
-    return tuple(dict.fromkeys(found))
-
-
 def source_called(name: str, sources: Collection[str]) -> str | None:
     """Return the source that a client's name means here: `gemini-cli` for gemini."""
     here = [source for source in CLIENTS.get(name.lower(), ()) if source in sources]
@@ -216,13 +203,6 @@ def project_called(name: str, projects: Collection[tuple[str, str]]) -> str:
 
 def _joined(name: str) -> str:
     return re.sub("[-_ ]", "", name).casefold()
-
-
-_SHORTEST_NAME = 4  # letters: a shorter name of a folder is a word like any other
-
-
-def _bare(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w./@-]){_spaced(name)}(?![\w/-]|\.\w)", re.IGNORECASE)
 
 
 def _spaced(name: str) -> str:

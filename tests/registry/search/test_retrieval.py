@@ -264,37 +264,12 @@ async def test_a_date_speaks_for_what_was_said_then_and_keeps_nothing_out(regist
     assert sorted(numbers(await ask(registry, "kafka", Scope(channel_number=3), dates=[Span(day(1, 1), None)]))) == [6]
 
 
-async def test_a_channel_that_was_taken_up_again_is_ordered_by_its_sittings(registry: Registry) -> None:
-    filler = [f"nothing of it {number}" for number in range(4)]
-    await say(registry, "days", "kafka", *filler, "redis and kafka", at="2026-04-01")
-    await say(registry, "days", *filler, "kafka", at="2026-04-02")
-    row = await registry.read(lambda tx: get_channel(tx, "days"))
-    inside = Scope(channel_number=row.number)
-    places = [one.candidate.seq for one in (await ask(registry, "redis kafka", inside)).ranked if one.own]
-    assert places == [5, 0, 10]  # of two that say as much the one said on that day, though the other is newer
-
-
-async def test_a_channel_is_taken_up_again_after_more_than_two_hours(registry: Registry) -> None:
-    said = (
-        "08:00:00",
-        "09:59:59",
-        "09:59:59",
-        "11:59:59",
-        "14:00:00",
-        "14:00:00",
-        "15:00:00.5",
-        "17:00:01.5",
-        "16:00:00",
-    )
-    messages = [{"role": "user", "text": at, "timestamp": f"2026-04-01T{at}Z"} for at in said]
-    await registry.save_conversation(
-        "pauses", [{**one, "text": f"{n}"} for n, one in enumerate(messages)], "cursor", {}
-    )
-    row = await registry.read(lambda tx: get_channel(tx, "pauses"))
-    assert await registry.read(lambda tx: candidates.taken_up_again(tx, row.number)) == [4]
-    assert await registry.read(lambda tx: candidates.taken_up_again(tx, row.number + 1)) == []
-    assert await registry.read(lambda tx: seqs_of(tx, row.number, ["user"])) == [0, 1, 2, 3, 4, 5, 6, 8, 7]
-    assert await registry.read(lambda tx: seqs_of(tx, row.number, ["tool"])) == []
+async def test_the_places_of_a_channels_messages_are_those_in_time(registry: Registry) -> None:
+    said = [{"role": "user", "text": at, "timestamp": f"2026-04-01T{at}:00Z"} for at in ("08:00", "17:00", "16:00")]
+    await registry.save_conversation("late", said, "cursor", {})
+    number = await registry.read(lambda tx: get_channel(tx, "late").number)
+    assert await registry.read(lambda tx: seqs_of(tx, number, ["user"])) == [0, 2, 1]
+    assert await registry.read(lambda tx: seqs_of(tx, number, ["tool"])) == []
 
 
 async def test_a_channel_stuffed_with_words_does_not_come_first(registry: Registry) -> None:

@@ -14,7 +14,6 @@ from registry.text.ranking.scores import (
     own_scores,
     rank,
     rank_channels,
-    sittings_from,
     whole_scores,
     word_scores,
 )
@@ -239,12 +238,3 @@ def test_scores_are_the_sum_of_their_parts(candidates: list[Candidate]) -> None:
 def test_a_channel_scores_at_most_one(candidates: list[Candidate]) -> None:
     for one in channels(*candidates):
         assert 0 <= one.score <= 1
-
-
-def test_a_message_gains_from_the_sitting_in_which_most_of_the_request_was_said() -> None:
-    own = {1: 1.0, 2: 1.0, 3: 1.1}
-    said = [message(1, 1.0, seq=10), message(2, 1.0, seq=15), message(3, 1.0, seq=30)]
-    assert [one.candidate.number for one in rank(own, said)] == [3, 2, 1]
-    held = [one._replace(held=bits) for one, bits in zip(said, (0b01, 0b10, 0b01), strict=True)]
-    sittings = sittings_from([10, 25], 40, held, [1.0, 1.0])
-    assert [one.candidate.number for one in rank(own, said, sittings=sittings)] == [2, 1, 3]

@@ -341,11 +341,6 @@ def test_a_project_that_is_here_narrows(text: str, project: str | None, words: s
     assert (found.search.project, found.search.words) == (project, words)
 
 
-def test_a_project_whose_name_is_a_thing_may_be_meant_where_something_is_said_to_be_for_it() -> None:
-    found = read("the paint for the shop")
-    assert (found.projects, found.search.project) == (("/home/me/shop",), None)
-
-
 def test_a_korean_verb_beside_a_client_and_a_date_asks_for_all_that_was_done_then() -> None:
     found = read("3월 5일 커서에서 뭐 바꿨어")
     assert (found.search.when_words, found.sources, found.search.words) == ("3월 5일", ("cursor",), "")
@@ -473,11 +468,6 @@ def test_a_season_may_be_what_was_spoken_about(text: str) -> None:
 def test_what_belongs_to_a_day_is_no_time_of_a_conversation() -> None:
     assert read("why does the widget show yesterday's data").search.when == EVER
     assert read("what was yesterday's chat about").search.when != EVER
-
-
-def test_a_name_among_other_words_may_say_where() -> None:
-    assert read("last month shop checkout").projects == ("/home/me/shop",)
-    assert read("shopping for a bike").projects == ()
 
 
 @pytest.mark.parametrize(
