@@ -86,13 +86,6 @@ async def test_a_match_shows_where_it_hit_and_what_was_said_around_it(three: Orc
     assert match["context"][0]["text"].startswith("재귀 피보나치는")
 
 
-async def test_initials_are_shown_as_they_were_typed(orchestrator: Orchestrator) -> None:
-    await log(orchestrator, "c", [("검색창에 ㄱㅂㅈㅁ을 치면 나와?", "네")])
-    answer = await search(orchestrator, "ㄱㅂㅈㅁ")
-    assert answer["understood"]["words"] == ["ㄱㅂㅈㅁ"]
-    assert answer["sessions"][0]["matches"][0]["snippet"] == "검색창에 **ㄱㅂㅈㅁ**을 치면 나와?"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
