@@ -13,7 +13,7 @@ from registry.storage.conditions import given_pairs, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 from registry.text.ranking.scores import SEQ_BITS, Ranked, RankedChannel
-from registry.text.request.phrases import asks_to_recall, is_word_list
+from registry.text.request.phrases import asks_to_recall, folded, is_word_list
 
 _CHANNELS, _MESSAGES = 6, 3  # so many of the best channels are looked at, and messages of each
 _BEGINNING = 600  # characters of a message
@@ -37,8 +37,8 @@ def find_echoes(
     rows = tx.execute(_openings(tx.dialect.name), given_pairs(tx, places, SEQ_BITS)).all() if places else ()
     openings = {(row.channel_number, row.seq): row.text for row in rows if row.role == "user"}
     recalling = {at for at, text in openings.items() if asks_to_recall(text)}
-    asked = _folded(request or "")
-    alone = {at for at, text in openings.items() if (asked and _folded(text) == asked) or is_word_list(text)}
+    asked = folded(request or "")
+    alone = {at for at, text in openings.items() if (asked and folded(text) == asked) or is_word_list(text)}
     return frozenset(
         one.number
         for one in (each.candidate for each in ranked)
@@ -51,7 +51,3 @@ def _openings(dialect: str) -> Select[Any]:
     text = func.substr(conversation.c.text, 1, _BEGINNING).label("text")
     here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
     return select(conversation.c.channel_number, conversation.c.seq, conversation.c.role, text).where(here)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(" .?!~")

@@ -23,7 +23,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
-from registry.text.request.phrases import asks_to_recall
+from registry.text.request.phrases import asks_to_recall, folded
 from registry.text.request.syntax import Search
 
 
@@ -137,13 +137,9 @@ def _waits(latest_first: Sequence[Any], request: str) -> bool:
     spoken = [row for row in latest_first if row.role in ("user", "assistant")]
     if not spoken or spoken[0].role == "user":
         return bool(spoken)
-    question = next((_folded(row.text) for row in spoken if row.role == "user"), "")
-    asked = _folded(request)
+    question = next((folded(row.text) for row in spoken if row.role == "user"), "")
+    asked = folded(request)
     return bool(asked) and asked in question and len(asked) >= 0.6 * len(question) and asks_to_recall(question)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(" .?!~")
 
 
 def messages_in_scope(scope: Scope) -> list[ColumnElement[bool]]:

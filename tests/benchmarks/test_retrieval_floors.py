@@ -22,11 +22,11 @@ HELD = [way for way in WAYS if way.name in (CHANNEL, EXTRACT, SEARCH)]
 """The ways that have a floor."""
 FLOORS = {
     (EXTRACT, "session_1"): 0.63,
-    (EXTRACT, "session_5"): 0.85,
+    (EXTRACT, "session_5"): 0.8,
     (SEARCH, "session_1"): 0.63,
-    (SEARCH, "session_5"): 0.85,
-    (CHANNEL, "recall_10"): 0.7,
-    (EXTRACT, "recall_10"): 0.55,
+    (SEARCH, "session_5"): 0.8,
+    (CHANNEL, "recall_10"): 0.57,
+    (EXTRACT, "recall_10"): 0.5,
     (SEARCH, "recall"): 0.4,
     (CHANNEL, "answered"): 0.45,
     (EXTRACT, "answered"): 0.4,

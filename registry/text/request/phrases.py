@@ -101,3 +101,8 @@ def is_word_list(text: str) -> bool:
         return False
     plain = [word.strip(",").lower() for word in words]
     return sum(is_request_word(word) or strip_particles(word) != word for word in plain) < 0.05 * len(words)
+
+
+def folded(text: str) -> str:
+    """Return a request as it is compared with another one: without case, spaces and the mark at its end."""
+    return " ".join(text.casefold().split()).strip(" .?!~")

@@ -118,7 +118,7 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
     search = replace(search, words=words, when=span, when_words=named, project=search.project or project)
     if (named or sources or project) and is_only_asking(search.words):
         search = replace(search, words="")
-    goes_on = asks_to_go_on(text)
+    goes_on = bool(GOES_ON.search(text))
     if goes_on and search.project is None and (path := _alone(search.words, known.projects)):
         search = replace(search, words="", project=path)
     sources = (search.source,) if search.source else sources
@@ -148,11 +148,6 @@ def _week_before(search: Search, now: datetime) -> Span | None:
         return None
     week = timedelta(days=7)
     return Span(start - week, end - week)
-
-
-def asks_to_go_on(text: str) -> bool:
-    """Return True for a request to continue a conversation."""
-    return bool(GOES_ON.search(text))
 
 
 def _without_clients(words: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
