@@ -12,7 +12,7 @@ from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tok
 from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, chosen, nothing_like, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
-from orchestrator.answer.finding.looking_up import Lookup, ask, understood, without_the_asking_chat
+from orchestrator.answer.finding.looking_up import AT_ANY_TIME, Lookup, ask, understood, without_the_asking_chat
 from orchestrator.answer.finding.reading import (
     Extraction,
     KeptRanking,
@@ -22,7 +22,6 @@ from orchestrator.answer.finding.reading import (
     last_messages,
     messages_in,
 )
-from orchestrator.answer.finding.relaxing import AT_ANY_TIME, lookup_for, relaxation_for
 from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
 from orchestrator.operation import Operation
 from orchestrator.outside.writing import SUMMARY, transcript
@@ -58,9 +57,9 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
     asked = Lookup(tx, run, query, said, scope)
-    relaxation = "" if query.cursor else relaxation_for(said, has_channel=row is not None)
+    relaxation = "" if query.cursor else asked.relaxation(has_channel=row is not None)
     try:
-        data = _look(lookup_for(asked, run.attempt), row, request.folder)
+        data = _look(asked.relaxed(run.attempt), row, request.folder)
     except NotFound as nothing:
         nothing = _only_in(project, nothing)
         if not relaxation:

@@ -11,13 +11,13 @@ from orchestrator.answer.delivery import tokens_for, tokens_of
 from orchestrator.answer.finding.choosing import ordered_channels
 from orchestrator.answer.finding.elsewhere import About, nearest_about
 from orchestrator.answer.finding.looking_up import (
+    AT_ANY_TIME,
     Lookup,
     ask,
     subject_of,
     understood,
     without_the_asking_chat,
 )
-from orchestrator.answer.finding.relaxing import AT_ANY_TIME, lookup_for, relaxation_for
 from orchestrator.answer.finding.relevance import (
     SPOKEN,
     Found,
@@ -63,8 +63,8 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     asked = Lookup(tx, run, query, read, scope)
-    data = _look(lookup_for(asked, run.attempt))
-    relaxation = relaxation_for(read, has_channel=inside is not None)
+    data = _look(asked.relaxed(run.attempt))
+    relaxation = asked.relaxation(has_channel=inside is not None)
     if run.attempt == AT_ANY_TIME:
         data = replace(data, relaxed="time")
     elif not run.attempt and not (_is_sure(data) if relaxation == AT_ANY_TIME else data.holds_any):

@@ -22,13 +22,13 @@ from registry.storage.database import ReadTransaction
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
 from registry.text.request.understanding import Known, Understood, project_called, source_called, understand
-from registry.text.times.spans import Span
 from sources.clients import CLIENTS
 
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meant
 
 Asked = TypeVar("Asked", bound=Request)
+AT_ANY_TIME, A_WEEK_BEFORE = "at any time", "a week before"  # what of a request may be given up
 
 
 def with_known_names(tx: ReadTransaction, request: Asked) -> Asked:
@@ -130,11 +130,24 @@ class Lookup(Generic[Query]):
         said = replace(self.said, search=self.said.search.at_any_time())
         return replace(self, said=said, scope=replace(self.scope, from_=self.query.from_, to=self.query.to))
 
-    def a_week_before(self, before: Span) -> Lookup[Query]:
-        """Return the look-up where "last Tuesday" is not the latest one but the one before."""
-        said = replace(self.said, search=replace(self.said.search, when=before), week_before=None)
+    def relaxed(self, attempt: str) -> Lookup[Query]:
+        """Return the look-up of an attempt: "" is the first one."""
+        if attempt == AT_ANY_TIME:
+            return self.at_any_time()
+        if attempt != A_WEEK_BEFORE or not self.said.week_before:
+            return self
+        said = replace(self.said, search=replace(self.said.search, when=self.said.week_before))
         scope = narrow(replace(self.scope, from_=self.query.from_, to=self.query.to), said.search)
         return replace(self, said=said, scope=scope)
+
+    def relaxation(self, *, has_channel: bool) -> str:
+        """Return the part of the request that may be given up if nothing, or nothing sure, is found; "" for none.
+
+        Who wants to continue may name a time in passing; "last Tuesday" on a Thursday may mean that of last week.
+        """
+        if self.said.goes_on and self.said.search.when_words and (has_channel or self.said.has_words):
+            return AT_ANY_TIME
+        return A_WEEK_BEFORE if self.said.week_before else ""
 
 
 def understood(read: Understood, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Extraction:
     """A cursor may go on with what is older."""
     kept: KeptRanking | None = None
     relaxation: str = ""
-    """Part of the request to give up next, if this is not sure enough (`orchestrator.answer.finding.relaxing`)."""
+    """Part of the request to give up next, if this is not sure enough (`Lookup.relaxation`)."""
 
 
 class NothingRead(NamedTuple):
