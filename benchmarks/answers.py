@@ -41,7 +41,6 @@ def scopes(last: datetime) -> Mapping[str, Scope]:
         "everywhere": Scope(),
         "a large channel": Scope(channel_number=1),
         "a channel": Scope(channel_number=9),
-        "without a channel": Scope(exclude_channel="session_1"),
         "without some": Scope(exclude_numbers=[1, 2, 3, 4, 5]),
         "a project": Scope(project="project_7"),
         "a week": Scope(from_=week),

@@ -56,10 +56,10 @@ def evidence_in(found: SearchResult) -> float:
     return lead * found.rarity_in(found.channels[0].number)
 
 
-def _own_channel(tx: ReadTransaction, session_id: str | None) -> str | None:
+def _own_channel(tx: ReadTransaction, session_id: str | None) -> list[int]:
     with suppress(NotFound):  # its first prompt
-        return resolve_session(tx, session_id).name if session_id else None
-    return None
+        return [resolve_session(tx, session_id).number] if session_id else []
+    return []
 
 
 def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, 
     # No word of a task is a time or a place to look in.
     said = Understood(Search(words=query.text))
     asked = Lookup(
-        tx, run, ExtractQuery(text=query.text), said, Scope(exclude_channel=_own_channel(tx, query.session_id))
+        tx, run, ExtractQuery(text=query.text), said, Scope(exclude_numbers=_own_channel(tx, query.session_id))
     )
     found = asked.find()
     evidence = evidence_in(found)

@@ -58,7 +58,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
         roles=query.roles or SPOKEN,
         from_=query.from_,
         to=query.to,
-        exclude_channel=_name_of(tx, query.exclude_session),
+        exclude_numbers=_numbers_of(tx, query.exclude_session),
     )
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
@@ -107,12 +107,12 @@ def _is_sure(data: SessionsFound) -> bool:
     return bool(data.best) and _confidence(data) is not Confidence.LOW
 
 
-def _name_of(tx: ReadTransaction, session_id: str | None) -> str | None:
-    """Return the channel of a session to leave out; None if that was never stored."""
+def _numbers_of(tx: ReadTransaction, session_id: str | None) -> list[int]:
+    """Return the number of a session to leave out, if it was ever stored."""
     try:
-        return resolve_session(tx, session_id).name if session_id else None
+        return [resolve_session(tx, session_id).number] if session_id else []
     except NotFound:
-        return None
+        return []
 
 
 async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, exists, or_, select
+from sqlalchemy import ColumnElement, Select, exists, or_, select
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -116,9 +116,9 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, int]:
     if not found:
         return {}
     conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
-    values = {**given(place.tx, found), "excluded": scope.exclude_channel or ""}
     statement = _titled(place.tx.dialect.name)
-    inside = place.tx.execute(statement.where(*conditions) if conditions else statement, values).scalars()
+    statement = statement.where(*conditions) if conditions else statement
+    inside = place.tx.execute(statement, given(place.tx, found)).scalars()
     return {number: found[number] for number in inside}
 
 
@@ -126,7 +126,7 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, int]:
 def _titled(dialect: str) -> Select[int]:
     there = is_one_of(dialect, channel.c.number), channel.c.deleted.is_(False)
     has_subject = or_(_asked(conversation.c.length > 0), ~_asked())
-    return select(channel.c.number).where(*there, has_subject, channel.c.name != bindparam("excluded"))
+    return select(channel.c.number).where(*there, has_subject)
 
 
 def _asked(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -187,8 +187,6 @@ def _standing(dialect: str, conditions: tuple[ColumnElement[bool], ...]) -> Sele
 def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
     """Return the newest 500 searchable messages in a scope that is bound in time."""
     conditions = messages_in_scope(scope)
-    if scope.exclude_channel is not None:
-        conditions.append(conversation.c.channel != scope.exclude_channel)
     query = select(*COLUMNS).where(*conditions).order_by(conversation.c.number.desc()).limit(500)
     return [candidate_of(row) for row in tx.execute(query)]
 
@@ -212,9 +210,6 @@ def _narrowed(tx: ReadTransaction, scope: Scope) -> tuple[Groups, Sequence[str],
     """Return a scope as conditions on tokens (groups, without), and those that the messages themselves must meet."""
     groups: list[Sequence[str]] = []
     without = [*scope.without, *map(channel_token, scope.exclude_numbers)]
-    if scope.exclude_channel is not None:
-        number = tx.execute(select(channel.c.number).where(channel.c.name == scope.exclude_channel)).scalar()
-        without += [] if number is None else [channel_token(number)]
     if scope.channel_number is not None:
         groups.append([channel_token(scope.channel_number)])
     if scope.sources:

@@ -22,7 +22,7 @@ from registry.search.candidates import candidate_of
 from registry.search.retrieval import ASSUMED
 from registry.search.scope import Scope, channels_in, is_of_channels, message_conditions, time_conditions
 from registry.search.vectors import EmbeddingModel, is_caught_up, vectors_after, vectors_of, vectors_where
-from registry.storage.conditions import given_conditions
+from registry.storage.conditions import given_conditions, is_none_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.safety.visibility import access_of
@@ -30,7 +30,7 @@ from registry.storage.tables import conversation
 from registry.text.ranking.scores import Candidate
 from registry.text.ranking.similar import SimilarMessages, deviations_by_chance
 
-COURTESY = 3  # tokens; so short a message ("ok", "감사") is similar to whatever has no sense
+COURTESY = 2  # tokens; so short a message ("ok", "감사") is similar to whatever has no sense
 MOST = 100  # similar messages that are returned
 FEW_VECTORS = 5_000  # a scope with no more messages is read from the database, whatever the process holds
 LOOKED_AT_IN_FULL = 500  # messages, those whose signs agree most, that are compared by the vectors themselves
@@ -142,10 +142,9 @@ def _conditions_on_channel(scope: Scope) -> list[ColumnElement[bool]]:
 
 
 def _conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    conditions = [*_conditions_on_channel(scope), *message_conditions(scope), conversation.c.length > COURTESY]
-    if scope.exclude_channel is not None:
-        conditions.append(conversation.c.channel != scope.exclude_channel)
-    return conditions
+    excluded = given_conditions((is_none_of, conversation.c.channel_number, scope.exclude_numbers or None))
+    of_message = *message_conditions(scope), conversation.c.length > COURTESY
+    return [*_conditions_on_channel(scope), *excluded, *of_message]
 
 
 def _in_scope(tx: ReadTransaction, numbers: Iterable[int], scope: Scope, most: int) -> list[Candidate]:

@@ -41,7 +41,6 @@ class Scope:
     roles: Sequence[str] | None = None
     from_: datetime | None = None
     to: datetime | None = None
-    exclude_channel: str | None = None
     exclude_numbers: Sequence[int] = ()
     without: Sequence[str] = ()
 

@@ -49,8 +49,6 @@ def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) 
     """Return a page of the channels in scope, the latest first, with their message counts in scope; and the total."""
     of_channel = given_conditions((eq, channel.c.deleted, False), (eq, channel.c.number, scope.channel_number))
     of_channel += channel_conditions(scope)
-    if scope.exclude_channel is not None:
-        of_channel.append(channel.c.name != scope.exclude_channel)
     of_message = message_conditions(scope)
     if not of_message:
         return _by_activity(tx, of_channel, limit, offset)

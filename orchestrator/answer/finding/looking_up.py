@@ -83,7 +83,7 @@ def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, request:
     if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
         return scope
     asking = asking_channels(tx, source, request, now() - timedelta(minutes=10))
-    return replace(scope, exclude_numbers=asking)
+    return replace(scope, exclude_numbers=[*scope.exclude_numbers, *asking])
 
 
 def local_time(utc_offset_minutes: int | None) -> datetime:

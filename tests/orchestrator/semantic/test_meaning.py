@@ -218,7 +218,7 @@ async def test_another_process_finds_what_was_embedded_since_it_looked(orchestra
     other = Registry(orchestrator.registry.engine.url.render_as_string(hide_password=False))
     elsewhere = Orchestrator(other, meaning=Meaning(other, orchestrator.meaning.embedder))  # type: ignore[union-attr]
     assert await found(elsewhere, "vacation") == []
-    await log(orchestrator, "trip", ["holiday plans", "none"])
+    await log(orchestrator, "trip", ["holiday plans for May", "none"])
     await embed(orchestrator)
     assert await found(elsewhere, "vacation") == ["trip"]
     other.close()

@@ -91,7 +91,7 @@ def day(month: int, of_month: int) -> datetime:
         ({"from_": day(1, 6)}, [4]),
         ({"to": day(2, 1)}, [1, 2, 3]),
         ({"from_": day(1, 1), "to": day(2, 28)}, [1, 2, 3, 4]),
-        ({"exclude_channel": "shop"}, [4]),
+        ({"exclude_numbers": (1,)}, [4]),
         ({"project": "nowhere"}, []),
     ],
 )
@@ -119,7 +119,7 @@ async def test_a_word_that_nearly_all_messages_hold_is_found_in_the_few_that_are
     await say(registry, "elsewhere", *(f"redis number{number}" for number in range(12)), at="2026-04-01")
     assert await found(registry, "redis", project="/home/me/shop") == [1, 2, 3]
     assert await found(registry, "redis", project="/home/me/shop", roles=("assistant",)) == [2]
-    assert await found(registry, "redis", project="/home/me/shop", exclude_channel="shop") == []
+    assert await found(registry, "redis", project="/home/me/shop", exclude_numbers=(1,)) == []
 
 
 def test_what_is_written_into_a_search_narrows_its_scope() -> None:
@@ -171,7 +171,7 @@ async def test_titles_are_found_of_channels_in_scope_that_are_not_deleted(regist
         return list((await ask(registry, "redis", Scope(**scope))).titles)
 
     assert await titled() == [3]
-    assert await titled(exclude_channel="notes") == []
+    assert await titled(exclude_numbers=(3,)) == []
     assert await titled(sources=("claude",)) == []
     assert await titled(roles=("user", "assistant")) == [3]
     assert await titled(roles=("assistant",)) == []
@@ -192,7 +192,7 @@ async def test_the_latest_sessions_come_by_their_last_message_in_scope(registry:
     assert await latest(Scope(roles=("user",))) == ([(3, 1), (2, 1), (1, 2)], 3)
     assert await latest(Scope(from_=day(1, 6), to=day(2, 28))) == ([(2, 2)], 1)
     assert await latest(Scope(tags=("infra",))) == ([(2, 2)], 1)
-    assert await latest(Scope(project="/home/me/shop", exclude_channel="shop")) == ([], 0)
+    assert await latest(Scope(project="/home/me/shop", exclude_numbers=(1,))) == ([], 0)
     [first, *_] = [message["id"] for message in await registry.get_conversations("shop")]
     await registry.delete_conversation(first)
     assert await latest(Scope(roles=("user",), sources=("cursor",))) == ([(3, 1), (1, 1)], 2)
