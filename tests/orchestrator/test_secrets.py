@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from orchestrator.service import Orchestrator
 from orchestrator.sync import spool
@@ -19,6 +19,7 @@ from registry.access import Level
 from registry.ingest.intake import Keeping
 from registry.ingest.redact_existing import redact
 from registry.registry import Registry
+from registry.storage.conversations.channels import edit_channel
 from registry.storage.safety.tokens import create_token
 from registry.storage.tables import channel, metadata
 from sources.base import Places
@@ -325,7 +326,8 @@ async def test_a_cut_title_that_was_stored_unmasked_is_made_anew(orchestrator: O
     secret = PLANTED["github-token"]
     await orchestrator.run({**sent(f"push with {secret} now"), "metadata": {"title": "x"}})
     registry = orchestrator.registry
-    await registry.write(lambda tx: tx.execute(update(channel).values(title=f"push with {secret[:20]}")))
+    [name] = await registry.read(lambda tx: tx.execute(select(channel.c.name)).scalars().all())
+    await registry.write(lambda tx: edit_channel(tx, name, {"title": f"push with {secret[:20]}"}, None))
     found = await redact(registry, lambda _done, _total: None)
     assert found.rows["channel"] == 1
     assert secret[:8] not in "\n".join(rows_of(registry))

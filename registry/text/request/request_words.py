@@ -21,7 +21,7 @@ want wants wanted like help continues discusses mentions says tells asks talks e
 no not nor too very because during through across now yet already such own one ones each every
 neither once twice ive whats hows wheres whos thats lets
 w etc yes yeah hmm lol haha btw pls plz thx
-wich whcih waht wht hwo wher teh abt another other thank thanks ok okay hey hi hello well
+wich whcih waht wht hwo wher teh abt another other ok okay hey hi hello well
 """
 
 _KOREAN = """

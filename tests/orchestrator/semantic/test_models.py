@@ -142,7 +142,7 @@ async def test_any_model_in_onnx_is_taken_from_its_folder(registry: Registry, tm
     folder = make_tiny_onnx(tmp_path / "tiny")
     meaning = Meaning(registry, model_of(model=str(folder)))
     orchestrator = Orchestrator(registry, meaning=meaning)
-    await log(orchestrator, "pet", "kitten kibble")
+    await log(orchestrator, "pet", "kitten kibble, kitten kibble, now")
     await log(orchestrator, "fence", "paint the fence green")
     await embed_all(registry, meaning.embedder, ignore)
     assert await found(orchestrator, "cat food") == ["pet"]
