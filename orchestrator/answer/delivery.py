@@ -116,11 +116,6 @@ def _cut(value: Any, deeper: int = 2) -> Any:
     return value
 
 
-def cut_text(text: str, max_tokens: int | None) -> str:
-    """Return the text within the tokens, with a mark where it was cut."""
-    return text if max_tokens is None else within(text, max_tokens)
-
-
 DEFAULT_TOKENS = 3_000
 """Tokens of an answer unless the caller asks for another size."""
 ENVELOPE = 600  # characters around a result: the envelope, where it was looked, the mark of quoted material

@@ -43,11 +43,6 @@ class SessionsFound:
     latest_total: int = 0
     relaxation: str = ""
 
-    @property
-    def holds_any(self) -> bool:
-        """Return True if there is a session to show."""
-        return bool(self.best or self.latest_total)
-
 
 def sessions_shown(
     tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int | None

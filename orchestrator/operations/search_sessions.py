@@ -67,7 +67,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     relaxation = asked.relaxation(has_channel=inside is not None)
     if run.attempt == AT_ANY_TIME:
         data = replace(data, relaxed="time")
-    elif not run.attempt and not (_is_sure(data) if relaxation == AT_ANY_TIME else data.holds_any):
+    elif not run.attempt and not (_is_sure(data) if relaxation == AT_ANY_TIME else data.best or data.latest_total):
         data = replace(data, relaxation=relaxation)
     run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
     return data

@@ -122,16 +122,11 @@ def _mean_and_deviation(values: Floats, model: EmbeddingModel) -> tuple[float, f
 
 def _few(tx: ReadTransaction, model: EmbeddingModel, scope: Scope) -> Packed | None:
     """Return the vectors of a narrow scope; None if there are many, or the scope is everything."""
-    conditions = _indexed_conditions(scope)
+    conditions = [*_conditions_on_channel(scope), *time_conditions(scope)]
     if not conditions and access_of(tx) is None:
         return None
     found = vectors_where(tx, model, conditions, FEW_VECTORS + 1)
     return found if len(found) <= FEW_VECTORS else None
-
-
-def _indexed_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """Return the conditions of a scope that the tables' own indexes answer."""
-    return [*_conditions_on_channel(scope), *time_conditions(scope)]
 
 
 def _conditions_on_channel(scope: Scope) -> list[ColumnElement[bool]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from heapq import nlargest
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import Turn, cut_text
+from orchestrator.answer.delivery import Turn, within
 from orchestrator.answer.finding.choosing import Choice, past_ends
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged
@@ -184,7 +184,7 @@ def _newer(hit: MessageRow, around: Sequence[Any], found: SearchResult) -> dict[
     """Return the hit and the last answer behind it, in which a suggestion that was taken up is carried out."""
     answers = [row for row in around if row.seq > hit.seq and row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
     shown = [hit, *answers[-1:]]
-    line = " → ".join(cut_text(passage(row.text, found.query), LINE // len(shown)) for row in shown)
+    line = " → ".join(within(passage(row.text, found.query), LINE // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
         "channel": hit.channel,
