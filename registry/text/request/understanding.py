@@ -165,15 +165,7 @@ def _without_project(words: str, projects: Collection[tuple[str, str]]) -> tuple
     for name, path in named:
         if match := _in_project(name).search(words):
             return _cut(words, match.start(), match.end()), path
-        belonging = _belonging_to(name).search(words)
-        if belonging and not parse_query(rest := _cut(words, *belonging.span())).words:
-            return rest, path
     return words, None
-
-
-def _belonging_to(name: str) -> re.Pattern[str]:
-    """Return the pattern of "for the bees": a project if nothing else is asked for, else bees as such."""
-    return re.compile(rf"(?<![\w./@-])(?:for|of|from) the {_spaced(name)}(?![\w/-]|\.\w)", re.IGNORECASE)
 
 
 def _alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:

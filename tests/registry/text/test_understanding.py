@@ -329,7 +329,6 @@ def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone(text: str) -
         ("for the shop api project", "/home/me/shop api", ""),
         ("redis in the shop-api repo", "/home/me/shop api", "redis"),
         ("shop으로 한 거", "/home/me/shop", "한 거"),
-        ("what did we say for the shop", "/home/me/shop", "what did we say"),
         ("the paint for the shop", None, "the paint for the shop"),
         ("a shop that sells shoes", None, "a shop that sells shoes"),
         ("in the barber project", None, "in the barber project"),
