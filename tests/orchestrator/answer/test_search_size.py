@@ -31,3 +31,9 @@ def test_each_session_shows_its_best_match_before_one_shows_a_second() -> None:
     assert [[one["sequence"] for one in session["matches"]] for session in shown] == [[2, 6], [2], [2]]
     [first, *_] = fitted(sessions, 1, written)
     assert [one["sequence"] for one in first["matches"]] == [2]
+
+
+def test_a_message_beside_a_match_is_not_shown_again_as_a_match() -> None:
+    matches = [{**at(4), "context": [at(5)]}, at(5)]
+    [shown] = fitted([{"session_id": "s", "channel": "c", "matches": matches}], 500, written)
+    assert [one["sequence"] for one in shown["matches"]] == [4]

@@ -213,6 +213,12 @@ async def test_a_deleted_message_is_unfindable_at_once(orchestrator: Orchestrato
     other.close()
 
 
+async def test_a_session_that_is_left_out_is_not_found_by_meaning(orchestrator: Orchestrator) -> None:
+    await embed(orchestrator)
+    assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
+    assert await found(orchestrator, "cat food", exclude_session="pet") == ["haustier"]
+
+
 async def test_another_process_finds_what_was_embedded_since_it_looked(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     other = Registry(orchestrator.registry.engine.url.render_as_string(hide_password=False))
