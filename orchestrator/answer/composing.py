@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from sources.client import Room
 
 WHOLE = 1_500  # tokens up to which a conversation comes whole if it goes on
 FIRST_CHOICE = 60  # tokens of the texts of an unsure answer's first conversation
+NEARLY_BEST = 0.8  # share of the best turn's score from which on an earlier turn is shown before it
 ASIDE = ("extract_id", "ranking")  # kept with the record, and not sent
 
 
@@ -34,6 +36,9 @@ def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tu
     most = request.query.max_tokens or DEFAULT_TOKENS
     tokens = FIRST_CHOICE if _is_choice(data) and not request.is_shortened else most
     known = _known_of(data)
+    is_sure = bool(data.ranked) and data.confidence is not Confidence.LOW
+    if is_sure and not (request.is_shortened or data.kept or data.read.goes_on):
+        data = _from_the_best_on(data)
     result = _answer(request, data, tokens, known)
     while tokens > 1 and not request.is_shortened:
         sent = _as_sent(result)
@@ -122,6 +127,19 @@ def _near_turns(data: Extraction) -> int:
         return len(data.ranked)
     least = 0.25 if data.confidence is Confidence.LOW else NEAR  # unsure which of them answers: more of them
     return sum(data.shares.get(turn[0]["turn"], 0.0) >= least for turn in data.ranked)
+
+
+def _from_the_best_on(data: Extraction) -> Extraction:
+    """Put the turns before the best one that say clearly less last, for the next page: a reader of the answer reaches
+    the fact sooner."""
+    begin = data.ranked[0][0]["turn"]
+    early = {turn for turn, share in data.shares.items() if turn < begin and share < NEARLY_BEST}
+    return replace(
+        data,
+        ranked=sorted(data.ranked, key=lambda one: one[0]["turn"] in early),
+        turns=sorted(data.turns, key=lambda turn: turn[1] in early),
+        shares={turn: share for turn, share in data.shares.items() if turn not in early},
+    )
 
 
 def _everything(data: Extraction, budget: Budget) -> list[MessageDict] | None:

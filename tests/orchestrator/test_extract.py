@@ -329,6 +329,24 @@ async def test_what_else_was_found_takes_no_room_from_the_answer(orchestrator: O
     assert len(given[0]) == len(given[1])
 
 
+async def test_a_sure_answer_begins_with_the_best_turn_and_the_next_page_has_what_was_before_it(
+    orchestrator: Orchestrator,
+) -> None:
+    weaker = ("The bakery webhook ran into its timeout, is that usual?", "Yes, see the log of the bakery webhook.")
+    best = (
+        "Which retry limit for the bakery webhook's timeout?",
+        "Five for the bakery's webhook. " + "So it is. " * 50,
+    )
+    small_talk = [(f"small talk {i}", f"indeed {i}") for i in range(4)]
+    await log(orchestrator, "bakery", [weaker, *small_talk, best, *small_talk])
+    query = {"text": "bakery webhook timeout retry limit"}
+    answer = await extract(orchestrator, **query)
+    assert answer["confidence"] == "high"
+    assert shown(answer)[0] == best[0]
+    cursor = answer["metadata"]["next_cursor"]
+    assert is_in(weaker, await extract(orchestrator, "bakery", cursor=cursor, **query))
+
+
 async def test_times_and_roles_bound_what_is_found(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", [(f"cache question {i}", f"cache answer {i}") for i in range(5)])
     answer = await extract(orchestrator, "c", **{"from": "2026-01-05T12:02:00Z", "to": "2026-01-05T12:03:00+00:00"})
