@@ -102,6 +102,8 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
     end = _end_of(asked, row)
     hits = {one.ranked.candidate.number: place for place, one in enumerate(kept)}
     ranked = messages_in(tx, turns[: 2 * query.limit], query)
+    is_doubtful = sure is Confidence.LOW and bool(candidates) and bool(said.search.when_words)
+    about = nearest_about(asked) if is_doubtful else None
     return Extraction(
         channel=row,
         read=said,
@@ -115,7 +117,8 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
         confidence=sure,
         replaced_on=change.replaced_on,
         newer=change.newer,
-        candidates=others,
+        note=f"Nearest of another time: {about.spoken(query.utc_offset_minutes)}." if about else "",
+        candidates=with_nearest(others, about, row),
     )
 
 
