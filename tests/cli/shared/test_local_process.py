@@ -338,6 +338,11 @@ def test_a_window_that_can_share_nothing_works_by_itself(own_home: Callable[...,
             window.hear()
         window.call("list_sessions", full=True)
         found = window.hear()["result"]["structuredContent"]["result"]
+        uri = "registry://channels/here"
+        window.ask("resources/subscribe", {"uri": uri}, 50)
+        window.hear()
+        window.call("conversation_log", channel="here", messages=said("more"), meta={"project": here})
+        assert {"uri": uri} in [window.hear().get("params") for _ in range(2)]
     assert [session["channel"] for session in found["sessions"]] == ["here"]
 
 
