@@ -47,7 +47,8 @@ def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tu
         tokens = tokens * 3 // 4
         result = _answer(request, data, tokens, known)
     if not request.is_shortened:
-        for name in ("stands_at", "candidates", "first", "last", "understood", "project", "source", "title"):
+        repeated = ["newer"] if _is_choice(data) else []  # it is among the candidates, too
+        for name in ("stands_at", *repeated, "candidates", "first", "last", "understood", "project", "source", "title"):
             if tokens_of(_as_sent(result)) <= most:
                 break
             result = {**_without(result, name), "metadata": _without(result["metadata"], name)}
@@ -61,12 +62,14 @@ def _is_choice(data: Extraction) -> bool:
 
 
 def _speaking(data: Extraction) -> list[MessageDict]:
-    """Return the best hit of a conversation, the answer to it, and what came of it."""
+    """Return the turn of a conversation's best hit: the user's message, the hit or the first answer, and what came of
+    it."""
     ranked = data.ranked[0]
     best = min(ranked, key=lambda message: data.hits.get(message["number"], len(data.hits)))
+    asked = [one for one in ranked if one["role"] == Role.USER and one["seq"] == best["turn"] != best["seq"]]
     behind = [one for one in ranked if place_in_time(one) > place_in_time(best)]
     answer = behind[:1] if best["role"] == Role.USER else []
-    return [best, *answer, *(one for one in with_outcome([best, *behind])[1:] if one not in answer)]
+    return [*asked, best, *answer, *(one for one in with_outcome([best, *behind])[1:] if one not in answer)]
 
 
 def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:

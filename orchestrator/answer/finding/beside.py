@@ -18,7 +18,7 @@ from registry.text.ranking.snippets import passage
 
 LEAST_SHARE = 0.5  # of the best score, for a conversation that is offered
 CHOICE_TOKENS = 97  # tokens of each conversation that an unsure answer offers; the contract has 100
-ALL_CHOICES = 340  # tokens of all of these: with the first one's turn they stay within 520
+ALL_CHOICES = 300  # tokens of all of these: with the first one's turn they stay within 550
 
 
 Message = dict[str, Any]

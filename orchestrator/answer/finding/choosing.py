@@ -34,6 +34,13 @@ class Choice:
     verdicts: Sequence[Judged]
     channel: ChannelRow
     candidates: Sequence[Scored] = ()
+    wider: SearchResult | None = None
+    """The first search's result where `found` was searched again inside the channel."""
+
+    @property
+    def everywhere(self) -> SearchResult:
+        """Return the result of the search in all conversations in scope."""
+        return self.wider or self.found
 
     @cached_property
     def inside(self) -> list[Judged]:
@@ -54,10 +61,10 @@ def chosen(asked: Lookup[ExtractQuery], found: SearchResult, folder: str | None)
     candidates = ordered_channels(asked, found, folder)
     if not candidates:
         return None
-    row = candidates[0][0]
+    row, wider = candidates[0][0], found
     if len(found.candidates) >= CANDIDATES:
         found = replace(asked, scope=replace(asked.scope, channel_number=row.number)).find()
-    return Choice(found, judge(found), row, candidates)
+    return Choice(found, judge(found), row, candidates, wider)
 
 
 def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None = None) -> list[Scored]:
