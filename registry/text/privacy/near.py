@@ -65,6 +65,10 @@ _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of i
     r"|class|arn|ring|accessor|manager)s?$",
     re.IGNORECASE,
 )
+_PUBLIC = re.compile(
+    r"(?:publickey|public key |(?:public|cache|primary|foreign|sort|partition|restore|object|group|idempotency)[ _-]?)\Z",
+    re.IGNORECASE,
+)
 _GENERAL = re.compile(  # "password manager": the sentence is about something else
     r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|stor|strateg|rule|requirement|length"
     r"|strength|check|valid|input|box|column|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format"
@@ -96,10 +100,11 @@ _LEAD = re.compile(  # says that a value follows
     r"[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
     re.IGNORECASE,
 )
-_NAMED = re.compile(  # says that another value follows
-    r"(?:\b(?:ssid|(?:user|host)?_?name|user|host|server|network|driver|version|id|model|branch|class"
-    r"|commit|sha\d*|md5|hash|digest|rev\w*|fingerprint|etag|checksum)|이름|아이디|버전|모델)"
-    r"(?:은|는|이|가)?(?:[ \t]?[:=]|[ \t]is)?[ \t]{1,2}[\"'`“‘(]?\Z",
+_NAMED = re.compile(  # a label of something public: the value behind it is no secret
+    r"(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
+    r"|(?:\b|_)(?:id|kid|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
+    r"|trace|span|path|file|url|from|import|at|[nexy])|이름|아이디|버전|모델)"
+    r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )
 _TOLD = re.compile(  # said behind a value in Korean
@@ -134,8 +139,11 @@ _ENTERED = re.compile(
     r"|(?:encrypt|protect|secur|unlock|lock)ed with|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)[ \t][\"'“‘]?\Z",
     re.IGNORECASE,
 )
+_OPTION = re.compile(r"(?:^|\s)--?[\w.-]{0,24}\Z")  # of a command
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
+_MADE = re.compile(r"(?<![\w./+=@:&-])(?=\S*[A-Za-z0-9]{12})(?:0x)?[A-Za-z0-9+/_=-]{20,}(?![\w./])")
+_HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _LINE = re.compile(r"[^\n]+")
@@ -149,8 +157,9 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
     for cue in cues:
         if cue.start >= behind and not cue.name.is_cue and (found := _ASSIGNED.match(text, cue.end)):
             behind = found.end() if len(found[0]) > LONGEST_SKIPPED else 0
-            if group := _assigned(found, cue.name):
+            if group := _assigned(text, found, cue):
                 yield Secret(cue.name.kind, *found.span(group))
+    yield from _find_made(text, cues)
     lines: dict[int, list[Cue]] = {}
     for cue in cues:
         lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
@@ -163,6 +172,25 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
                 value = text[token.start() : end]
                 if is_unmistakable(value) and form(value) is Form.STRANGE:
                     yield Secret("password", token.start(), end)
+
+
+def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
+    """Yield values made by a machine near a name of a secret, in code too, unless their own label tells otherwise."""
+    near = [cue for cue in cues if cue.name.kind == "secret"]
+    for token in _MADE.finditer(text) if near else ():
+        start, stop = token.span()
+        if not is_made(token[0]) or _NAMED.search(text, max(0, start - 60), start):
+            continue
+        line = text[text.rfind("\n", 0, start) + 1 : start]
+        if _HEX.fullmatch(token[0].lower()) and (len(token[0]) < 32 or _HASHED.search(line) or line[-1:] in "\n "):
+            continue
+        for cue in near:
+            if cue.start < stop and start < cue.end:
+                continue
+            between = text[cue.end : start] if cue.end <= start else text[stop : cue.start]
+            if len(between) <= (80 if cue.end <= start else NEXT) and between.count("\n") <= (cue.end <= start):
+                yield Secret("secret", start, stop)
+                break
 
 
 def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
@@ -196,13 +224,14 @@ def _is_part(text: str, start: int, end: int) -> bool:
 
 def _is_public(before: str) -> bool:
     """Return whether the words before a name make it the name of something public."""
-    return before.lower().endswith(("public", "public_", "publickey", "public key ")) or (
+    return _PUBLIC.search(before) is not None or (
         any(map(before.__contains__, ("arn:", "urn:", "AWS::"))) and _ARN.search(before) is not None
     )
 
 
-def _assigned(found: re.Match[str], name: Name) -> str | None:
+def _assigned(text: str, found: re.Match[str], cue: Cue) -> str | None:
     """Return the group of the match that holds the secret, if it looks like one."""
+    name = cue.name
     if _ABOUT.search(found["more"]) or ((found["note"] or " ")[0] == "(" and name.words.isascii()):  # a call
         return None
     group = "quoted" if found["quoted"] else "bare"
@@ -211,6 +240,8 @@ def _assigned(found: re.Match[str], name: Name) -> str | None:
     if name.is_whole_word and (found["more"] or found["plain"] or (is_listed and not is_spaced)):
         return None
     if found["plain"] is not None:
+        if _OPTION.search(text, max(0, cue.start - 30), cue.start):
+            return group if form(value) >= Form.NUMBERED else None
         return group if form(value) >= (Form.STRANGE if name.kind == "password" else Form.MADE) else None
     if is_listed and (
         is_code(value) or re.match("-|.*=$", value) or (is_name(value) and not is_spaced and ":" not in value)
