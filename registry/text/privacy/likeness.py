@@ -35,7 +35,7 @@ class Form(IntEnum):
 
 _PLACEHOLDER = re.compile(
     r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|your|placeholder|change.?me(?!\S*\d)|replace|dummy|redacted|undefined|null$"
-    r"|(?-i:EXAMPLE)|^\D*\d?\D*example\D*\d?$|insert|\[private\]",
+    r"|(?-i:EXAMPLE)|^\D*\d?\D*example\D*\d?$|insert|\[private\]|여기|입력",
     re.IGNORECASE,
 )
 _FILES = (
@@ -51,7 +51,7 @@ _CODE = re.compile(  # an expression, an address, a path, a file with its line, 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
 _NAME = re.compile(  # OAuth2Client, user_table_2
-    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])"
+    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|(?<=_)[a-z](?=_)|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])"
     r"|[Vv]?\d{1,3}+|[_.:-])++"
 )
 _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
@@ -63,7 +63,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
     r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}"
     r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}(?:-[a-z]+)?|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
-    r"|[A-Za-z]+\dK|1password",
+    r"|[A-Za-z]+\dK|1password|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?|cv25519|fritz!(?:box|os)\S*|(?:윈도우|아이폰|갤럭시|오피스)\d+",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
@@ -276,7 +276,7 @@ def is_phrase(value: str) -> bool:
 
 def is_pin(value: str) -> bool:
     """Return whether digits are no year and no example."""
-    return not re.match(r"(?:19|20)\d\d$|0000+$|9999+$|1234567?8?$", value)
+    return not re.match(r"(?:19|20)\d\d$|(\d)\1{3,}$|12345?6?7?8?$", value)
 
 
 def is_discord_id(value: str) -> bool:

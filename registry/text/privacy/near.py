@@ -103,31 +103,28 @@ _LEAD = re.compile(  # says that a value follows
 _NAMED = re.compile(  # a label of something public: the value behind it is no secret
     r"(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
     r"|(?:\b|_)(?:id|kid|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
-    r"|trace|span|path|file|url|from|import|at|[nexy])|이름|아이디|버전|모델)"
+    r"|trace|span|path|file|url|from|import|at|[nexy])|이름|아이디|버전|모델|회원번호|주문번호|시리얼|포트)"
     r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )
 _TOLD = re.compile(  # said behind a value in Korean
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고(?=\s)|인데|이?라|임|이?래|일걸|이?었|였|넣|치|쳐|입력|누르|맞|[을를]|이거|같)"
 )
-_PIN = re.compile(  # a number in the sentence behind its name, without a unit
-    r"(?P<between>(?:[^\n\d;=(){}<>]|(?<=[가-힣])\(|\((?=\d{4})|\d(?=\s|FA|자리|-digit)|\s?=\s?){0,60}?)"
-    r"(?<![\w.,:/+-])(?P<secret>[#*]?\d{4,8}(?:[#*]\d{0,8})?|\d{3} \d{3}(?!\d)|\d{1,2}(?:-\d{1,2}){2,3})"
+_PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
+    r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|[*#]{1,2}\d{4,8}|\d(?:[-·. ]\d){3,5}|[A-Z]\d{4}[A-Z])"
+    r"|(?:G-)?\d{4,8}|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
     r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
-)
-_PIN_BEFORE = re.compile(
-    r"(?<![\w.,])(?:G-)?(?P<secret>\d{4,8}|\d{3} \d{3})\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}\Z"
 )
 _OTHER_CODE = re.compile(
     r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
 )
-_PIN_LEAD = re.compile(  # what stands between a cue and its number
-    r"(?<!\bon)(?<!\bline)(?<!\bport)(?<!\broom)(?:\b(?:is|was|be|to|then|set|es|ist)|[:→(\[-]|[가-힣].{0,20}|^s?,?|^\s?=)"
-    r"\s{0,2}[\"'`“‘(]?\Z",
+_PIN_LEAD = re.compile(  # ends what stands between a cue and its number
+    r"(?:(?<!\bon )(?<!\bline )(?<!\bport )(?<!\broom )(?:\b(?:is|was|are|be|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
+    r"|^s?,?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w.,:/+-])\d{4,8}(?![\w%/]|[.,:-]\d)")
+_PIN_TOLD = re.compile(r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)")
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
@@ -142,7 +139,7 @@ _ENTERED = re.compile(
 _OPTION = re.compile(r"(?:^|\s)--?[\w.-]{0,24}\Z")  # of a command
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
-_MADE = re.compile(r"(?<![\w./+=@:&-])(?=\S*[A-Za-z0-9]{12})(?:0x)?[A-Za-z0-9+/_=-]{20,}(?![\w./])")
+_MADE = re.compile(r"(?<![\w./+=@:&-])(?=\S*[A-Za-z0-9]{16})(?:0x)?[A-Za-z0-9+/_=-]{20,}(?![\w./])")
 _HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
@@ -277,7 +274,7 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], lines: Container[i
     passwords = [cue for cue in cues if cue.name.kind == "password" and not cue.name.is_cue]
     for cue in cues:
         if cue.name.kind == "pin" or cue in passwords:
-            yield from _find_pin(text, cue)
+            yield from _find_pins(text, cue)
     for cue in passwords[:1]:
         yield from _find_in_column(text, cue, start, stop)
     if _CODE.search(text, first, last):
@@ -391,16 +388,22 @@ def _find_below(text: str, stop: int, lines: Container[int]) -> Iterator[Secret]
                 yield Secret("password", token.start(), end)
 
 
-def _find_pin(text: str, cue: Cue) -> Iterator[Secret]:
-    """Yield the numbers behind a cue ("pin", "door code") or ahead of it."""
-    found = _PIN.match(text, cue.end) if not _OTHER_CODE.search(text, max(0, cue.start - 12), cue.start) else None
-    if found and is_pin(found["secret"]) and _PIN_LEAD.search(found["between"]):
-        yield Secret("pin", *found.span("secret"))
-        for other in _NUMBER.finditer(text, found.end(), found.end() + BEFORE):
-            if len(other[0]) == len(found["secret"]) and is_pin(other[0]):
-                yield Secret("pin", *other.span())
-    elif found := _PIN_BEFORE.search(text, max(0, cue.start - 50), cue.start):
-        yield Secret("pin", *found.span("secret"))
+def _find_pins(text: str, cue: Cue) -> Iterator[Secret]:
+    """Yield the numbers behind a cue ("pin", "door code"), or ahead of it in "448812 is your code"."""
+    if _OTHER_CODE.search(text, max(0, cue.start - 12), cue.start):
+        return
+    first = max(text.rfind("\n", 0, cue.start) + 1, cue.start - 50)
+    for found in _PIN.finditer(text, first, cue.end + BEFORE):
+        value, (start, stop) = found["secret"], found.span("secret")
+        between = text[cue.end : start] if start >= cue.end else ""
+        if re.search(r"[\n;={}<>]", between.strip(" =")) or not is_pin(value) or _NAMED.search(between):
+            continue
+        if start >= cue.end:
+            is_led = _PIN_LEAD.search(between) or _PIN_TOLD.match(text, stop)
+            if found["keyed"] or is_led:
+                yield Secret("pin", start, stop)
+        elif re.fullmatch(r"\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}", text[stop : cue.start]):
+            yield Secret("pin", start, stop)
 
 
 def _find_in_column(text: str, cue: Cue, first: int, last: int) -> Iterator[Secret]:
