@@ -34,7 +34,7 @@ class Form(IntEnum):
 
 
 _PLACEHOLDER = re.compile(
-    r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|your|placeholder|change.?me(?!\S*\d)|replace|dummy|redacted|undefined|null$"
+    r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|(?<![a-z0-9])your|placeholder|change.?me(?!\S*\d)|replace|dummy|redacted|undefined|null$"
     r"|(?-i:EXAMPLE)|^\D*\d?\D*example\D*\d?$|insert|\[private\]|여기|입력",
     re.IGNORECASE,
 )

@@ -51,7 +51,7 @@ class Cue(NamedTuple):
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<note>\s?\([^()\n]{1,20}\))?\\*[\"'`\])*]{0,4}"
-    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)|:\s?[A-Z]\w{2,11}\s?=)"
+    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)|:\s?[A-Z]\w{2,11}\s?=)"
     r"[ \t]{0,3}|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"'])|[ \t]{1,4}(?=[\"'`]))"
     r"|(?P<plain>[ \t]{1,12})"
     r"|(?P<told>[ \t]{1,2}(?:is|are|was|should be|must be)[ \t]{1,2}:?[ \t]?|['’]s[ \t]|,?[ \t]it(?:'s|’s| is)[ \t]"
@@ -111,20 +111,23 @@ _TOLD = re.compile(  # said behind a value in Korean
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고(?=\s)|인데|이?라|임|이?래|일걸|이?었|였|넣|치|쳐|입력|누르|맞|[을를]|이거|같)"
 )
 _PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
-    r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|[*#]{1,2}\d{4,8}|\d(?:[-·. ]\d){3,5}|[A-Z]\d{4}[A-Z])"
+    r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}|[A-Z]\d{4}[A-Z])"
     r"|(?:G-)?\d{4,8}|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
     r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
 _OTHER_CODE = re.compile(
-    r"(?:error|exit|status|zip|postal|post|area|country|response|return|http|source|promo)[ -]\Z", re.I
+    r"error|fatal|process|exit|(?:status|close|version|zip|postal|post|area|country|response|return|http|source|promo)[ -]?\Z",
+    re.IGNORECASE,
 )
 _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
     r"(?:(?<!\bon )(?<!\bline )(?<!\bport )(?<!\broom )(?:\b(?:is|was|are|be|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
     r"|^s?,?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
-_PIN_TOLD = re.compile(r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)")
+_PIN_TOLD = re.compile(
+    r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)"
+)
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
@@ -139,7 +142,7 @@ _ENTERED = re.compile(
 _OPTION = re.compile(r"(?:^|\s)--?[\w.-]{0,24}\Z")  # of a command
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
-_MADE = re.compile(r"(?<![\w./+=@:&-])(?=\S*[A-Za-z0-9]{16})(?:0x)?[A-Za-z0-9+/_=-]{20,}(?![\w./])")
+_MADE = re.compile(r"(?<![\w./+@&-])(?=\S*[A-Za-z0-9]{16})(?:0x)?[A-Za-z0-9+/_-]{20,}={0,2}(?![\w./])")
 _HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
@@ -173,13 +176,15 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
 
 def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
     """Yield values made by a machine near a name of a secret, in code too, unless their own label tells otherwise."""
-    near = [cue for cue in cues if cue.name.kind == "secret"]
+    near = [cue for cue in cues if cue.name.kind != "pin" and (cue.name.kind == "secret" or not cue.name.is_cue)]
     for token in _MADE.finditer(text) if near else ():
         start, stop = token.span()
         if not is_made(token[0]) or _NAMED.search(text, max(0, start - 60), start):
             continue
         line = text[text.rfind("\n", 0, start) + 1 : start]
-        if _HEX.fullmatch(token[0].lower()) and (len(token[0]) < 32 or _HASHED.search(line) or line[-1:] in "\n "):
+        if _HEX.fullmatch(token[0].lower()) and (
+            len(token[0]) < 32 or _HASHED.search(line) or (line[-1:] in "\n " and not _LEAD.search(line))
+        ):
             continue
         for cue in near:
             if cue.start < stop and start < cue.end:
@@ -272,11 +277,11 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], lines: Container[i
     stop = len(text) if stop < 0 else stop
     first, last = max(start, cues[0].start - BEFORE), min(stop, cues[-1].end + BEHIND)
     passwords = [cue for cue in cues if cue.name.kind == "password" and not cue.name.is_cue]
-    for cue in cues:
-        if cue.name.kind == "pin" or cue in passwords:
-            yield from _find_pins(text, cue)
     for cue in passwords[:1]:
         yield from _find_in_column(text, cue, start, stop)
+    for cue in cues:
+        if cue in passwords or cue.name.kind == "pin":
+            yield from _find_pins(text, cue)
     if _CODE.search(text, first, last):
         return
     cues = [cue for cue in cues if cue.name.kind != "pin" and not _is_general(text, cue)]
@@ -390,7 +395,7 @@ def _find_below(text: str, stop: int, lines: Container[int]) -> Iterator[Secret]
 
 def _find_pins(text: str, cue: Cue) -> Iterator[Secret]:
     """Yield the numbers behind a cue ("pin", "door code"), or ahead of it in "448812 is your code"."""
-    if _OTHER_CODE.search(text, max(0, cue.start - 12), cue.start):
+    if _OTHER_CODE.search(text, max(0, cue.start - 24), cue.start):
         return
     first = max(text.rfind("\n", 0, cue.start) + 1, cue.start - 50)
     for found in _PIN.finditer(text, first, cue.end + BEFORE):
