@@ -45,7 +45,7 @@ _FILES = (
 _CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest, a commit, a UUID
     r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^![A-Za-z_]+$|^(?:arn|urn):"
     rf"|^(?:[\w.-]+/)*[\w.-]+\.(?:{_FILES})\b(?:[:-]\d+){{0,2}}[:-]?$"
-    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
+    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^#[0-9a-fA-F]{6}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
     r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d|^[0-9a-f]{7,12}$|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
@@ -61,8 +61,8 @@ _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line"
     r"|win(?:dows)?|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
     r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
-    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}"
-    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}(?:-[a-z]+)?|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
+    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}))"
+    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
     r"|[A-Za-z]+\dK|1password|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?|cv25519|fritz!(?:box|os)\S*|(?:윈도우|아이폰|갤럭시|오피스)\d+",
     re.IGNORECASE,
 )
@@ -168,6 +168,8 @@ def is_password(value: str) -> bool:
 def form(value: str) -> Form:
     """Return how odd a value is where no quotes say that it is one."""
     if value.isalpha() and (value[1:].islower() or value.isupper()):
+        if len(value) > 9 and len(set(value)) > 6 and _UNSPOKEN.search(value):
+            return Form.ODD
         return Form.WORD if is_word(value) else Form.NONE
     if _DIGITS.fullmatch(value):
         return Form.NUMBERED
@@ -186,7 +188,7 @@ def form(value: str) -> Form:
         + (_CAPITAL.search(value) is not None and (has_digits or 2 * (len(value) > 7)))
         + (has_digits and not value.islower() and not value.isupper())
     )
-    if _PARTS.fullmatch(value):
+    if _PARTS.fullmatch(value) or (has_digits and is_typed_korean(value) and len(value) > 7):
         points = 2
     elif is_name(value) and not _DATED.fullmatch(value):
         points = min(points, has_digits)
@@ -212,6 +214,7 @@ _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
     r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
 )
 _DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
+_UNSPOKEN = re.compile("[bcdfghjklmnpqrstvwxyz]{7}")
 _SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!$&]\w*\d")
 _BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
 _CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")

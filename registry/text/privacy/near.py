@@ -50,7 +50,7 @@ class Cue(NamedTuple):
 
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
-    r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<note>\s?\([^()\n]{1,20}\))?\\*[\"'`\])*]{0,4}"
+    r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<note>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
     r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)|:\s?[A-Z]\w{2,11}\s?=)"
     r"[ \t]{0,3}|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"'])|[ \t]{1,4}(?=[\"'`]))"
     r"|(?P<plain>[ \t]{1,12})"
@@ -82,7 +82,7 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
-    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|\w\((?!으\))|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:"
+    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:"
     r"|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)",
     re.MULTILINE,
 )
@@ -90,7 +90,8 @@ _LOG = re.compile(  # a log or a setting: only what is strange is a value there
     r"\w=\S|^\s*[\w.]+ = |^\s*\d+[:.-]\S|\d\d:\d\d:\d\d", re.MULTILINE
 )
 _TOKEN = re.compile(
-    r"(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
+    r"(?<![\w가-힣])(?:[A-Za-z0-9]+[!@#$%^&*][가-힣]{2,}|[가-힣]{2,}[!@#$%^&*][A-Za-z0-9]+|[A-Za-z]{3,}[가-힣]{2,}\d+|\d{1,3}[가-힣]\d{4})[!@#$%^&*]*"
+    r"|(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
 _LEAD = re.compile(  # says that a value follows
     r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|been|es|ist|je|est|it['’]?s|as|to|says?|said|use[ds]?|using"
@@ -108,7 +109,7 @@ _NAMED = re.compile(  # a label of something public: the value behind it is no s
     re.IGNORECASE,
 )
 _TOLD = re.compile(  # said behind a value in Korean
-    r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고(?=\s)|인데|이?라|임|이?래|일걸|이?었|였|넣|치|쳐|입력|누르|맞|[을를]|이거|같)"
+    r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고(?=\s)|인데|이?라|임|이?래|엔터|써(?=주|놓|야)|적(?=어|고|으)|일걸|이?었|였|넣|치|쳐|입력|누르|맞|[을를]|이거|같)"
 )
 _PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}|[A-Z]\d{4}[A-Z])"
@@ -131,7 +132,7 @@ _PIN_TOLD = re.compile(
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
-_PAIR = re.compile(r"\S[ \t]{1,2}[-–—/|][ \t]{1,2}\Z")  # kim / …
+_PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+,)[ \t]{1,2}\Z")  # kim / …
 _GIVEN = re.compile(r"\s?[:=]\s{1,2}[\"'`“]?")
 _OF_USER = ("account", "acct", "admin", "root", "계정", "아이디", "서버", "관리자", "변경", "바꿨")  # a name may follow
 _ENTERED = re.compile(
@@ -142,7 +143,8 @@ _ENTERED = re.compile(
 _OPTION = re.compile(r"(?:^|\s)--?[\w.-]{0,24}\Z")  # of a command
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
-_MADE = re.compile(r"(?<![\w./+@&-])(?=\S*[A-Za-z0-9]{16})(?:0x)?[A-Za-z0-9+/_-]{20,}={0,2}(?![\w./])")
+_MADE = re.compile(r"(?<![\w./+@&-])(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./])")
+_RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
@@ -179,7 +181,7 @@ def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
     near = [cue for cue in cues if cue.name.kind != "pin" and (cue.name.kind == "secret" or not cue.name.is_cue)]
     for token in _MADE.finditer(text) if near else ():
         start, stop = token.span()
-        if not is_made(token[0]) or _NAMED.search(text, max(0, start - 60), start):
+        if not _RUN.search(token[0]) or not is_made(token[0]) or _NAMED.search(text, max(0, start - 60), start):
             continue
         line = text[text.rfind("\n", 0, start) + 1 : start]
         if _HEX.fullmatch(token[0].lower()) and (
@@ -349,7 +351,7 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
             return Form.NUMBERED if len(value) > 11 and digits > 1 else Form.ODD if len(value) > 9 else Form.MADE
         is_hash = value in (value.lower(), value.upper())
         return Form.MADE if cue.is_strong or not is_hash else Form.NEVER
-    is_pair = is_behind and (text[start - 1] in ":/" or _PAIR.search(text, max(0, start - 5), start) is not None)
+    is_pair = is_behind and (text[start - 1] in ":/" or _PAIR.search(text, max(0, start - 30), start) is not None)
     if is_typed_korean(value) and (is_told or is_pair or (cue.is_strong and not cue.name.words.isascii())):
         return Form.WORD
     if cue.is_strong:
