@@ -289,6 +289,11 @@ def is_discord_id(value: str) -> bool:
     return False
 
 
+def is_encoded(value: str) -> bool:
+    """Return whether a value may be base 64."""
+    return len(value) % 4 == 0 and not value.isalpha()
+
+
 def is_encoded_key(value: str) -> bool:
     """Return whether base 64 begins with the header of a private key."""
     return b"PRIVATE KEY" in b64decode(value[:80])
@@ -337,6 +342,7 @@ TESTS = {
     "phrase": is_phrase,
     "pin": is_pin,
     "discord-id": is_discord_id,
+    "encoded": is_encoded,
     "encoded-key": is_encoded_key,
     "resident-number": is_resident,
     "card-number": is_card,

@@ -7,6 +7,7 @@ A value is assigned to a name, in code too (`password = …`, 비밀번호는 �
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
@@ -21,10 +22,12 @@ from registry.text.privacy.likeness import (
     is_random,
     is_typed_korean,
     is_unmistakable,
+    is_word,
 )
 from registry.text.privacy.rules import SHORTEST_KEY, Name, spaced_words
 
 BEFORE, BEHIND = 100, 160  # characters of a line before and behind a cue that are searched: about a long sentence
+REACH = 80  # characters between a name and a value that is made by a machine
 NEXT = 30  # characters between a value behind "is" and a cue behind it
 LONGEST_HEAD = 600  # characters of a table's first line
 MOST_CUES = 50  # of a line; a sentence has a few, and each value is compared with each
@@ -56,7 +59,7 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"|(?P<plain>[ \t]{1,12})"
     r"|(?P<told>[ \t]{1,2}(?:is|are|was|should be|must be)[ \t]{1,2}:?[ \t]?|['’]s[ \t]|,?[ \t]it(?:'s|’s| is)[ \t]"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?)|[はが是为][ \t]?))[*]{0,2}[ \t]{0,2}"
-    r"(?:\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
+    r"[brfu]?(?:\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
     r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
@@ -132,7 +135,7 @@ _PIN_TOLD = re.compile(
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
-_PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+,)[ \t]{1,2}\Z")  # kim / …
+_PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with))[ \t]{1,2}\Z")  # kim / …
 _GIVEN = re.compile(r"\s?[:=]\s{1,2}[\"'`“]?")
 _OF_USER = ("account", "acct", "admin", "root", "계정", "아이디", "서버", "관리자", "변경", "바꿨")  # a name may follow
 _ENTERED = re.compile(
@@ -145,7 +148,8 @@ _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE) 
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
 _MADE = re.compile(r"(?<![\w./+@&-])(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./])")
 _RUN = re.compile("[A-Za-z0-9]{16}")
-_HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint", re.IGNORECASE)
+_HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint|\b(?:rsa|dsa|[gp]gp)\b", re.IGNORECASE)
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _ENDS = re.compile(r"\s*(?:\n|\Z|[A-Z])")
 _LINE = re.compile(r"[^\n]+")
@@ -178,23 +182,22 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
 
 def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
     """Yield values made by a machine near a name of a secret, in code too, unless their own label tells otherwise."""
-    near = [cue for cue in cues if cue.name.kind != "pin" and (cue.name.kind == "secret" or not cue.name.is_cue)]
+    near = [cue for cue in cues if cue.name.kind == "secret" or (cue.name.kind == "password" and not cue.name.is_cue)]
+    starts = [cue.start for cue in near]
     for token in _MADE.finditer(text) if near else ():
         start, stop = token.span()
         if not _RUN.search(token[0]) or not is_made(token[0]) or _NAMED.search(text, max(0, start - 60), start):
             continue
-        line = text[text.rfind("\n", 0, start) + 1 : start]
-        if _HEX.fullmatch(token[0].lower()) and (
-            len(token[0]) < 32 or _HASHED.search(line) or (line[-1:] in "\n " and not _LEAD.search(line))
-        ):
+        line = text[max(text.rfind("\n", 0, start) + 1, start - BEHIND) : start]
+        is_hex = _HEX.fullmatch(token[0].lower()) is not None
+        if is_hex and (len(token[0]) < 32 or _HASHED.search(line)):
             continue
-        for cue in near:
-            if cue.start < stop and start < cue.end:
-                continue
-            between = text[cue.end : start] if cue.end <= start else text[stop : cue.start]
-            if len(between) <= (80 if cue.end <= start else NEXT) and between.count("\n") <= (cue.end <= start):
+        reach = 3 if is_hex and line[-1:] in "\n " and not _LEAD.search(line) else REACH  # most are digests
+        for cue in near[bisect_left(starts, start - BEFORE) : bisect_left(starts, stop + min(reach, NEXT))]:
+            if 0 <= start - cue.end <= reach and text.count("\n", cue.end, start) < 2:
                 yield Secret("secret", start, stop)
-                break
+            elif stop <= cue.start and "\n" not in text[stop : cue.start]:
+                yield Secret("secret", start, stop)
 
 
 def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
@@ -251,6 +254,13 @@ def _assigned(text: str, found: re.Match[str], cue: Cue) -> str | None:
         is_code(value) or re.match("-|.*=$", value) or (is_name(value) and not is_spaced and ":" not in value)
     ):
         return None
+    if (
+        group == "quoted"
+        and name.kind == "password"
+        and text[found.end() - len(value) - 9 : found.end()].count("=")
+        and is_word(value)
+    ):
+        return group
     if group == "bare" and found["told"] is not None and name.kind == "password" and form(value) < Form.NUMBERED:
         return None
     return group if is_secret(name, value, is_quoted=group == "quoted") else None
@@ -267,6 +277,8 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
         return (is_password(value) or form(value) >= Form.NUMBERED) and (is_quoted or not is_code(value))
     if name.needs_long:
         return len(value) >= SHORTEST_KEY and is_made(value)
+    if _UUID.fullmatch(value):
+        return name.words != "session id"
     looks = form(value)
     is_chosen = looks >= Form.ODD or (is_quoted and looks is Form.NUMBERED and name.words.startswith("secret"))
     is_likely = (is_random(value) and not is_name(value)) or (is_chosen and not value.isupper())
