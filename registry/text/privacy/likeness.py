@@ -61,7 +61,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line"
     r"|win(?:dows)?|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
     r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
-    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}))"
+    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}|[kMG](?:Hz|bps))|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
     r"|[A-Za-z]+\dK|1password|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?|cv25519|fritz!(?:box|os)\S*|(?:윈도우|아이폰|갤럭시|오피스)\d+",
     re.IGNORECASE,
@@ -192,6 +192,8 @@ def form(value: str) -> Form:
         points = 2
     elif is_name(value) and not _DATED.fullmatch(value):
         points = min(points, has_digits)
+    if value.isupper() and not _SIGN.search(value) and "-" not in value and len(value) < 16:
+        points = min(points, 1)  # a model's number
     if points == 0:
         return Form.WORD if is_word(value) else Form.NONE
     return Form(min(points + Form.WORD, Form.STRANGE))
@@ -235,7 +237,11 @@ def is_korean_word(value: str) -> bool:
 def is_word(value: str) -> bool:
     """Return whether words may be a password, and tell nothing about it."""
     parts = re.split("[-_]", re.sub(r"[_-]\d+$", "", value.lower()))
-    return len(value) > 4 and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
+    return (
+        len(value) > 4
+        and not is_placeholder(value)
+        and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
+    )
 
 
 def is_remark(value: str) -> bool:
