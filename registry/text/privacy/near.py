@@ -85,8 +85,8 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
-    r"[{}<\\]|(?<![-=])(?<!^)>|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:"
-    r"|^\s*(?:[#@+$%|]|//|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)",
+    r"[{}\\]|<(?!!--)|(?<!--)(?<![-=])(?<!^)>|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:"
+    r"|^\s*(?:[@+$%|]|#(?!\s?[\w가-힣]+\s)|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)",
     re.MULTILINE,
 )
 _LOG = re.compile(  # a log or a setting: only what is strange is a value there
@@ -116,7 +116,7 @@ _TOLD = re.compile(  # said behind a value in Korean
 )
 _PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}|[A-Z]\d{4}[A-Z])"
-    r"|(?:G-)?\d{4,8}|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"|(?:G-|(?<!\[)[#*])?\d{4,8}|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|kg|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
     r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
@@ -129,7 +129,7 @@ _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
     r"|^s?,?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
-_CODE_NAME = re.compile("pin|puk|otp|code|comb|passw|pass")
+_CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")
 _NO_PIN = re.compile(r"[\n;={}<>]|\b(?:timeout|threshold|limit|size|seat|goes off|port)\b")
 _PIN_TOLD = re.compile(
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)"
@@ -145,7 +145,7 @@ _ENTERED = re.compile(
     r"|(?:encrypt|protect|secur|unlock|lock)ed with|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)[ \t][\"'“‘]?\Z",
     re.IGNORECASE,
 )
-_OPTION = re.compile(r"(?:^|\s)--?[\w.-]{0,24}\Z")  # of a command
+_OPTION = re.compile(r"(?:^|\s)(?:--?|(?:ENV|ARG|setx|setenv)\s+)[\w.-]{0,24}\Z")  # of a command
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
 _MADE = re.compile(r"(?<![\w./+@&-])(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./])")
@@ -429,7 +429,7 @@ def _find_pins(text: str, cue: Cue) -> Iterator[Secret]:
             continue
         if start >= cue.end:
             is_led = _PIN_LEAD.search(between) if between.strip(" ,s") else is_direct
-            if found["keyed"] or is_led or _PIN_TOLD.match(text, stop):
+            if found["keyed"] or is_led or len(value) == known or _PIN_TOLD.match(text, stop):
                 known = len(value)
                 yield Secret("pin", start, stop)
         elif re.fullmatch(r"\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}", text[stop : cue.start]):
