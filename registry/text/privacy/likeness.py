@@ -99,18 +99,12 @@ _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|password|passphrase|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
-_SAID = re.compile(r"\b(?:not|is|was|are|no|must|should|will|required|set|the|wrong|failed|denied|sorry)\b", re.I)
 _KOREAN = (  # parts of words that tell something about a password
     r"아니|아닌|필수|필요|자리|이상|이하|영문|숫자|특수|문자|변경|오류|에러|문제|저장|암호|해시|평문|동일|그대|뭐|무엇|무슨|어디|어떤|누구|언제|없|있"
     r"|모르|모름|틀|맞|이거|그거|저거|기본|초기|설정|입력|확인|다름|다르|같|내일|나중|보안|필드|컬럼|값|이름|정책|규칙|랜덤|무작위|임의|임시|만료"
     r"|재설정|공유|관리|안전|위험|노출|유출|로그|화면|방식|형식|방법|자동|수동|강제|직접|이메일|메일|토큰|변수|타입|버전|영어|한글|한국어|별도|실제|스스로"
     r"|마음대|제대|앞으|하나|비밀|일치|찾기|방금|최근|아까|어제|오늘|제가|내가|우리|사용|관련|복잡|간단|어려|쉬|다른|새|환경|파일|테이블|단계|페이지|코드"
     r"|되|됐|했|하는|하게|할|한다|하고|라는|만들|바꾸|바꿔|바뀌|물어|알려|보내|말해|적혀|걸$|키$|아무|것|거$|적$|게$|서$|는$|은$|을$|를$|지$|면$|도$|요$|다$"
-)
-_UNIT = re.compile(r"\d{2}(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|px|ms|Ti|th|nd|rd|st)$")
-_LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
-_TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
-    r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|[a-z]\w{1,8}(?:-[a-z]{3,})+(?:-v?\d)?"
 )
 
 
@@ -179,7 +173,7 @@ def form(value: str) -> Form:
     if len(value) >= 16 and is_made(value) and not (is_address and (entropy(value) < 4 or value.islower())):
         return Form.MADE
     has_digits = any(map(str.isdigit, value))
-    if is_address or len(value) > LONGEST_CHOSEN or _OTHER.search(value) or not any(map(str.isalpha, value)):
+    if is_address or len(value) > LONGEST_CHOSEN or not any(map(str.isalpha, value)):
         return Form.NONE
     points = (
         has_digits
@@ -205,9 +199,6 @@ def is_unmistakable(value: str) -> bool:
 _ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date
     r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|^[\w.-]+@[\w.-]+:|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-"
     r"|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
-)
-_OTHER = re.compile(
-    rf"{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
 )
 _DIGITS = re.compile(r"(?!\d{1,3}(?:_\d{3})+$)(?=(?:\D*\d){4})[\d_!@#$^&*]*(?:\d[_!@#$^&*]|[!@#$^&*]\d)[\d_!@#$^&*]*")
 _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
@@ -245,9 +236,7 @@ def is_word(value: str) -> bool:
 def is_remark(value: str) -> bool:
     """Return whether a word tells something about a password: "expired", "bcrypt", "8-characters"."""
     lowered = value.lower()
-    return (
-        any(each.fullmatch(lowered) for each in (_REMARK, _SMALL, _LISTED)) or _TECHNICAL.fullmatch(value) is not None
-    )
+    return any(each.fullmatch(lowered) for each in (_REMARK, _SMALL)) or _TECHNICAL.fullmatch(value) is not None
 
 
 def is_argument(value: str) -> bool:
@@ -262,7 +251,7 @@ def is_argument(value: str) -> bool:
 
 def is_value(value: str) -> bool:
     """Return whether the value beside a user's name or behind a prompt is a password, and no type, remark or path."""
-    is_other = is_code(value) or is_remark(value) or _is_title(value) or _SAID.search(value)
+    is_other = is_code(value) or is_remark(value) or _is_title(value)
     return is_argument(value) and not is_other and not value.startswith(("(", '"'))
 
 

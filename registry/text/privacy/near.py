@@ -89,11 +89,8 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: only what 
     r"|^\s*(?:[@+$%|]|#(?!\s?[\w가-힣]+\s)|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)",
     re.MULTILINE,
 )
-_LOG = re.compile(  # a log or a setting: only what is strange is a value there
-    r"\w=\S|^\s*[\w.]+ = |^\s*\d+[:.-]\S|\d\d:\d\d:\d\d", re.MULTILINE
-)
 _TOKEN = re.compile(
-    r"(?<![\w가-힣])(?:[A-Za-z0-9]+[!@#$%^&*][가-힣]{2,}|[가-힣]{2,}[!@#$%^&*][A-Za-z0-9]+|[A-Za-z]{3,}[가-힣]{2,}\d+|\d{1,3}[가-힣]\d{4})[!@#$%^&*]*"
+    r"(?<![\w가-힣])(?:[A-Za-z0-9]+[!@#$^&*][가-힣]{2,}|[가-힣]{2,}[!@#$%^&*][A-Za-z0-9]+|[A-Za-z]{3,}[가-힣]{2,}\d+|\d{1,3}[가-힣]\d{4})[!@#$%^&*]*"
     r"|(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
 _LEAD = re.compile(  # says that a value follows
@@ -137,9 +134,7 @@ _PIN_TOLD = re.compile(
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
 _ATTACHED = re.compile(r"[,;(){}\[\]]+[^\s\"'`,;=/(){}\[\]\u3000-\u9fff\uac00-\ud7a3]+(?<![.:?!])(?=[.:?!]?(?:\s|\Z))")
-_PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with))[ \t]{1,2}\Z")  # kim / …
-_GIVEN = re.compile(r"\s?[:=]\s{1,2}[\"'`“]?")
-_OF_USER = ("account", "acct", "admin", "root", "계정", "아이디", "서버", "관리자", "변경", "바꿨")  # a name may follow
+_PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with)|\blogin:)[ \t]{1,2}\Z")  # kim / …
 _ENTERED = re.compile(
     r"\b(?:typ(?:ed?|ing)|enter(?:ed|ing)?|opens? with|unlocks? with|in as \S+ with"
     r"|(?:encrypt|protect|secur|unlock|lock)ed with|tr(?:y|ied)|punch(?:ed)? in|key(?:ed)? in)[ \t][\"'“‘]?\Z",
@@ -174,7 +169,7 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
     for start, held in lines.items():
         yield from _find_in_line(text, start, held[:MOST_CUES], lines)
     for line in _LINE.finditer(text) if has_odd else ():
-        if not _CODE.search(line[0]) and not _LOG.search(line[0]):
+        if not _CODE.search(line[0]):
             for token in _TOKEN.finditer(text, line.start(), line.end()):
                 end = _trimmed(text, *token.span())
                 value = text[token.start() : end]
@@ -306,9 +301,8 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], lines: Container[i
     if _CODE.search(text, first, last):
         return
     cues = [cue for cue in cues if cue.name.kind != "pin" and not _is_general(text, cue)]
-    least = Form.STRANGE if _LOG.search(text, first, last) else Form.NUMBERED
     if cues:
-        yield from _find_in_sentence(text, first, last, cues, least)
+        yield from _find_in_sentence(text, first, last, cues)
     if any(cue.is_strong and cue.name.kind == "password" for cue in cues):
         yield from _find_below(text, stop, lines)
 
@@ -320,10 +314,10 @@ def _is_general(text: str, cue: Cue) -> bool:
     return (is_joined and cue.name.kind == "password" and not is_listed) or _GENERAL.match(text, cue.end) is not None
 
 
-def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], least: Form) -> Iterator[Secret]:
+def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue]) -> Iterator[Secret]:
     surest = sorted(cues, key=lambda cue: cue.name.is_cue)
     found, others = list[Secret](), list[Secret]()
-    for start, stop in _values(text, first, last, least, is_paired=cues[0].name.kind == "password"):
+    for start, stop in _values(text, first, last, is_paired=cues[0].name.kind == "password"):
         is_cue = any((cue.start <= start and stop <= cue.end) or cue.end == stop for cue in cues)
         if is_cue or _NAMED.search(text[max(first, start - 48) : start]):
             continue
@@ -334,7 +328,7 @@ def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue], lea
     yield from (place for place in others if text[place.start : place.start + 4] in known)  # not kettle22 but kettle23
 
 
-def _values(text: str, first: int, last: int, least: Form, *, is_paired: bool) -> Iterator[tuple[int, int]]:
+def _values(text: str, first: int, last: int, *, is_paired: bool) -> Iterator[tuple[int, int]]:
     """Yield the places of values that begin within a sentence and are odd enough."""
     for token in _TOKEN.finditer(text, first):
         start, stop = token.span()
@@ -343,10 +337,10 @@ def _values(text: str, first: int, last: int, least: Form, *, is_paired: bool) -
         stop = _trimmed(text, start, stop)
         looks = form(text[start:stop])
         pair = _SPLIT.match(text, start, stop) if is_paired and looks < Form.MADE else None
-        if pair and form(text[pair.end() : stop]) >= max(looks, least):  # user/password
+        if pair and form(text[pair.end() : stop]) >= max(looks, Form.NUMBERED):  # user/password
             start = pair.end()
             looks = form(text[start:stop])
-        if looks >= least or is_typed_korean(text[start:stop]):
+        if looks >= Form.NUMBERED or is_typed_korean(text[start:stop]):
             yield start, stop
 
 
@@ -375,12 +369,8 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
         return Form.WORD
     if cue.is_strong:
         return Form.NUMBERED if is_led or (digits > 1 and is_behind) else Form.ODD
-    is_next = 0 <= start - cue.end < 3 and digits > 1 and (is_told or cue.name.words == "pass")
-    is_given = is_behind and cue.name.words not in _OF_USER and "_" not in value
-    if is_pair or (is_given and (is_next or _GIVEN.fullmatch(text, cue.end, start))):
-        return Form.NUMBERED
     before = text[max(0, start - 48) : start]
-    if _ENTERED.search(before):
+    if is_pair or _ENTERED.search(before):
         return Form.NUMBERED
     is_meant = is_led and len(value) > 5 and before[-1:] not in ("`", "(") and not _HEX.fullmatch(value)
     return Form.ODD if is_meant else Form.STRANGE
