@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
-from typing import NamedTuple
 
+from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret, find_cues
 from registry.text.privacy.likeness import (
     Form,
     form,
@@ -18,38 +18,20 @@ from registry.text.privacy.likeness import (
     is_made,
     is_name,
     is_password,
-    is_pin,
     is_random,
     is_typed_korean,
     is_unmistakable,
     is_word,
 )
-from registry.text.privacy.rules import SHORTEST_KEY, Name, spaced_words
+from registry.text.privacy.pins import find_pins
+from registry.text.privacy.rules import SHORTEST_KEY, Name
 
-BEFORE, BEHIND = 100, 160  # characters of a line before and behind a cue that are searched: about a long sentence
+BEHIND = 160  # characters of a line behind a cue that are searched: about a long sentence
 REACH = 80  # characters between a name and a value that is made by a machine
 NEXT = 30  # characters between a value behind "is" and a cue behind it
 LONGEST_HEAD = 600  # characters of a table's first line
 MOST_CUES = 50  # of a line; a sentence has a few, and each value is compared with each
 LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once more
-
-
-class Secret(NamedTuple):
-    """A secret in a text: its kind and position."""
-
-    kind: str
-    start: int
-    end: int
-
-
-class Cue(NamedTuple):
-    """A name of a secret in a text."""
-
-    start: int
-    end: int
-    name: Name
-    is_strong: bool
-    """True if it names a secret, False if it only announces a login. "pass" is mostly a verb."""
 
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
@@ -68,20 +50,10 @@ _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of i
     r"|class|arn|ring|accessor|manager)s?$",
     re.IGNORECASE,
 )
-_PUBLIC = re.compile(
-    r"(?:publickey|public key |(?:public|cache|primary|foreign|sort|partition|restore|object|group|idempotency)[ _-]?)\Z",
-    re.IGNORECASE,
-)
 _GENERAL = re.compile(  # "password manager": the sentence is about something else
     r"[ _-]?(?:manager|polic|field|hash|hint|reset(?! to)|prompt|protect|stor|strateg|rule|requirement|length"
     r"|strength|check|valid|input|box|column|change(?!d)|rotat(?!ed)|auth|encod|encrypt|scheme|algorithm|format"
     r"|type|variable|param|rate|entry|form|page|screen|dialog|confirm|recover|less|i[sz](?:er|ed|ation)|화|학)|[-_]",
-    re.IGNORECASE,
-)
-_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
-_NOUN = re.compile(
-    r"(?:\b(?:the|my|our|your|his|her|their|its|temp|temporary|new|old|root|admin|user|default|current|same|sudo|zip|db|vpn"
-    r"|wi-?fi|guest|test)|[,;])\s\Z|/\s?\Z",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
@@ -101,35 +73,8 @@ _LEAD = re.compile(  # says that a value follows
     r"[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
     re.IGNORECASE,
 )
-_NAMED = re.compile(  # a label of something public: the value behind it is no secret
-    r"(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
-    r"|(?:\b|_)(?:id|kid|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
-    r"|trace|span|path|file|url|from|import|at|[nexy])|이름|아이디|버전|모델|회원번호|주문번호|시리얼|포트)"
-    r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
-    re.IGNORECASE,
-)
 _TOLD = re.compile(  # said behind a value in Korean
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고(?=\s)|인데|이?라|임|이?래|엔터|써(?=주|놓|야)|적(?=어|고|으)|일걸|이?었|였|넣|치|쳐|입력|누르|맞|[을를]|이거|같)"
-)
-_PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
-    r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}|[A-Z]\d{4}[A-Z])"
-    r"|(?:G-|(?<!\[)[#*])?\d{4,8}|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
-    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|kg|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
-    r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
-)
-_OTHER_CODE = re.compile(
-    r"error|fatal|process|exit|(?:status|close|version|zip|postal|post|area|country|response|return|http|source|promo|discount|item|product|bar|dress|course|order)[ -]?\Z",
-    re.IGNORECASE,
-)
-_PIN_LEAD = re.compile(  # ends what stands between a cue and its number
-    r"(?:(?<!\bon )(?<!\bline )(?<!\bport )(?<!\broom )(?:\b(?:is|was|are|be|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
-    r"|^s?,?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
-    re.IGNORECASE,
-)
-_CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")
-_NO_PIN = re.compile(r"[\n;={}<>]|\b(?:timeout|threshold|limit|size|seat|goes off|port)\b")
-_PIN_TOLD = re.compile(
-    r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)"
 )
 _CELL = r"[ *\"'-]*[\w.-]+(?: [\w.-]+){0,2}[ *\"'-]*"
 _HEAD = re.compile(rf"\|?{_CELL}(?:[|\t]{_CELL})+\|?\s*|[\w.\"'-]+(?:,[\w.\"'-]+)+\r?")  # of a table, or CSV
@@ -155,7 +100,7 @@ _ALONE = re.compile(r"[\s>*-]*(?:\[[^\]\n]{1,20}\]\s?)?(?:[\w가-힣 ]{1,20}[:>]
 
 def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Secret]:
     """Yield the likely secrets near the names, the surest first, and those that no name has to tell of."""
-    cues = _find_cues(text, names)
+    cues = find_cues(text, names)
     behind = 0
     for cue in cues:
         if cue.start >= behind and not cue.name.is_cue and (found := _ASSIGNED.match(text, cue.end)):
@@ -183,12 +128,7 @@ def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
     starts = [cue.start for cue in near]
     for token in _MADE.finditer(text) if near else ():
         start, stop = token.span()
-        if (
-            token[0].startswith("AAAA")
-            or not _RUN.search(token[0])
-            or not is_made(token[0])
-            or _NAMED.search(text, max(0, start - 60), start)
-        ):
+        if not _RUN.search(token[0]) or not is_made(token[0]) or NAMED.search(text, max(0, start - 60), start):
             continue
         line = text[max(text.rfind("\n", 0, start) + 1, start - BEHIND) : start]
         is_hex = _HEX.fullmatch(token[0].lower()) is not None
@@ -196,46 +136,10 @@ def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
             continue
         reach = 3 if is_hex and line[-1:] in "\n " and not _LEAD.search(line) else REACH  # most are digests
         for cue in near[bisect_left(starts, start - BEFORE) : bisect_left(starts, stop + min(reach, NEXT))]:
-            if 0 <= start - cue.end <= reach and text.count("\n", cue.end, start) < 2:
+            is_behind = 0 <= start - cue.end <= reach and text.count("\n", cue.end, start) < 2
+            if is_behind or (stop <= cue.start and "\n" not in text[stop : cue.start]):
                 yield Secret("secret", start, stop)
-            elif stop <= cue.start and "\n" not in text[stop : cue.start]:
-                yield Secret("secret", start, stop)
-
-
-def _find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
-        lowered = text
-    spaced, cues = spaced_words(lowered), list[Cue]()
-    for name in names:
-        at = spaced.find(name.words)
-        while at >= 0:
-            end = at + len(name.words)
-            if not (name.is_whole_word and _is_part(text, at, end)) and not _is_public(text[max(0, at - 200) : at]):
-                is_noun = name.words != "pass" or _NOUN.search(text[max(0, at - 12) : at]) is not None
-                cues.append(Cue(at, end, name, is_noun and not name.is_cue))
-            at = spaced.find(name.words, end)
-    kept = list[Cue]()
-    for cue in sorted(cues, key=lambda cue: (cue.start, -cue.end)):
-        if not kept or cue.end > kept[-1].end:  # "key" within "signing key"
-            kept.append(cue)
-    return kept
-
-
-def _is_part(text: str, start: int, end: int) -> bool:
-    """Return whether a name is part of a longer word, other than the last one of `keystorePass`. A plural's s or a
-    Korean particle may follow it."""
-    end += text[end : end + 1] == "s"
-    before, behind = text[start - 1 : start], text[end : end + 1]
-    is_hump = before.islower() and text[start].isupper() and text[start + 1].islower()
-    return (before.isalnum() and not is_hump) or (behind.isascii() and behind.isalnum())
-
-
-def _is_public(before: str) -> bool:
-    """Return whether the words before a name make it the name of something public."""
-    return _PUBLIC.search(before) is not None or (
-        any(map(before.__contains__, ("arn:", "urn:", "AWS::"))) and _ARN.search(before) is not None
-    )
+                break
 
 
 def _assigned(text: str, found: re.Match[str], cue: Cue) -> str | None:
@@ -297,14 +201,14 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], lines: Container[i
         yield from _find_in_column(text, cue, start, stop)
     for cue in cues:
         if cue in passwords or cue.name.kind == "pin":
-            yield from _find_pins(text, cue)
+            yield from find_pins(text, cue)
     if _CODE.search(text, first, last):
         return
     cues = [cue for cue in cues if cue.name.kind != "pin" and not _is_general(text, cue)]
     if cues:
         yield from _find_in_sentence(text, first, last, cues)
-    if any(cue.is_strong and cue.name.kind == "password" for cue in cues):
-        yield from _find_below(text, stop, lines)
+    if strong := {cue.is_strong for cue in cues if cue.name.kind == "password"}:
+        yield from _find_below(text, stop, lines, is_strong=max(strong))
 
 
 def _is_general(text: str, cue: Cue) -> bool:
@@ -319,7 +223,7 @@ def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue]) -> 
     found, others = list[Secret](), list[Secret]()
     for start, stop in _values(text, first, last, is_paired=cues[0].name.kind == "password"):
         is_cue = any((cue.start <= start and stop <= cue.end) or cue.end == stop for cue in cues)
-        if is_cue or _NAMED.search(text[max(first, start - 48) : start]):
+        if is_cue or NAMED.search(text[max(first, start - 48) : start]):
             continue
         place = next((place for cue in surest if (place := _by_cue(text, first, start, stop, cue))), None)
         (found if place else others).append(place or Secret("password", start, stop))
@@ -389,8 +293,8 @@ def _trimmed(text: str, start: int, stop: int) -> int:
     return start + len(value)
 
 
-def _find_below(text: str, stop: int, lines: Container[int]) -> Iterator[Secret]:
-    """Yield a value alone on the next lines without a cue, or one that can be nothing but a password."""
+def _find_below(text: str, stop: int, lines: Container[int], *, is_strong: bool) -> Iterator[Secret]:
+    """Yield a value in the next lines that have no cue: alone, announced, or one that can be nothing but a password."""
     last = text.find("\n\n", stop + 2, stop + BEHIND)
     for line in _LINE.finditer(text, stop, last if last > 0 else min(len(text), stop + BEHIND)):
         if line.start() in lines or _CODE.search(line[0]):
@@ -398,32 +302,12 @@ def _find_below(text: str, stop: int, lines: Container[int]) -> Iterator[Secret]
         ahead = _ALONE.match(text, line.start(), line.end())
         begin = ahead.end() if ahead else line.start()
         for token in _TOKEN.finditer(text, begin, line.end()):
-            end = _trimmed(text, *token.span())
-            is_alone = token.start() == begin and not text[end : line.end()].strip(" .!?")
-            if form(text[token.start() : end]) >= (Form.NUMBERED if is_alone else Form.STRANGE):
+            end, before = _trimmed(text, *token.span()), text[begin : token.start()]
+            is_alone = (not before or before.endswith((". ", "! "))) and not text[end : line.end()].strip(" .!?")
+            is_told = is_alone or _LEAD.search(before) or _TOLD.match(text, end)
+            least = Form.NUMBERED if is_strong and is_told else Form.STRANGE if is_strong or is_alone else Form.MADE
+            if form(text[token.start() : end]) >= least:
                 yield Secret("password", token.start(), end)
-
-
-def _find_pins(text: str, cue: Cue) -> Iterator[Secret]:
-    """Yield the numbers behind a cue ("pin", "door code"), or ahead of it in "448812 is your code"."""
-    if _OTHER_CODE.search(text, max(0, cue.start - 24), cue.start):
-        return
-    first, known = max(text.rfind("\n", 0, cue.start) + 1, cue.start - 50), 0
-    is_direct = not cue.name.words.isascii() or _CODE_NAME.search(cue.name.words) is not None
-    for found in _PIN.finditer(text, first, cue.end + BEFORE):
-        value, (start, stop) = found["secret"], found.span("secret")
-        between = text[cue.end : start] if start >= cue.end else ""
-        if not is_pin(value) or _NO_PIN.search(between.strip(" =")) or _NAMED.search(between):
-            continue
-        if re.search(r"\d\d", between) and len(value) != known:  # it belongs to something else
-            continue
-        if start >= cue.end:
-            is_led = _PIN_LEAD.search(between) if between.strip(" ,s") else is_direct
-            if found["keyed"] or is_led or len(value) == known or _PIN_TOLD.match(text, stop):
-                known = len(value)
-                yield Secret("pin", start, stop)
-        elif re.fullmatch(r"\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}", text[stop : cue.start]):
-            yield Secret("pin", start, stop)
 
 
 def _find_in_column(text: str, cue: Cue, first: int, last: int) -> Iterator[Secret]:
