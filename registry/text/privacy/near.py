@@ -111,8 +111,9 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
     lines: dict[int, list[Cue]] = {}
     for cue in cues:
         lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
+    told = {start for start, held in lines.items() if any(cue.is_strong for cue in held)}
     for start, held in lines.items():
-        yield from _find_in_line(text, start, held[:MOST_CUES], lines)
+        yield from _find_in_line(text, start, held[:MOST_CUES], told)
     for line in _LINE.finditer(text) if has_odd else ():
         if not _CODE.search(line[0]):
             for token in _TOKEN.finditer(text, line.start(), line.end()):
@@ -191,7 +192,7 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     return len(value) >= 10 and is_likely and (is_quoted or not is_code(value))
 
 
-def _find_in_line(text: str, start: int, cues: Sequence[Cue], lines: Container[int]) -> Iterator[Secret]:
+def _find_in_line(text: str, start: int, cues: Sequence[Cue], told: Container[int]) -> Iterator[Secret]:
     """Yield what is said in a line with cues, in the lines below it, and in the column of a table."""
     stop = text.find("\n", cues[-1].end)
     stop = len(text) if stop < 0 else stop
@@ -208,7 +209,7 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], lines: Container[i
     if cues:
         yield from _find_in_sentence(text, first, last, cues)
     if strong := {cue.is_strong for cue in cues if cue.name.kind == "password"}:
-        yield from _find_below(text, stop, lines, is_strong=max(strong))
+        yield from _find_below(text, stop, told, is_strong=max(strong))
 
 
 def _is_general(text: str, cue: Cue) -> bool:
@@ -293,11 +294,11 @@ def _trimmed(text: str, start: int, stop: int) -> int:
     return start + len(value)
 
 
-def _find_below(text: str, stop: int, lines: Container[int], *, is_strong: bool) -> Iterator[Secret]:
+def _find_below(text: str, stop: int, told: Container[int], *, is_strong: bool) -> Iterator[Secret]:
     """Yield a value in the next lines that have no cue: alone, announced, or one that can be nothing but a password."""
     last = text.find("\n\n", stop + 2, stop + BEHIND)
     for line in _LINE.finditer(text, stop, last if last > 0 else min(len(text), stop + BEHIND)):
-        if line.start() in lines or _CODE.search(line[0]):
+        if line.start() in told or _CODE.search(line[0]):
             return
         ahead = _ALONE.match(text, line.start(), line.end())
         begin = ahead.end() if ahead else line.start()
