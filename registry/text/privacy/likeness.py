@@ -43,7 +43,7 @@ _FILES = (
     r"|pdf|docx?|xlsx?|pptx?|hwpx?|csv|jpe?g|mp[34]|iso|exe|dmg|apk|jar|whl|db|bak|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
 )
 _CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest, a commit, a UUID
-    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^AAAA[A-Z]3Nza|^@|^![A-Za-z_]+$|^(?:arn|urn):"
+    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^AAAA[A-Z]3Nza|@sha\d+:|^@|^![A-Za-z_]+$|^(?:arn|urn):"
     rf"|^(?:[\w.-]+/)*[\w.-]+\.(?:{_FILES})\b(?:[:-]\d+){{0,2}}[:-]?$"
     r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^#[0-9a-fA-F]{6}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
     r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d|^[0-9a-f]{7,12}$|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
@@ -106,6 +106,7 @@ _KOREAN = (  # parts of words that tell something about a password
     r"|마음대|제대|앞으|하나|비밀|일치|찾기|방금|최근|아까|어제|오늘|제가|내가|우리|사용|관련|복잡|간단|어려|쉬|다른|새|환경|파일|테이블|단계|페이지|코드"
     r"|되|됐|했|하는|하게|할|한다|하고|라는|만들|바꾸|바꿔|바뀌|물어|알려|보내|말해|적혀|걸$|키$|아무|것|거$|적$|게$|서$|는$|은$|을$|를$|지$|면$|도$|요$|다$"
 )
+_LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 
 
 def entropy(text: str) -> float:
@@ -236,7 +237,9 @@ def is_word(value: str) -> bool:
 def is_remark(value: str) -> bool:
     """Return whether a word tells something about a password: "expired", "bcrypt", "8-characters"."""
     lowered = value.lower()
-    return any(each.fullmatch(lowered) for each in (_REMARK, _SMALL)) or _TECHNICAL.fullmatch(value) is not None
+    return (
+        any(each.fullmatch(lowered) for each in (_REMARK, _SMALL, _LISTED)) or _TECHNICAL.fullmatch(value) is not None
+    )
 
 
 def is_argument(value: str) -> bool:

@@ -66,7 +66,7 @@ _TOKEN = re.compile(
     r"|(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
 _LEAD = re.compile(  # says that a value follows
-    r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|been|es|ist|je|est|it['’]?s|as|to|says?|said|use[ds]?|using"
+    r"(?:(?:^|[\s,.(])(?:is|are|was|were|be|been|es|ist|lautet|je|est|it['’]?s|as|to|says?|said|use[ds]?|using"
     r"|typ(?:ed?|ing)|enter(?:ed)?|tr(?:y|ied)|with|then|still|now|just|literally|always|actually|really|again|here|mine"
     r"|reads?|equals|picked|chose|got|like|gave (?:me|us)|sent (?:me|us)"
     r"|(?:changed|switched|reset)(?: it)? from)[:,]?|[:=→]|[-=]>|\s[-–—/|])"

@@ -24,7 +24,10 @@ _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
     re.IGNORECASE,
 )
 _CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")
-_NO_PIN = re.compile(r"[\n;={}<>]|\b(?:timeout|threshold|limit|size|seat|goes off|port)\b")
+_NO_PIN = re.compile(r"[\n;={}<>]|\b(?:timeout|threshold|limit|size|seat|goes off|port)\b|규격|크기|번째|버전")
+_OTHER_NOUN = re.compile(
+    r" (?!code|comb|number|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
+)  # safe distance is
 _PIN_TOLD = re.compile(
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)"
 )
@@ -40,6 +43,8 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
         value, (start, stop) = found["secret"], found.span("secret")
         between = text[cue.end : start] if start >= cue.end else ""
         if not is_pin(value) or _NO_PIN.search(between.strip(" =")) or NAMED.search(between):
+            continue
+        if not is_direct and _OTHER_NOUN.match(between):
             continue
         if re.search(r"\d\d", between) and len(value) != known:  # it belongs to something else
             continue
