@@ -88,7 +88,7 @@ _ENTERED = re.compile(
 _OPTION = re.compile(r"(?:^|\s)(?:--?|(?:ENV|ARG|setx|setenv)\s+)[\w.-]{0,24}\Z")  # of a command
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
-_MADE = re.compile(r"(?<![\w./+@&-])(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./])")
+_MADE = re.compile(r"(?<![\w./+@&-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./#])")
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint|\b(?:rsa|dsa|[gp]gp)\b", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -125,7 +125,7 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
 
 def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
     """Yield values made by a machine near a name of a secret, in code too, unless their own label tells otherwise."""
-    near = [cue for cue in cues if cue.name.kind == "secret" or (cue.name.kind == "password" and not cue.name.is_cue)]
+    near = [cue for cue in cues if cue.name.kind != "pin"]
     starts = [cue.start for cue in near]
     for token in _MADE.finditer(text) if near else ():
         start, stop = token.span()
