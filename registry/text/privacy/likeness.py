@@ -57,11 +57,12 @@ _NAME = re.compile(  # OAuth2Client, user_table_2
 _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"b64(?:enc|dec)(?:ode)?"
     r"|(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr"
-    r"|chacha)[-_]?\d{0,5}(?:id?|d)?[-_/]?)+"
+    r"|chacha)[-_]?\d{0,5}(?:id?|d)?[-_/]?)+(?:(?:en|de)cod\w{1,8})?"
     r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line"
     r"|win(?:dows)?|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
     r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
-    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}|[kMG](?:Hz|bps))|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
+    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+"
+    r"|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}|[kMG](?:Hz|bps))|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
     r"|[A-Za-z]+\dK|1password|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?|cv25519|fritz!(?:box|os)\S*|(?:윈도우|아이폰|갤럭시|오피스)\d+",
     re.IGNORECASE,

@@ -36,7 +36,8 @@ LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once m
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<note>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
-    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)|:\s?[A-Z]\w{2,11}\s?=)"
+    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
+    r"|:\s?[A-Z]\w{2,11}\s?=)"
     r"[ \t]{0,3}|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"'])|[ \t]{1,4}(?=[\"'`]))"
     r"|(?P<plain>[ \t]{1,12})"
     r"|(?P<told>[ \t]{1,2}(?:is|are|was|should be|must be)[ \t]{1,2}:?[ \t]?|['’]s[ \t]|,?[ \t]it(?:'s|’s| is)[ \t]"
@@ -57,7 +58,7 @@ _GENERAL = re.compile(  # "password manager": the sentence is about something el
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
-    r"[{}\\]|<(?!!--)|(?<!--)(?<![-=])(?<!^)>|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:"
+    r"[{}\\]|<(?!!--)|(?<!--)(?<![-=])(?<!^)>|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:|^\s*[\w.]+ = [A-Za-z]"
     r"|^\s*(?:[@+$%|]|#(?!\s?[\w가-힣]+\s)|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)",
     re.MULTILINE,
 )
