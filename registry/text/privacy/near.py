@@ -190,7 +190,7 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     looks = form(value)
     is_chosen = looks >= Form.ODD or (is_quoted and looks is Form.NUMBERED and name.words.startswith("secret"))
     is_likely = (is_random(value) and not is_name(value)) or (is_chosen and not value.isupper())
-    return len(value) >= 10 and is_likely and (is_quoted or not is_code(value))
+    return len(value) >= (8 if looks >= Form.ODD else 10) and is_likely and (is_quoted or not is_code(value))
 
 
 def _find_in_line(text: str, start: int, cues: Sequence[Cue], told: Container[int]) -> Iterator[Secret]:
