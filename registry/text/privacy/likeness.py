@@ -6,7 +6,6 @@ import math
 import re
 from base64 import b64decode
 from collections import Counter
-from contextlib import suppress
 from datetime import date
 from enum import IntEnum
 from functools import lru_cache
@@ -279,13 +278,6 @@ def is_pin(value: str) -> bool:
     return not re.match(r"(?:19|20)\d\d$|(\d)\1{3,}$|12345?6?7?8?$", value)
 
 
-def is_discord_id(value: str) -> bool:
-    """Return whether a token begins with a number in base 64."""
-    with suppress(ValueError):
-        return b64decode(value.partition(".")[0] + "==", b"-_").isdigit()
-    return False
-
-
 def is_encoded(value: str) -> bool:
     """Return whether a value may be base 64."""
     return len(value) % 4 == 0 and not value.isalpha()
@@ -338,7 +330,6 @@ TESTS = {
     "korean-word": is_korean_word,
     "phrase": is_phrase,
     "pin": is_pin,
-    "discord-id": is_discord_id,
     "encoded": is_encoded,
     "encoded-key": is_encoded_key,
     "resident-number": is_resident,

@@ -58,7 +58,8 @@ _GENERAL = re.compile(  # "password manager": the sentence is about something el
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
-    r"[{}\\]|<(?!!--)|(?<!--)(?<![-=])(?<!^)>|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:|^\s*[\w.]+ = [A-Za-z]"
+    r"[{}\\]|<(?!!--)|(?<!--)(?<![-=])(?<!^)>|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|\w = [\"'(\[]|::|:=|\]\(|^\S+:\d+:"
+    r"|^\s*[\w.]+ = [A-Za-z]"
     r"|^\s*(?:[@+$%|]|#(?!\s?[\w가-힣]+\s)|/?\*(?!\*)|--|[\"'][\w.-]*[\"']\s?[:,]|(?:import|from|def|class|return|if|elif)\s)",
     re.MULTILINE,
 )
@@ -155,7 +156,7 @@ def _assigned(text: str, found: re.Match[str], cue: Cue) -> str | None:
     if name.is_whole_word and (found["more"] or found["plain"] or (is_listed and not is_spaced)):
         return None
     if found["plain"] is not None:
-        if _OPTION.search(text, max(0, cue.start - 30), cue.start):
+        if found["plain"] != " " or _OPTION.search(text, max(0, cue.start - 30), cue.start):
             return group if form(value) >= Form.NUMBERED else None
         return group if form(value) >= (Form.STRANGE if name.kind == "password" else Form.MADE) else None
     if is_listed and (
@@ -216,6 +217,7 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], told: Container[in
 def _is_general(text: str, cue: Cue) -> bool:
     """Return whether a name is a part of another, or of a sentence about something else."""
     is_joined = text[cue.start - 1 : cue.start] in ("_", "-", ".", "$", "/") and cue.name.words.isascii()
+    is_joined = is_joined and text[cue.start - 1 : cue.start + 1] != "-P"  # WLAN-Passwort
     is_listed = _LISTED.search(text, max(0, cue.start - 10), cue.start) is not None
     return (is_joined and cue.name.kind == "password" and not is_listed) or _GENERAL.match(text, cue.end) is not None
 
