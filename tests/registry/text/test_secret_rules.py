@@ -81,7 +81,7 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("POST https://chat.example.org/services/%s", "T0Y9U6MD2/B0ZNWMRQQ/bFu2875bewlI9h64TOC07c7y"),
         ("Server=db;Uid=app;Pwd=%s;", "Cinnamon"),
         ("my bank login: %s", "Pebble-77"),
-        ("sam: what was the pw?\nkai: %s", "plum.pudding"),
+        ("sam: what was the pw?\nkai: %s", "plumpudding8"),
         ("that note says %s, it must be the admin password", "Falcon-Nest-3"),
         ("exp 12/27 cvv %s", "123"),
         ("it printed %s", "812868-394198-906964-213400-106763-807748-983576-765383"),
