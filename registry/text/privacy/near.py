@@ -306,11 +306,14 @@ def _find_below(text: str, stop: int, told: Container[int], *, is_strong: bool) 
         ahead = _ALONE.match(text, line.start(), line.end())
         begin = ahead.end() if ahead else line.start()
         for token in _TOKEN.finditer(text, begin, line.end()):
-            end, before = _trimmed(text, *token.span()), text[begin : token.start()]
+            end, before = _trimmed(text, *token.span()), text[max(begin, token.start() - 48) : token.start()]
+            looks = form(text[token.start() : end])
+            if looks < Form.NUMBERED:
+                continue
             is_alone = (not before or before.endswith((". ", "! "))) and not text[end : line.end()].strip(" .!?")
             is_told = is_alone or _LEAD.search(before) or _TOLD.match(text, end)
             least = Form.NUMBERED if is_strong and is_told else Form.STRANGE if is_strong or is_alone else Form.MADE
-            if form(text[token.start() : end]) >= least:
+            if looks >= least:
                 yield Secret("password", token.start(), end)
 
 
