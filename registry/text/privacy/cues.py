@@ -41,8 +41,8 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 NAMED = re.compile(  # a label of something public: the value behind it is no secret
-    r"(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
-    r"|(?:\b|_)(?:id|kid|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
+    r"\bENC\(\Z|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
+    r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
     r"|trace|span|realm|path|file|url|from|import|at|[nexy])|이름|아이디|버전|모델|회원번호|주문번호|시리얼|포트)"
     r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
     re.IGNORECASE,

@@ -42,7 +42,7 @@ _FILES = (
     r"|pdf|docx?|xlsx?|pptx?|hwpx?|csv|jpe?g|mp[34]|iso|exe|dmg|apk|jar|whl|db|bak|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
 )
 _CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest, a commit, a UUID
-    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^AAAA[A-Z]3Nza|@sha\d+:|^@|^![A-Za-z_]+$|^(?:arn|urn):"
+    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^AAAA[A-Z]3Nza|@sha\d+:|@[~^]\d|@\d+\.\d|^h\d:|^@|^![A-Za-z_]+$|^(?:arn|urn):"
     rf"|^(?:[\w.-]+/)*[\w.-]+\.(?:{_FILES})\b(?:[:-]\d+){{0,2}}[:-]?$"
     r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^#[0-9a-fA-F]{6}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
     r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d|^[0-9a-f]{7,12}$|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
@@ -63,7 +63,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+"
     r"|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}|[kMG](?:Hz|bps))|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
-    r"|[A-Za-z]+\dK|1password|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?|cv25519|fritz!(?:box|os)\S*|(?:윈도우|아이폰|갤럭시|오피스)\d+",
+    r"|[A-Za-z]+\dK|1password|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?|cv25519|fritz!(?:box|os)\S*|(?:iphone|ipad|galaxy|pixel|윈도우|아이폰|갤럭시|오피스)\d+(?:,\d)?",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
@@ -187,6 +187,8 @@ def form(value: str) -> Form:
         points = 2
     elif is_name(value) and not _DATED.fullmatch(value):
         points = min(points, has_digits)
+    if value.isupper() and not _SIGN.search(value):  # as a model's or a serial number
+        points = min(points, 1)
     if points == 0:
         return Form.WORD if is_word(value) else Form.NONE
     return Form(min(points + Form.WORD, Form.STRANGE))

@@ -90,7 +90,7 @@ _ENTERED = re.compile(
 _OPTION = re.compile(r"(?:^|\s)(?:--?|(?:ENV|ARG|setx|setenv)\s+)[\w.-]{0,24}\Z")  # of a command
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
-_MADE = re.compile(r"(?<![\w./+@&-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./#])")
+_MADE = re.compile(r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./#])")
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint|\b(?:rsa|dsa|[gp]gp)\b", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -276,7 +276,7 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
     if is_typed_korean(value) and (is_told or is_pair or (cue.is_strong and not cue.name.words.isascii())):
         return Form.WORD
     if cue.is_strong:
-        return Form.NUMBERED if is_led or (digits > 1 and is_behind) else Form.ODD
+        return Form.NUMBERED if is_led or (digits > 1 and is_behind and not value.isupper()) else Form.ODD
     before = text[max(0, start - 48) : start]
     if is_pair or _ENTERED.search(before):
         return Form.NUMBERED

@@ -10,8 +10,8 @@ from registry.text.privacy.likeness import is_pin
 
 _PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>"
-    r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}|[A-Z]\d{4}[A-Z])"
-    r"|(?:G-|(?<!\[)[#*])?\d{4,8}|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5})"
+    r"|(?:G-|(?<!\[)[#*])?\d{4,8}|[A-Z]\d{4}[A-Z]|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|kg|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
     r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
