@@ -36,7 +36,7 @@ LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once m
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<note>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
-    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
+    r"(?:[ \t]{0,3}(?P<sign>:=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
     r"|:\s?[A-Z]\w{2,11}\s?=)"
     r"[ \t]{0,3}|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"'])|[ \t]{1,4}(?=[\"'`]))"
     r"|(?P<plain>[ \t]{1,12})"
@@ -163,13 +163,8 @@ def _assigned(text: str, found: re.Match[str], cue: Cue) -> str | None:
         is_code(value) or re.match("-|.*=$", value) or (is_name(value) and not is_spaced and ":" not in value)
     ):
         return None
-    if (
-        group == "quoted"
-        and name.kind == "password"
-        and text[found.end() - len(value) - 9 : found.end()].count("=")
-        and is_word(value)
-    ):
-        return group
+    if group == "quoted" and name.kind == "password" and "=" in (found["sign"] or "") and is_word(value):
+        return group  # password == "sesame"
     if group == "bare" and found["told"] is not None and name.kind == "password" and form(value) < Form.NUMBERED:
         return None
     return group if is_secret(name, value, is_quoted=group == "quoted") else None

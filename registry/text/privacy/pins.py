@@ -15,7 +15,7 @@ _PIN = re.compile(  # a number without a unit, with the signs of a keypad, in si
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|kg|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
     r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
 )
-_OTHER_CODE = re.compile(
+_OTHER_CODE = re.compile(  # ends what stands before a cue that opens nothing: "error code"
     r"error|fatal|process|exit|(?:status|close|version|zip|postal|post|area|country|response|return|http"
     r"|source|promo|discount|item|product|bar|dress|course|order)[ -]?\Z",
     re.IGNORECASE,
@@ -26,12 +26,13 @@ _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
     r"|^s?,?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
-_CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")
+_CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")  # names of a number: it may follow at once
+# Between a cue and a number: the number is something else.
 _NO_PIN = re.compile(r"[\n;={}<>]|\b(?:timeout|threshold|limit|size|seat|goes off|port)\b|규격|크기|번째|버전")
-_OTHER_NOUN = re.compile(
+_OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|number|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
-)  # safe distance is
-_PIN_TOLD = re.compile(
+)
+_PIN_TOLD = re.compile(  # said behind a number in Korean
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)"
 )
 
