@@ -31,7 +31,7 @@ class Cue(NamedTuple):
 
 _PUBLIC = re.compile(
     r"(?:publickey|public key "
-    r"|(?:public|cache|primary|foreign|sort|partition|restore|object|group|idempotency)[ _-]?)\Z",
+    r"|(?:public|publishable|site|cache|primary|foreign|sort|partition|restore|object|group|idempotency)[ _-]?)\Z",
     re.IGNORECASE,
 )
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on

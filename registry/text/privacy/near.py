@@ -91,6 +91,9 @@ _OPTION = re.compile(r"(?:^|\s)(?:--?|(?:ENV|ARG|setx|setenv)\s+)[\w.-]{0,24}\Z"
 _LISTED = re.compile(r"\b(?:user(?:name)?|login|id|e-?mail)/\Z", re.IGNORECASE)  # user/pass
 _SPLIT = re.compile(r"[\w.-]+[/:](?=[^/:]+\Z)")
 _MADE = re.compile(r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./#])")
+_LABEL = re.compile(  # of a value; these say nothing about it: value, default, data, …
+    r"(?<![\w.-])(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
+)
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(r"sha|md5|hash|digest|commit|checksum|\bref|fingerprint|\b(?:rsa|dsa|[gp]gp)\b", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -137,8 +140,11 @@ def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
         is_hex = _HEX.fullmatch(token[0].lower()) is not None
         if is_hex and (len(token[0]) < 32 or _HASHED.search(line)):
             continue
+        label = _LABEL.search(text, max(0, start - 60), start)
         reach = 3 if is_hex and line[-1:] in "\n " and not _LEAD.search(line) else REACH  # most are digests
         for cue in near[bisect_left(starts, start - BEFORE) : bisect_left(starts, stop + min(reach, NEXT))]:
+            if label and cue.end <= label.start(1) or (label and cue.start >= stop):
+                continue  # the label decides
             is_behind = 0 <= start - cue.end <= reach and text.count("\n", cue.end, start) < 2
             if is_behind or (stop <= cue.start and "\n" not in text[stop : cue.start]):
                 yield Secret("secret", start, stop)
@@ -265,8 +271,12 @@ def _needed(text: str, cue: Cue, start: int, value: str, *, is_led: bool, is_tol
     if cue.name.kind == "secret":
         if cue.is_strong and is_led:
             return Form.NUMBERED if len(value) > 11 and digits > 1 else Form.ODD if len(value) > 9 else Form.MADE
-        is_hash = value in (value.lower(), value.upper())
-        return Form.MADE if cue.is_strong or not is_hash else Form.NEVER
+        is_hash = value in (value.lower(), value.upper()) or (not is_led and "=" in value[:-2])
+        return (
+            Form.NEVER
+            if is_hash and (not cue.is_strong or _HEX.fullmatch(value.lower()) or "=" in value)
+            else Form.MADE
+        )
     is_pair = is_behind and (text[start - 1] in ":/" or _PAIR.search(text, max(0, start - 30), start) is not None)
     if is_typed_korean(value) and (is_told or is_pair or (cue.is_strong and not cue.name.words.isascii())):
         return Form.WORD

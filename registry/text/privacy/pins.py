@@ -28,9 +28,11 @@ _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
 )
 _CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")  # names of a number: it may follow at once
 # Between a cue and a number: the number is something else.
-_NO_PIN = re.compile(r"[\n;={}<>]|\b(?:timeout|threshold|limit|size|seat|goes off|port)\b|규격|크기|번째|버전")
+_NO_PIN = re.compile(
+    r"[\n;={}<>]|\b(?:timeout|threshold|limit|size|seat|goes off|port)\b|규격|크기|높이|길이|번째|버전"
+)
 _OTHER_NOUN = re.compile(  # the safe distance is …
-    r" (?!code|comb|number|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
+    r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
 _PIN_TOLD = re.compile(  # said behind a number in Korean
     r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)"
