@@ -143,7 +143,7 @@ def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
         label = _LABEL.search(text, max(0, start - 60), start)
         reach = 3 if is_hex and line[-1:] in "\n " and not _LEAD.search(line) else REACH  # most are digests
         for cue in near[bisect_left(starts, start - BEFORE) : bisect_left(starts, stop + min(reach, NEXT))]:
-            if label and cue.end <= label.start(1) or (label and cue.start >= stop):
+            if label and (cue.end <= label.start() or cue.start >= stop):
                 continue  # the label decides
             is_behind = 0 <= start - cue.end <= reach and text.count("\n", cue.end, start) < 2
             if is_behind or (stop <= cue.start and "\n" not in text[stop : cue.start]):
@@ -255,7 +255,8 @@ def _values(text: str, first: int, last: int, *, is_paired: bool) -> Iterator[tu
 
 def _by_cue(text: str, first: int, start: int, stop: int, cue: Cue) -> Secret | None:
     """Return the place of a value if it is odd enough to be a secret by a cue."""
-    if not (cue.end <= start <= cue.end + BEHIND or stop <= cue.start <= stop + BEFORE):
+    before = NEXT if cue.name.kind == "secret" else BEFORE
+    if not (cue.end <= start <= cue.end + BEHIND or stop <= cue.start <= stop + before):
         return None
     is_told = _TOLD.match(text, stop) is not None
     is_far = stop < cue.start - NEXT and not cue.name.is_cue
