@@ -280,9 +280,9 @@ def test_a_hostile_text_is_searched_in_time(repeated: str) -> None:
 
 def test_a_user_adds_rules_in_a_file_without_code(tmp_path: Path) -> None:
     (tmp_path / OWN_RULES).write_text(
-        "keys = [['acme-key', 'acme_', '[a-z0-9]{16,}']]\ncommands = [['acmectl', '-k ']]\n[names]\nsecret = ['badge']\n"
+        "keys = [['acme-key', 'acme_', '[a-z0-9]{16,}']]\ncommands = [['acme', '-k ']]\n[names]\nsecret = ['badge']\n"
     )
-    said = f"acme_{'abcdefg7' * 3} and badge: {made(16)}\n$ acmectl up -k Kestrel9"
+    said = f"acme_{'abcdefg7' * 3} and badge: {made(16)}\n$ acme up -k Kestrel9"
     assert masked(said) == said
     use_own_rules(tmp_path)
     try:
