@@ -6,7 +6,6 @@ import math
 import re
 from base64 import b64decode
 from collections import Counter
-from contextlib import suppress
 from datetime import date
 from enum import IntEnum
 from functools import lru_cache
@@ -34,8 +33,8 @@ class Form(IntEnum):
 
 
 _PLACEHOLDER = re.compile(
-    r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|your|placeholder|change.?me(?!\S*\d)|replace|dummy|redacted|undefined|null$"
-    r"|(?-i:EXAMPLE)|^\D*\d?\D*example\D*\d?$|insert|\[private\]",
+    r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|(?<![a-z0-9])your|placeholder|change.?me(?!\S*\d)|replace|dummy|redacted|undefined|null$"
+    r"|(?-i:EXAMPLE)|^\D*\d?\D*example\D*\d?$|insert|\[private\]|여기|입력",
     re.IGNORECASE,
 )
 _FILES = (
@@ -43,27 +42,28 @@ _FILES = (
     r"|pdf|docx?|xlsx?|pptx?|hwpx?|csv|jpe?g|mp[34]|iso|exe|dmg|apk|jar|whl|db|bak|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
 )
 _CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest, a commit, a UUID
-    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^@|^![A-Za-z_]+$|^(?:arn|urn):"
+    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^AAAA[A-Z]3Nza|@sha\d+:|@[~^]\d|^Qm[1-9A-HJ-NP-Za-km-z]{44}$|^\d+:[\w.-]+:\d+$|@\d+\.\d|^h\d:|^@|^![A-Za-z_]+$|^(?:arn|urn):"
     rf"|^(?:[\w.-]+/)*[\w.-]+\.(?:{_FILES})\b(?:[:-]\d+){{0,2}}[:-]?$"
-    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
-    r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d|^[0-9a-f]{7,12}$|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^#[0-9a-fA-F]{6}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
+    r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d|^[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
 _JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
 _NAME = re.compile(  # OAuth2Client, user_table_2
-    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])"
+    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|(?<=_)[a-z](?=_)|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])"
     r"|[Vv]?\d{1,3}+|[_.:-])++"
 )
 _TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
     r"b64(?:enc|dec)(?:ode)?"
     r"|(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr"
-    r"|chacha)[-_]?\d{0,5}(?:id?|d)?[-_/]?)+"
+    r"|chacha)[-_]?\d{0,5}(?:id?|d)?[-_/]?)+(?:(?:en|de)cod\w{1,8})?"
     r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line"
     r"|win(?:dows)?|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
     r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
-    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+|[\d.,:-]{1,6}[a-z]{1,10}"
-    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}[a-z]{0,2}(?:-[a-z]+)?|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
-    r"|[A-Za-z]+\dK|1password",
+    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+"
+    r"|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}|[kMG](?:Hz|bps))|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
+    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
+    r"|[A-Za-z]+\dK|1password|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?|cv25519|fritz!(?:box|os)\S*|(?:iphone|ipad|galaxy|pixel|윈도우|아이폰|갤럭시|오피스)\d+(?:,\d)?",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
@@ -79,7 +79,7 @@ _UNMISTAKABLE = re.compile(
 )
 MAYBE_UNMISTAKABLE = re.compile(r"^\S*?(?:[!#$&*^]|[A-Za-z][013457][a-z][a-z013457])\S*$", re.MULTILINE)
 """Finds the words, one a line, for which `is_unmistakable` is worth a call."""
-_WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{3,24}")
+_WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{2,24}")
 _REMARK = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
     r"|broken|hidden|stolen|written|given|taken|forgotten|chosen|open|invalid|valid|void|public|static|dynamic|generic"
@@ -99,7 +99,6 @@ _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|password|passphrase|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
-_SAID = re.compile(r"\b(?:not|is|was|are|no|must|should|will|required|set|the|wrong|failed|denied|sorry)\b", re.I)
 _KOREAN = (  # parts of words that tell something about a password
     r"아니|아닌|필수|필요|자리|이상|이하|영문|숫자|특수|문자|변경|오류|에러|문제|저장|암호|해시|평문|동일|그대|뭐|무엇|무슨|어디|어떤|누구|언제|없|있"
     r"|모르|모름|틀|맞|이거|그거|저거|기본|초기|설정|입력|확인|다름|다르|같|내일|나중|보안|필드|컬럼|값|이름|정책|규칙|랜덤|무작위|임의|임시|만료"
@@ -107,11 +106,7 @@ _KOREAN = (  # parts of words that tell something about a password
     r"|마음대|제대|앞으|하나|비밀|일치|찾기|방금|최근|아까|어제|오늘|제가|내가|우리|사용|관련|복잡|간단|어려|쉬|다른|새|환경|파일|테이블|단계|페이지|코드"
     r"|되|됐|했|하는|하게|할|한다|하고|라는|만들|바꾸|바꿔|바뀌|물어|알려|보내|말해|적혀|걸$|키$|아무|것|거$|적$|게$|서$|는$|은$|을$|를$|지$|면$|도$|요$|다$"
 )
-_UNIT = re.compile(r"\d{2}(?:[KMGTkmgt]?(?:[Hh]z|i?[Bb]|bps|bit|[WVA])|px|ms|Ti|th|nd|rd|st)$")
 _LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
-_TITLED = re.compile(  # a name as in prose: PasswordEncoder2, user_table2, k8s-secret-v2
-    r"(?:[A-Z][a-z]+){2,}\d?|[a-z]+(?:_[a-z]+)+\d?|[a-z]\w{1,8}(?:-[a-z]{3,})+(?:-v?\d)?"
-)
 
 
 def entropy(text: str) -> float:
@@ -131,7 +126,7 @@ def is_code(value: str) -> bool:
         return False
     dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) else None
     is_path = dotted is not None and all(
-        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d+[a-z]?", part)
+        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d{1,2}[a-z]?", part)
         or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part))
         or _JOINED.fullmatch(part)
         for part in dotted[0].split(".")
@@ -168,6 +163,8 @@ def is_password(value: str) -> bool:
 def form(value: str) -> Form:
     """Return how odd a value is where no quotes say that it is one."""
     if value.isalpha() and (value[1:].islower() or value.isupper()):
+        if len(value) > 9 and len(set(value)) > 6 and _UNSPOKEN.search(value):
+            return Form.ODD
         return Form.WORD if is_word(value) else Form.NONE
     if _DIGITS.fullmatch(value):
         return Form.NUMBERED
@@ -177,7 +174,7 @@ def form(value: str) -> Form:
     if len(value) >= 16 and is_made(value) and not (is_address and (entropy(value) < 4 or value.islower())):
         return Form.MADE
     has_digits = any(map(str.isdigit, value))
-    if is_address or len(value) > LONGEST_CHOSEN or _OTHER.search(value) or not any(map(str.isalpha, value)):
+    if is_address or len(value) > LONGEST_CHOSEN or not any(map(str.isalpha, value)):
         return Form.NONE
     points = (
         has_digits
@@ -186,10 +183,12 @@ def form(value: str) -> Form:
         + (_CAPITAL.search(value) is not None and (has_digits or 2 * (len(value) > 7)))
         + (has_digits and not value.islower() and not value.isupper())
     )
-    if _PARTS.fullmatch(value):
+    if _PARTS.fullmatch(value) or (has_digits and is_typed_korean(value) and len(value) > 7):
         points = 2
     elif is_name(value) and not _DATED.fullmatch(value):
         points = min(points, has_digits)
+    if value.isupper() and not _SIGN.search(value):  # as a model's or a serial number
+        points = min(points, 1)
     if points == 0:
         return Form.WORD if is_word(value) else Form.NONE
     return Form(min(points + Form.WORD, Form.STRANGE))
@@ -204,14 +203,12 @@ _ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date
     r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|^[\w.-]+@[\w.-]+:|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-"
     r"|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
 )
-_OTHER = re.compile(
-    rf"{_UNIT.pattern}|^(?:{_TITLED.pattern})$|^(?i:oauth|base|sha|sax|utf|ipv|http)\d|[가-힣].*(?:{_KOREAN})|^[가-힣]+$"
-)
 _DIGITS = re.compile(r"(?!\d{1,3}(?:_\d{3})+$)(?=(?:\D*\d){4})[\d_!@#$^&*]*(?:\d[_!@#$^&*]|[!@#$^&*]\d)[\d_!@#$^&*]*")
 _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
     r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
 )
 _DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
+_UNSPOKEN = re.compile("[bcdfghjklmnpqrstvwxyz]{7}")
 _SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!$&]\w*\d")
 _BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
 _CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
@@ -232,7 +229,11 @@ def is_korean_word(value: str) -> bool:
 def is_word(value: str) -> bool:
     """Return whether words may be a password, and tell nothing about it."""
     parts = re.split("[-_]", re.sub(r"[_-]\d+$", "", value.lower()))
-    return len(value) > 4 and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
+    return (
+        len(value) > 4
+        and not is_placeholder(value)
+        and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
+    )
 
 
 def is_remark(value: str) -> bool:
@@ -255,7 +256,7 @@ def is_argument(value: str) -> bool:
 
 def is_value(value: str) -> bool:
     """Return whether the value beside a user's name or behind a prompt is a password, and no type, remark or path."""
-    is_other = is_code(value) or is_remark(value) or _is_title(value) or _SAID.search(value)
+    is_other = is_code(value) or is_remark(value) or _is_title(value)
     return is_argument(value) and not is_other and not value.startswith(("(", '"'))
 
 
@@ -276,14 +277,12 @@ def is_phrase(value: str) -> bool:
 
 def is_pin(value: str) -> bool:
     """Return whether digits are no year and no example."""
-    return not re.match(r"(?:19|20)\d\d$|0000+$|9999+$|1234567?8?$", value)
+    return not re.match(r"(?:19|20)\d\d$|(\d)\1{3,}$|12345?6?7?8?$", value)
 
 
-def is_discord_id(value: str) -> bool:
-    """Return whether a token begins with a number in base 64."""
-    with suppress(ValueError):
-        return b64decode(value.partition(".")[0] + "==", b"-_").isdigit()
-    return False
+def is_encoded(value: str) -> bool:
+    """Return whether a value may be base 64."""
+    return len(value) % 4 == 0 and not value.isalpha()
 
 
 def is_encoded_key(value: str) -> bool:
@@ -333,7 +332,7 @@ TESTS = {
     "korean-word": is_korean_word,
     "phrase": is_phrase,
     "pin": is_pin,
-    "discord-id": is_discord_id,
+    "encoded": is_encoded,
     "encoded-key": is_encoded_key,
     "resident-number": is_resident,
     "card-number": is_card,

@@ -18,6 +18,8 @@ OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
 MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
 ODD = ""  # stands for a keyword of a text with a word that can be nothing but a password
 SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
+_BETWEEN = r"(?:[\s=]+|[\"'],\s*[\"'])"  # two arguments of a command
+_ARGUMENT = r"""[\"']?(?P<secret>(?<=[\"'])[^\"'\n$-][^\"'\n$]{3,}(?=[\"'])|[^\s\"'`$/-][^\s\"'`]{3,})"""
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
 _LONG_NUMBER = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [0-9]{6})")
 
@@ -167,6 +169,12 @@ def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
         begins = beginnings.split()
         regex = rf"\b(?:{'|'.join(map(re.escape, begins))}){rest}"
         yield Rule(kind, regex, tuple(map(str.lower, begins)), None, is_long=True, beginnings=tuple(begins))
+    for names, before in table.get("commands", ()):
+        programs = names.split(", ")
+        between = "" if before[0] == "^" else r"(?:[^\n|;]{0,200}?[\s\"'])??"
+        words = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in programs)
+        regex = rf"(?<![\w-])(?:{words}){_BETWEEN}{between}{before.lstrip('^').replace(' ', _BETWEEN)}{_ARGUMENT}"
+        yield Rule("password", regex, tuple(name.lower() for name in programs), TESTS["argument"])
     for rule in table.get("rules", ()):
         looks = TESTS[rule["looks"]] if "looks" in rule else None
         keywords, needs = (tuple(rule.get(name, ())) for name in ("keywords", "needs"))

@@ -8,8 +8,9 @@ from fnmatch import fnmatch
 from functools import lru_cache
 from hashlib import blake2b
 
+from registry.text.privacy.cues import Secret
 from registry.text.privacy.escapes import unescaped
-from registry.text.privacy.near import Secret, find_near, is_secret, tells_of_secret
+from registry.text.privacy.near import find_near, is_secret, tells_of_secret
 from registry.text.privacy.rules import Name, Rule, Rules, load_rules, spaced_words
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
@@ -83,7 +84,7 @@ def _add(secret: Secret, found: list[Secret]) -> None:
 def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:
     group = "secret" if "secret" in rule.pattern.groupindex else 0
     for match in rule.pattern.finditer(text):
-        if rule.looks is None or rule.looks(match[group]):
+        if (rule.looks is None or rule.looks(match[group])) and "EXAMPLE" not in match[group]:
             yield Secret(rule.kind, *match.span(group))
 
 

@@ -1,0 +1,86 @@
+"""Find the names of secrets in a text, such as "password", 비번 or "api key". Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from registry.text.privacy.rules import Name, spaced_words
+
+BEFORE = 100  # characters before a cue that are searched for a value: about a sentence
+
+
+class Secret(NamedTuple):
+    """A secret in a text: its kind and position."""
+
+    kind: str
+    start: int
+    end: int
+
+
+class Cue(NamedTuple):
+    """A name of a secret in a text."""
+
+    start: int
+    end: int
+    name: Name
+    is_strong: bool
+    """True if it names a secret, False if it only announces a login. "pass" is mostly a verb."""
+
+
+_PUBLIC = re.compile(
+    r"(?:publickey|public key "
+    r"|(?:public|publishable|site|cache|primary|foreign|sort|partition|restore|object|group|idempotency)[ _-]?)\Z",
+    re.IGNORECASE,
+)
+_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$|\bAWS::[\w:]*$")  # an Amazon resource name that goes on
+_NOUN = re.compile(
+    r"(?:\b(?:the|my|our|your|his|her|their|its|temp|temporary|new|old|root|admin|user|default|current|same|sudo|zip|db|vpn"
+    r"|wi-?fi|guest|test)|[,;])\s\Z|/\s?\Z",
+    re.IGNORECASE,
+)
+NAMED = re.compile(  # a label of something public: the value behind it is no secret
+    r"\bENC\(\Z|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
+    r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
+    r"|trace|span|realm|path|file|url|from|import|at|[nexy])|이름|아이디|버전|모델|회원번호|주문번호|시리얼|포트)"
+    r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
+    re.IGNORECASE,
+)
+
+
+def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
+    """Return where the names are in the text; the longest of those that overlap."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
+        lowered = text
+    spaced, cues = spaced_words(lowered), list[Cue]()
+    for name in names:
+        at = spaced.find(name.words)
+        while at >= 0:
+            end = at + len(name.words)
+            if not (name.is_whole_word and _is_part(text, at, end)) and not _is_public(text[max(0, at - 200) : at]):
+                is_noun = name.words != "pass" or _NOUN.search(text[max(0, at - 12) : at]) is not None
+                cues.append(Cue(at, end, name, is_noun and not name.is_cue))
+            at = spaced.find(name.words, end)
+    kept = list[Cue]()
+    for cue in sorted(cues, key=lambda cue: (cue.start, -cue.end)):
+        if not kept or cue.end > kept[-1].end:  # "key" within "signing key"
+            kept.append(cue)
+    return kept
+
+
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Return whether a name is part of a longer word, other than the last one of `keystorePass`. A plural's s or a
+    Korean particle may follow it."""
+    end += text[end : end + 1] == "s"
+    before, behind = text[start - 1 : start], text[end : end + 1]
+    is_hump = before.islower() and text[start].isupper() and text[start + 1].islower()
+    return (before.isalnum() and not is_hump) or (behind.isascii() and behind.isalnum())
+
+
+def _is_public(before: str) -> bool:
+    """Return whether the words before a name make it the name of something public."""
+    return _PUBLIC.search(before[-16:]) is not None or (
+        any(map(before.__contains__, ("arn:", "urn:", "AWS::"))) and _ARN.search(before) is not None
+    )
