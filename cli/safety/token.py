@@ -72,10 +72,21 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
 @click.option(
     "--project", "projects", type=ProjectFolder(), multiple=True, help="Only this project: a path, or a folder's name."
 )
+@click.option(
+    "--owner",
+    metavar="PERSON",
+    help="The person who holds it, if that is not NAME: all tokens of a person see the person's chats. "
+    "Somebody who signs in by OAuth is 'oauth:SUBJECT'.",
+)
 @click.option("--expires", type=Expiry(), default="90d", show_default=True, help="90d, 12h, a day, or never.")
 @printed(_created_lines)
 def create(
-    name: str, scope: str, channels: Sequence[str], projects: Sequence[str | None], expires: datetime | None
+    name: str,
+    scope: str,
+    channels: Sequence[str],
+    projects: Sequence[str | None],
+    owner: str | None,
+    expires: datetime | None,
 ) -> dict[str, Any]:
     """Create a token and print it once: only its digest is stored."""
     from orchestrator.opening import with_registry
@@ -85,7 +96,9 @@ def create(
     folders = [] if None in projects else [project for project in projects if project]
     made = with_registry(
         read_settings(),
-        lambda registry: registry.write(lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires)),
+        lambda registry: registry.write(
+            lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires, owner)
+        ),
     )
     return {"token": made.secret, **made.item}
 
@@ -123,4 +136,5 @@ def revoke(token_name: str) -> dict[str, Any]:
 def _about(item: dict[str, Any]) -> str:
     where = ", ".join([*item["channels"], *item["projects"]]) or "all channels"
     until = f"until {local_time(item['expires_at'])}" if item["expires_at"] else "without expiry"
-    return f"{item['scope']}, {where}, {until}"
+    holder = "" if item["owner"] == item["name"] else f"of {item['owner']}, "
+    return f"{holder}{item['scope']}, {where}, {until}"

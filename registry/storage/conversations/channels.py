@@ -22,6 +22,7 @@ from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TITLE
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
+from registry.storage.safety.visibility import owner_of
 from registry.storage.tables import channel, channel_alias, conversation, tag
 from registry.text.analysis.analyzer import analyze
 from registry.text.model_names import model_name
@@ -141,7 +142,7 @@ def make_channels(
         return {}
     nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name"))
     rows = [
-        {**nothing, **_new_values(name, source, at), **masked(tx, storable(_described_by(meta)))}
+        {**nothing, **_new_values(tx, name, source, at), **masked(tx, storable(_described_by(meta)))}
         for name, meta in described.items()
     ]
     made = tx.execute(_insert_or_nothing(tx.dialect.name), rows).all()
@@ -163,12 +164,13 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
 
 def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
     """Insert a channel; None if another writer has made it meanwhile."""
-    return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(name, source, at)).first()
+    return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(tx, name, source, at)).first()
 
 
-def _new_values(name: str, source: str, at: datetime) -> dict[str, Any]:
+def _new_values(tx: WriteTransaction, name: str, source: str, at: datetime) -> dict[str, Any]:
     return {
         "name": name,
+        "owner": owner_of(tx),
         "source": source,
         "meta": {},
         "message_count": 0,

@@ -202,5 +202,5 @@ async def test_the_tokens_that_see_a_channel_are_those_of_its_name_and_project(t
     for name, (channels, projects) in given.items():
         await registry.write(lambda tx, of=(name, Level.READ, channels, projects): create_token(tx, *of))  # type: ignore[misc]
     seeing = await registry.read(lambda tx: tokens_seeing(tx, get_channel(tx, "a_1")))
-    assert sorted(seeing) == ["folder", "name"]
+    assert sorted(seeing) == ["all", "folder", "name"]
     registry.close()
