@@ -27,7 +27,9 @@ SLOW_NAMES = re.compile(
     "|test_serve|test_stdio|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
     "|test_however|any_way_of_sending|same_call_twice"
 )
-LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input")
+LONG_NAMES = re.compile(
+    "test_packaging|storage/test_owners|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input"
+)
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 ON_BOTH_DATABASES = re.compile(
     r"""tests/(

@@ -123,6 +123,77 @@ async def test_another_persons_chat_is_not_there_to_change(hire: Hire) -> None:
 
 async def test_pages_of_the_machine_are_an_admins(hire: Hire) -> None:
     kim, watcher = await hire("kim"), await hire("prometheus", Level.METRICS)
-    for path in ("/settings/access", "/bo/sources", "/metrics"):
+    for path in ("/bo/sources", "/metrics"):
         assert problem_of(await kim.ask("GET", path), 401)["message"] == "This token may not see that."
     assert (await watcher.ask("GET", "/metrics")).status_code == 200
+    access = (await kim.ask("GET", "/settings/access")).text
+    assert "kim</th>" in access
+    assert "prometheus</th>" not in access
+
+
+async def test_what_is_shared_is_read_by_others_and_changed_by_its_owner_alone(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("kims", "the harbour report")
+    shared = (await kim.run("share", "kims", **{"with": "team"})).json()
+    assert (shared["channel"]["owner"], shared["channel"]["shared_with"]) == ("kim", "team")
+    told = (await lee.run("extract", "kims")).json()
+    assert [one["text"] for one in told["messages"]] == ["the harbour report"]
+    for answer in (
+        await lee.ask("PATCH", "/bo/channels/kims", json={"title": "mine"}),
+        await lee.ask("DELETE", "/bo/channels/kims"),
+        await lee.run("share", "kims", **{"with": "nobody"}),
+    ):
+        assert problem_of(answer, 401)["message"] == "This token may not touch that channel."
+    assert (await lee.log("kims", "lee was here"))["channel"] != "kims"
+    assert (await kim.ask("GET", "/bo/channels/kims")).json()["message_count"] == 1
+    await kim.run("share", "kims", **{"with": "nobody"})
+    assert "kims" not in await lee.sees()
+    assert problem_of(await lee.run("extract", "kims"), 404)
+
+
+async def test_what_is_shared_with_a_project_is_read_by_tokens_for_it(hire: Hire) -> None:
+    kim = await hire("kim")
+    await kim.log("kims", "hello", project="/srv/shop/web")
+    await kim.log("elsewhere", "hello")
+    await kim.run("share", "kims", **{"with": "project"})
+    people = {
+        "its": await hire("lee", projects=["/srv/shop/web"]),
+        "its name": await hire("pat", projects=["web"]),
+        "above": await hire("ola", projects=["/srv/shop/*"]),
+        "another": await hire("rob", projects=["/srv/shop"]),
+        "none": await hire("sam"),
+    }
+    seen = {who: await person.sees() for who, person in people.items()}
+    assert seen == {"its": ["kims"], "its name": ["kims"], "above": ["kims"], "another": [], "none": []}
+    refused = problem_of(await kim.run("share", "elsewhere", **{"with": "project"}))
+    assert refused["message"] == "The conversation belongs to no project."
+
+
+async def test_sharing_ends_when_it_was_said_to(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("kims", "hello")
+    shared = (await kim.run("share", "kims", **{"with": "team", "until": "2101-01-01"})).json()["channel"]
+    assert shared["shared_until"] == "2101-01-01T23:59:59.999Z"
+    assert await lee.sees() == ["kims"]
+    until = {"with": "team", "until": "2025-01-01T00:00:00Z"}
+    said = {"field": "shared", "value": until, "done_at": "2100-01-01T00:00:00Z", "names": ["kims"]}
+    told = await kim.ask("POST", "/bo/edits", json={"items": [said]})
+    assert told.json() == {"items": [{"why": None}]}
+    assert await lee.sees() == []
+    assert "shared_with" not in (await kim.ask("GET", "/bo/channels/kims")).json()
+    assert problem_of(await kim.run("share", "kims", **until))["message"] == "That time is over."
+    problem_of(await kim.run("share", "kims", **{"with": "nobody", "until": "2101-01-01"}))
+
+
+async def test_sharing_is_a_run_and_stands_on_the_page(hire: Hire) -> None:
+    kim = await hire("kim")
+    await kim.log("kims", "hello")
+    form = {"channel": "kims", "with": "team", "until": "2101-01-01"}
+    assert (await kim.ask("POST", "/sharings", data=form)).status_code == 303
+    page = (await kim.ask("GET", "/channels/kims")).text
+    assert "shared with the team" in page
+    assert '<option value="team" selected>' in page
+    await kim.ask("POST", "/sharings", data={"channel": "kims", "with": "nobody"})
+    assert "private" in (await kim.ask("GET", "/channels/kims")).text
+    runs = (await kim.ask("GET", "/bo/ao/executions?operation=share")).json()["items"]
+    assert [(one["channel"], one["token"]) for one in runs] == [("kims", "kim")] * 2

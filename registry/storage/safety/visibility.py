@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -55,10 +55,10 @@ OF_CHANNEL = frozenset({"channel_alias", "tag", "conversation", "pin"})
 OF_MESSAGE = frozenset({"message_alias", "remote_message"})
 OF_TOKEN = frozenset({"edit_token", "extract_result", "execution", "rating"})
 NOTHING = frozenset(
-    {"remote", "remote_edit", "execution_rollup", "store", "store_session", "token", "expectation", "saved_view"}
+    {"remote", "remote_edit", "execution_rollup", "store", "store_session", "expectation", "saved_view"}
 )
 """Tables by what a restricted token sees of them: rows of its channels, of its messages, its own, none. `channel`,
-`channel_link` and `edit` have a condition of their own."""
+`channel_link`, `edit` and `token` have a condition of their own."""
 
 
 def restrict_statements(engine: Engine) -> None:
@@ -107,15 +107,23 @@ _READERS: dict[str, frozenset[str]] = {
 @lru_cache(256)
 def _visible(access: Access, dialect: str) -> dict[str, CTE]:
     """Return the visible part of each table, those first that others read."""
-    # to SQLite the table's bare name would mean the expression itself
-    own = MetaData(schema="main" if dialect == "sqlite" else None)
-    tables = {name: table.to_metadata(own) for name, table in metadata.tables.items() if name not in FREE}
+    tables = _tables(dialect)
     conditions = {name: _condition(table, access, dialect) for name, table in tables.items()}
     first = ("channel", "conversation", "edit_token")
     return {
         name: select(tables[name]).where(conditions[name]).cte(name).prefix_with("NOT MATERIALIZED")
         for name in (*first, *(name for name in tables if name not in first))
     }
+
+
+@cache
+def _tables(dialect: str) -> dict[str, Table]:
+    """Return the tables under full names: to SQLite the bare name would mean the expression itself.
+
+    They are the same for all tokens, so that a statement is compiled once and not for each person.
+    """
+    own = MetaData(schema="main" if dialect == "sqlite" else None)
+    return {name: table.to_metadata(own) for name, table in metadata.tables.items() if name not in FREE}
 
 
 def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:
@@ -128,6 +136,8 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
     if table.name == "edit":
         told = columns.number.in_(select(edit_token.c.number))
         return or_(columns.channel_number.in_(select(channel.c.number)), told)
+    if table.name == "token":
+        return columns.name == access.name
     if table.name in OF_CHANNEL:
         return columns.channel_number.in_(select(channel.c.number))
     if table.name in OF_MESSAGE:

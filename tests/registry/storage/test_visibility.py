@@ -45,6 +45,7 @@ def a_row(name: str, number: int) -> Mapping[str, Any]:
         "token": "alice" if number == OURS else "bob",
         "model_number": 1,
     }
+    about |= {"name": about["token"]} if name == "token" else {}
     values = {dict: {}, bool: False, datetime: now(), bytes: bytes([number]), int: number, float: number}
     row = dict[str, Any]()
     for column in metadata.tables[name].columns:
@@ -85,7 +86,7 @@ async def test_a_token_sees_no_row_of_others(filled: Registry, name: str) -> Non
 
 def test_of_every_table_it_is_said_what_is_seen() -> None:
     said = [FREE, visibility.OF_CHANNEL, visibility.OF_MESSAGE, visibility.OF_TOKEN, visibility.NOTHING]
-    named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit"]
+    named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit", "token"]
     assert sorted(named) == sorted(metadata.tables)
 
 
