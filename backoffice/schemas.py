@@ -205,8 +205,7 @@ class EditItem(QueryShape):
 
     @model_validator(mode="after")
     def _fitting(self) -> EditItem:
-        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None, "text": dict}
-        kinds |= {"shared": dict}
+        kinds = {"title": str | None, "nickname": str | None, **dict.fromkeys(("shared", "forgotten", "text"), dict)}
         if not isinstance(self.value, kinds.get(self.field, bool)):
             raise ValueError(f"a value that {self.field} may have")
         if self.field == "forgotten":

@@ -98,7 +98,7 @@ def _head(session: Session) -> Iterator[str]:
         "Id": session["session_id"],
         "Nickname": session["nickname"],
         "Tags": ", ".join(session["tags"]),
-        "Owner": sharing(session),
+        "Sharing": sharing(session),
         "Tokens": _tokens(session.get("usage")),
         "Related": ", ".join(one["channel"] for one in session.get("related", ())),
     }

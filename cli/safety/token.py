@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -50,6 +51,8 @@ def token() -> None:
 
 def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     yield made["token"]
+    for pattern in made["unmatched"]:
+        click.echo(f"No conversation matches {pattern!r} yet.{_hint(pattern)}", err=True)
     click.echo(f"{_about(made)}. It is not shown again. Send it as `Authorization: Bearer …`.", err=True)
     click.echo("From now on nobody gets in over HTTP without a token. You still do, with `ctxr open`.", err=True)
 
@@ -70,7 +73,11 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     help="Only channels that match, such as 'cursor_*'. May be repeated, or given with commas.",
 )
 @click.option(
-    "--project", "projects", type=ProjectFolder(), multiple=True, help="Only this project: a path, or a folder's name."
+    "--project",
+    "projects",
+    type=ProjectFolder(),
+    multiple=True,
+    help="Only this project: a path, a folder's name, or a pattern such as '/home/kim/*' for all below it.",
 )
 @click.option(
     "--owner",
@@ -100,7 +107,12 @@ def create(
             lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires, owner)
         ),
     )
-    return {"token": made.secret, **made.item}
+    return {"token": made.secret, **made.item, "unmatched": made.unmatched}
+
+
+def _hint(pattern: str) -> str:
+    below = f" Folders below it: {pattern + '/*'!r}."
+    return below if pattern.startswith(os.sep) and not pattern.endswith("*") else ""
 
 
 def _list_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, exists, insert, or_, select, update
+from sqlalchemy import Row, exists, insert, or_, select, true, update
 
 from registry.access import Access, Level
 from registry.domain import format_time, new_id, now
@@ -25,10 +25,11 @@ _NAME = re.compile(r"[\w.@ -]{1,64}")
 
 
 class Made(NamedTuple):
-    """A new token: its secret, shown this once, and the token as it is listed."""
+    """A new token: its secret, shown this once, the token as it is listed, and which patterns match no channel yet."""
 
     secret: str
     item: dict[str, Any]
+    unmatched: Sequence[str]
 
 
 def create_token(
@@ -58,7 +59,10 @@ def create_token(
         "expires_at": expires_at,
     }
     row = tx.execute(insert(token).values(**values).returning(token)).one()
-    return Made(secret, token_item(row))
+    alone = {one: Access(name, Level.ADMIN, channels=(one,)) for one in channels}
+    alone |= {one: Access(name, Level.ADMIN, projects=(one,)) for one in projects}
+    unmatched = [one for one, access in alone.items() if not may_see(tx, access, true())]
+    return Made(secret, token_item(row), unmatched)
 
 
 def _check(tx: ReadTransaction, name: str, patterns: Sequence[str]) -> None:
