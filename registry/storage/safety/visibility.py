@@ -234,8 +234,8 @@ def admit(tx: Connection, name: str, *, is_log: bool) -> None:
 
 def refuse_shared(tx: Connection, name: str) -> None:
     """Raise Unauthorized if the transaction sees the channel of that name only because it is shared."""
-    access = access_of(tx)
-    if access and may_see(tx, replace(access, is_writing=False), _is_called(name)):
+    access, is_it = access_of(tx), _is_called(name)
+    if access and may_see(tx, replace(access, is_writing=False), is_it) and not may_see(tx, access, is_it):
         raise access.not_yours()
 
 
