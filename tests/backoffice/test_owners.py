@@ -197,3 +197,34 @@ async def test_sharing_is_a_run_and_stands_on_the_page(hire: Hire) -> None:
     assert "private" in (await kim.ask("GET", "/channels/kims")).text
     runs = (await kim.ask("GET", "/bo/ao/executions?operation=share")).json()["items"]
     assert [(one["channel"], one["token"]) for one in runs] == [("kims", "kim")] * 2
+
+
+async def test_an_owner_sees_who_else_read_a_chat(hire: Hire) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    phone = await hire("kim-phone", Level.READ, owner="kim")
+    [said] = (await kim.log("kims", "the harbour report"))["stored_ids"]
+    await boss.log("its own", "the harbour report")
+    ways = {
+        "page": ("GET", "/channels/kims"),
+        "message": ("GET", f"/bo/conversations/{said}"),
+        "export": ("GET", "/exports/kims"),
+        "messages": ("GET", "/bo/conversations"),
+        "changes": ("GET", "/bo/changes"),
+        "search": ("GET", "/bo/search?q=harbour"),
+        "sessions": ("GET", "/bo/channels?q=harbour"),
+    }
+    read = 0
+    for way, (method, path) in ways.items():
+        assert (await boss.ask(method, path)).is_success
+        runs = (await boss.ask("GET", "/bo/ao/executions?channel=kims&operation=fetch")).json()["items"]
+        assert (way, len(runs), runs[0]["token"]) == (way, read + 1, "boss")
+        read += 1
+    assert (await boss.run("extract", "kims")).is_success
+    await phone.ask("GET", "/channels/kims")
+    margin = (await kim.ask("GET", "/margin/kims")).text
+    assert margin.count("boss · fetch") == read
+    assert margin.count("boss · extract") == 1
+    assert "kim ·" not in margin
+    assert "kim-phone" not in margin
+    await kim.run("share", "kims", **{"with": "team"})
+    assert "boss ·" not in (await lee.ask("GET", "/margin/kims")).text

@@ -290,28 +290,24 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     """Return a channel with the fields of a session (docs/interface.md)."""
-    times = {"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {}
-    return (
-        times
-        | sharing_of(row)
-        | {
-            "session_id": row.session_id or row.name,
-            "channel": row.name,
-            "source": row.source,
-            "title": row.title,
-            "nickname": row.nickname,
-            "tags": list(tags),
-            "project_path": row.project_path,
-            "project_name": row.project_name or "General",
-            "message_count": row.message_count,
-            "created_at": format_time(row.created_at),
-            "updated_at": format_time(row.updated_at),
-            "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,
-            "first_message_preview": row.first_message_preview,
-            "summary": row.summary or made_summary(row),
-            "summary_by": summary_writer(row),
-        }
-    )
+    some = sharing_of(row) | ({"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {})
+    return some | {
+        "session_id": row.session_id or row.name,
+        "channel": row.name,
+        "source": row.source,
+        "title": row.title,
+        "nickname": row.nickname,
+        "tags": list(tags),
+        "project_path": row.project_path,
+        "project_name": row.project_name or "General",
+        "message_count": row.message_count,
+        "created_at": format_time(row.created_at),
+        "updated_at": format_time(row.updated_at),
+        "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,
+        "first_message_preview": row.first_message_preview,
+        "summary": row.summary or made_summary(row),
+        "summary_by": summary_writer(row),
+    }
 
 
 TIMES, INFERRED, KNOWN = "times", "inferred", "known"
