@@ -43,7 +43,7 @@ class Access:
     projects: tuple[str, ...] = ()
     owner: str | None = None
     is_writing: bool = False
-    """What is shared is for reading: a write sees its owner's chats and those without an owner."""
+    """Leave out chats that are only shared with the token, because these are for reading."""
 
     @property
     def is_restricted(self) -> bool:

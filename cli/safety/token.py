@@ -54,7 +54,9 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     for pattern in made["unmatched"]:
         click.echo(f"No conversation matches {pattern!r} yet.{_hint(pattern)}", err=True)
     click.echo(f"{_about(made)}. It is not shown again. Send it as `Authorization: Bearer …`.", err=True)
-    click.echo(f"What comes in with it is {made['owner']}'s, and private until shared (ctxr share).", err=True)
+    click.echo(
+        f"Conversations stored with it belong to {made['owner']} and are private until shared (ctxr share).", err=True
+    )
     click.echo("From now on nobody gets in over HTTP without a token. You still do, with `ctxr open`.", err=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.recording.recorder import Recorder, Records
 from registry.access import Access
 from registry.registry import Registry
-from registry.storage.conversations.sharing import owned_by_others
+from registry.storage.conversations.owners import owned_by_others
 from registry.storage.records.executions import Door
 
 _WORDS = frozenset({"text", "messages", "matches", "line"})

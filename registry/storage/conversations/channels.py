@@ -16,7 +16,7 @@ from registry.errors import NotFound
 from registry.project import Project
 from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
-from registry.storage.conversations.sharing import sharing_of
+from registry.storage.conversations.owners import sharing_of
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry
