@@ -29,6 +29,7 @@ from registry.storage.conversations.facets import projects_by_activity, registry
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import Listener, Place
+from registry.storage.index import message_index
 from registry.storage.index.engines import index_of
 from registry.storage.tables import channel, conversation, edit, tag
 
@@ -241,7 +242,9 @@ def cases(request: pytest.FixtureRequest) -> tuple[str, int]:
 
 
 @pytest.mark.timeout(480)
-async def test_no_answer_holds_a_word_of_a_chat_that_is_not_seen(cases: tuple[str, int]) -> None:
+async def test_no_answer_holds_a_word_of_a_chat_that_is_not_seen(
+    cases: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     url, count = cases
     registry, chance, wrong = Registry(url), random.Random(35), list[Any]()
     await fill(registry)
@@ -250,6 +253,7 @@ async def test_no_answer_holds_a_word_of_a_chat_that_is_not_seen(cases: tuple[st
         if case % 400 == 0:  # a statement is compiled once for tokens that are limited in the same way
             tokens = [token_of(chance) for _ in range(6)]
         if case % 50 == 0:
+            monkeypatch.setattr(message_index, "MANY", chance.choice((0, 500)))
             at = now()
             chats = chats_of(chance, at)
             await become(registry, chats)

@@ -17,6 +17,7 @@ from registry.errors import InternalError
 from registry.registry import Registry
 from registry.storage.conversations.channels import ChannelFilter, get_channel, list_channels
 from registry.storage.database import ReadTransaction
+from registry.storage.index import message_index
 from registry.storage.index.engines import index_of
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
@@ -140,7 +141,11 @@ async def two_words(orchestrator: Orchestrator) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_index_finds_and_counts_what_is_seen(seeded: Seeded) -> None:
+@pytest.mark.parametrize("looked_up", [500, 0])
+async def test_the_index_finds_and_counts_what_is_seen(
+    seeded: Seeded, looked_up: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_index, "MANY", looked_up)
     registry = Registry(await seeded(two_words))
 
     def found(tx: ReadTransaction) -> Any:
