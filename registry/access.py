@@ -61,10 +61,10 @@ class Access:
             raise Unauthorized("This token may not do that.", "; ".join(filter(None, [scopes, instead])))
 
     def require_everything(self) -> None:
-        """Raise Unauthorized if the token is limited to some channels."""
+        """Raise Unauthorized unless the token sees everything."""
         if self.is_restricted:
             raise Unauthorized(
-                "This token may not see that.", f"token {self.name!r} is for {self.extent}; needed: one for all"
+                "This token may not see that.", f"token {self.name!r} is for {self.extent}; needed: scope admin, for all"
             )
 
     def may_name(self, channel: str) -> bool:
