@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from orchestrator.recording.recorder import Recorder, Records
-from registry.access import Access
+from registry.access import Access, Level
 from registry.registry import Registry
 from registry.storage.conversations.owners import owned_by_others
 from registry.storage.records.executions import Door
@@ -21,7 +21,7 @@ async def note_readings(
     records: Records, registry: Registry, told: Any, access: Access | None, run: Recorder, door: Door
 ) -> None:
     """Keep a run of `fetch` for each channel of another person that an answer quotes, besides the run's own."""
-    if access is None or access.owner is None or access.is_restricted:
+    if access is None or access.owner is None or access.level is not Level.ADMIN:
         return
     owner, names = access.owner, set(_quoted(told)) - {run.channel}
     readings = []
