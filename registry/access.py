@@ -64,7 +64,8 @@ class Access:
         """Raise Unauthorized unless the token sees everything."""
         if self.is_restricted:
             raise Unauthorized(
-                "This token may not see that.", f"token {self.name!r} is for {self.extent}; needed: scope admin, for all"
+                "This token may not see that.",
+                f"token {self.name!r} is for {self.extent}; needed: scope admin, for all",
             )
 
     def may_name(self, channel: str) -> bool:
