@@ -15,7 +15,7 @@ from registry.access import Access, Level
 from registry.domain import now
 from registry.errors import InternalError
 from registry.registry import Registry
-from registry.storage.conversations.channels import ChannelFilter, get_channel, list_channels
+from registry.storage.conversations.channels import ChannelFilter, find_channel, get_channel, list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.index import message_index
 from registry.storage.index.engines import index_of
@@ -131,6 +131,13 @@ async def test_a_statement_that_cannot_be_restricted_is_refused(filled: Registry
         with pytest.raises(InternalError):
             await filled.seen_by(ALICE).read(work)
         assert len(await filled.read(work)) == 2
+
+
+@pytest.mark.anyio
+async def test_a_channel_of_others_is_not_found_to_be_written_to(filled: Registry) -> None:
+    for restricted, found in ((ALICE, None), (None, "b_1")):
+        row = await filled.seen_by(restricted).write(lambda tx: find_channel(tx, "b_1", lock=True))
+        assert (row and row.name) == found
 
 
 async def two_words(orchestrator: Orchestrator) -> None:
