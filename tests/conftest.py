@@ -28,7 +28,7 @@ SLOW_NAMES = re.compile(
     "|test_however|any_way_of_sending|same_call_twice"
 )
 LONG_NAMES = re.compile(
-"test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input|tests/cli/(shared|running)/"
+    "test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input|tests/cli/(shared|running)/"
     "|storage/test_owners"
 )
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
