@@ -50,7 +50,7 @@ class Client:
 
     async def view(self, read: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Read a view (`orchestrator.views`)."""
-        return await self.orchestrator.view(read, *arguments, access=self.access, **named)
+        return await self.orchestrator.view(read, *arguments, access=self.access, client=self.name, **named)
 
     async def change(self, write: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Store pins, saved views, ratings and the like; a read-only token may not."""

@@ -88,6 +88,9 @@ class ChannelItem(BaseModel):
     updated_at: str
     time: str | None = Field(None, description='"inferred" where its client stored no times')
     last_accessed: str | None = Field(None, description="when it was last given to somebody who asked for it")
+    owner: str | None = Field(None, description="the person whose token first wrote it; left out without one")
+    shared_with: str | None = Field(None, description="project or team; left out where its owner alone sees it")
+    shared_until: str | None = None
     first_message_preview: str | None
     summary: str | None
 
@@ -185,13 +188,14 @@ class EditItem(QueryShape):
     """An edit of a channel or a message, with its time."""
 
     field: str = Field(
-        pattern="^(title|nickname|tag:.{1,64}|pinned|deleted|forgotten|text)$",
-        description="`title`, `nickname`, `tag:NAME`, `pinned`, `deleted`, `forgotten`, or `text`: a message has"
-        " more words by now",
+        pattern="^(title|nickname|tag:.{1,64}|pinned|shared|deleted|forgotten|text)$",
+        description="`title`, `nickname`, `tag:NAME`, `pinned`, `shared`, `deleted`, `forgotten`, or `text`: a"
+        " message has more words by now",
         examples=["nickname"],
     )
     value: JsonValue = Field(
-        description="the name; whether it has the tag, is pinned or deleted; forgotten ids; the message's id and digest"
+        description="the name; whether it has the tag, is pinned or deleted; the group and the end of sharing;"
+        " forgotten ids; the message's id and digest"
     )
     done_at: Timestamp = Field(description="by the clock where it was done", examples=[TIME])
     names: list[str] = Field([], description="what the channel is called there", max_length=1000)
@@ -201,7 +205,7 @@ class EditItem(QueryShape):
 
     @model_validator(mode="after")
     def _fitting(self) -> EditItem:
-        kinds = {"deleted": bool, "forgotten": dict, "title": str | None, "nickname": str | None, "text": dict}
+        kinds = {"title": str | None, "nickname": str | None, **dict.fromkeys(("shared", "forgotten", "text"), dict)}
         if not isinstance(self.value, kinds.get(self.field, bool)):
             raise ValueError(f"a value that {self.field} may have")
         if self.field == "forgotten":

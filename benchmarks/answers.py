@@ -26,7 +26,7 @@ from registry.storage.tables import conversation
 from registry.text.request.syntax import read_search
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-EVERYTHING = Access("all", Level.READ)
+EVERYTHING = Access("all", Level.ADMIN)
 TOKENS = (
     Access("projects", Level.READ, projects=("project_7", "project_8")),
     Access("names", Level.READ, channels=("session_1*",)),

@@ -35,6 +35,7 @@ SECTIONS = {
         "tag": "cli.conversations.sessions",
         "nickname": "cli.conversations.sessions",
         "export": "cli.conversations.sessions",
+        "share": "cli.conversations.sessions",
         "blame": "cli.conversations.blame",
         "brief": "cli.reports.brief",
         "stats": "cli.reports.stats",

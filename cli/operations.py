@@ -73,7 +73,8 @@ class ProjectFolder(click.ParamType[str | None]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str | None:
         """Return the folder's path or name; None for all."""
         if value.startswith((".", "~", os.sep)):
-            return Project.from_path(full_path(value)).path
+            path = full_path(value)
+            return path if "*" in path else Project.from_path(path).path
         return project_of(value, working_folder(terminal().folder))
 
 

@@ -27,7 +27,7 @@ from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, GeneralState, PartDon
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
-from registry.storage.safety.visibility import admit, check_seen
+from registry.storage.safety.visibility import admit, check_seen, own_name, refuse_shared
 
 Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
 
@@ -219,10 +219,16 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 
     def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
+        is_log = request.operation == "conversation_log"
         if request.channel and operations()[request.operation].names_channel:
-            admit(tx, request.channel)
-        result = write(tx, run, request, state)
-        if request.operation == "conversation_log" and run.recorder.channel:
+            admit(tx, own_name(tx, request.channel) if is_log else request.channel, is_log=is_log)
+        try:
+            result = write(tx, run, request, state)
+        except NotFound:
+            if request.channel:
+                refuse_shared(tx, request.channel)
+            raise
+        if is_log and run.recorder.channel:
             check_seen(tx, run.recorder.channel)
         if run.is_kept:
             save_execution(tx, run.recorder.finished(result_summary(result)))

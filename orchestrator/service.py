@@ -20,6 +20,7 @@ import langsmith
 
 from orchestrator.graph import build_graph, run_graph
 from orchestrator.operations import aliases, operations, parse_request
+from orchestrator.recording.readings import note_readings
 from orchestrator.recording.recorder import Recorder, Records, result_summary
 from orchestrator.requests.calls import TOLD
 from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
@@ -133,6 +134,7 @@ class Orchestrator:
             recorder.request = request.summary()
             request = await self._without_secrets(request)
             result = await self._run(request, recorder, access, room, is_recorded=is_recorded)
+            await note_readings(self._records, self.registry, result, access, recorder, recorder.door)
         except asyncio.CancelledError:
             gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
             self._records.add(self._observed(recorder.finished(None, gone.as_dict())))
@@ -150,9 +152,19 @@ class Orchestrator:
         self._records.retry()
         return {"success": True, **result}
 
-    async def view(self, read: Callable[..., T], *arguments: Any, access: Access | None = None, **named: Any) -> T:
-        """Read a view (`orchestrator.views`) as far as a token allows; no execution."""
-        return await self.registry.seen_by(access).read(lambda tx: read(tx, *arguments, **named))
+    async def view(
+        self,
+        read: Callable[..., T],
+        *arguments: Any,
+        access: Access | None = None,
+        client: str | None = None,
+        **named: Any,
+    ) -> T:
+        """Read a view (`orchestrator.views`) as far as a token allows; no execution but of an admin's readings."""
+        found = await self.registry.seen_by(access).read(lambda tx: read(tx, *arguments, **named))
+        viewing = Recorder("view", "backoffice", client, None)
+        await note_readings(self._records, self.registry, found, access, viewing, "http")
+        return found
 
     async def change(self, write: Callable[..., T], *arguments: Any, access: Access | None = None, **named: Any) -> T:
         """Store what an operator notes beside conversations; no execution."""
@@ -229,7 +241,8 @@ class Orchestrator:
         operation = operations()[request.operation]
         if access:
             operation.check(request, access)
-        registry = self.registry.seen_by(access)
+        is_log = request.operation == "conversation_log"
+        registry = self.registry.seen_by(access.for_logging() if access and is_log else access)
         run = Run(
             registry.for_questions() if operation.level is Level.READ else registry,
             recorder,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from registry.errors import Unauthorized
@@ -29,21 +29,30 @@ NOT_YOURS = "This token may not touch that channel."
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A token's name and permissions.
+    """A token's name, permissions and holder.
 
-    `channels` are patterns for names of channels (`*` any characters, `?` one), `projects` paths or folder names. If
-    both are given a channel must match both; if neither is, everything is allowed.
+    `channels` are patterns for names of channels (`*` any characters, `?` one), `projects` the same for paths and
+    folder names. If both are given a channel must match both. `owner`: the person who holds it and owns what is first
+    written with it; None for this machine's user, whose chats have no owner. Below `admin` a token sees its owner's
+    chats, those that are shared with it, and those without an owner.
     """
 
     name: str
     level: Level
     channels: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
+    owner: str | None = None
+    is_writing: bool = False
+    """Leave out chats that are only shared with the token, because these are for reading."""
 
     @property
     def is_restricted(self) -> bool:
-        """Return True if the token is limited to some channels or projects."""
-        return bool(self.channels or self.projects)
+        """Return True unless the token sees all chats, or only counters that tell of none."""
+        return bool(self.channels or self.projects) or self.level in (Level.READ, Level.WRITE)
+
+    def for_logging(self) -> Access:
+        """Return the access for storing what somebody said: an admin, too, adds it to no chat of another person."""
+        return self if self.owner is None else replace(self, level=Level.WRITE)
 
     def require(self, level: Level, instead: str = "") -> None:
         """Raise Unauthorized if the level is too low; `instead`: the reason and an alternative."""
@@ -52,10 +61,11 @@ class Access:
             raise Unauthorized("This token may not do that.", "; ".join(filter(None, [scopes, instead])))
 
     def require_everything(self) -> None:
-        """Raise Unauthorized if the token is limited to some channels."""
+        """Raise Unauthorized unless the token sees everything."""
         if self.is_restricted:
             raise Unauthorized(
-                "This token may not see that.", f"token {self.name!r} is for {self.extent}; needed: one for all"
+                "This token may not see that.",
+                f"token {self.name!r} is for {self.extent}; needed: scope admin, for all",
             )
 
     def may_name(self, channel: str) -> bool:
@@ -66,7 +76,7 @@ class Access:
     def extent(self) -> str:
         """Return what the token is for, in words."""
         parts = [("channels", self.channels), ("projects", self.projects)]
-        return " in ".join(f"{name} {_listed(given)}" for name, given in parts if given) or "everything"
+        return " in ".join(f"{name} {_listed(given)}" for name, given in parts if given) or "its owner's chats"
 
     def not_yours(self) -> Unauthorized:
         """Return the refusal of a channel, the same whether it exists or not."""

@@ -29,6 +29,7 @@ SLOW_NAMES = re.compile(
 )
 LONG_NAMES = re.compile(
     "test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input|tests/cli/(shared|running)/"
+    "|storage/test_owners"
 )
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 ON_BOTH_DATABASES = re.compile(
@@ -43,6 +44,7 @@ ON_BOTH_DATABASES = re.compile(
     | backoffice/test_(channels|conversations|executions|events|found_channels|problems|tokens).*
         (filter|paging|listed|restored|naming|nickname|client_alone|another_process|NOT_FOUND|series.*-60|passages
         |best_channel|without_any|project_token|revoked|events_tell|which_token|digest|may_not_touch|forgotten)
+    | backoffice/test_owners.*(never_meet|is_shared)
     | orchestrator/semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)
     | orchestrator/sync/test_sync_copies.*hook_told
     | orchestrator/remote/test_edits.*(_agree|stays|later_has_it|False|it_was_sent)

@@ -84,12 +84,21 @@ def _head(session: Session) -> Iterator[str]:
         "Id": session["session_id"],
         "Nickname": session["nickname"],
         "Tags": ", ".join(session["tags"]),
+        "Sharing": sharing(session),
         "Tokens": _tokens(session.get("usage")),
     }
     for label, value in facts.items():
         if value:
             lines = wrap(one_line(value), line_width() - 10)
             yield f"{label + ':':<10}" + ("\n" + " " * 10).join(lines)
+
+
+def sharing(session: Session) -> str:
+    """Say whose a session is and whom it is shared with; "" for one without an owner that is not shared."""
+    until = f" until {local_time(session['shared_until'])}" if "shared_until" in session else ""
+    shared = f"shared with the {session['shared_with']}{until}" if "shared_with" in session else ""
+    owner = session.get("owner", "")
+    return f"{owner}, {shared or 'private'}" if owner else shared
 
 
 def _tokens(usage: Mapping[str, Any] | None) -> str:

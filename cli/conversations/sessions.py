@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import elsewhere, more_to_come, session_entry, session_page
+from cli.conversations.session_lines import elsewhere, more_to_come, session_entry, session_page, sharing
 from cli.operations import (
     ProjectFolder,
     SessionId,
@@ -21,6 +21,7 @@ from cli.operations import (
     source_option,
 )
 from cli.output import as_json_option, dim, printed, show
+from cli.safety.token import Expiry
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name, write_new_file
 from orchestrator.export.texts import export as render
@@ -138,6 +139,32 @@ def tag(session_id: str, tags: tuple[str, ...], remove: bool) -> dict[str, Any]:
 def nickname(session_id: str, name: str) -> dict[str, Any]:
     """Give a session a nickname to find it by."""
     return {"session": run_operation("tag", {"nickname": name}, session_id)["channel"]}
+
+
+def _share_lines(result: dict[str, Any]) -> Iterator[str]:
+    yield f"{result['session']['channel']}: {sharing(result['session']) or 'not shared'}"
+
+
+@click.command()
+@id_argument
+@click.option(
+    "--with",
+    "group",
+    type=click.Choice(["project", "team", "nobody"]),
+    required=True,
+    help="project: who has a token for its project; team: who has any; nobody: take it back.",
+)
+@click.option("--until", type=Expiry(), help="The end of it: 90d, 12h, or a day.")
+@printed(_share_lines)
+def share(session_id: str, group: str, until: datetime | None) -> dict[str, Any]:
+    """Let others of a shared registry read a session, or no longer.
+
+    \b
+    ctxr share auth-design --with team --until 4w
+    ctxr share auth-design --with nobody
+    """
+    query = {"with": group, "until": until and until.isoformat()}
+    return {"session": run_operation("share", query, session_id)["channel"]}
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -50,7 +51,12 @@ def token() -> None:
 
 def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     yield made["token"]
+    for pattern in made["unmatched"]:
+        click.echo(f"No conversation matches {pattern!r} yet.{_hint(pattern)}", err=True)
     click.echo(f"{_about(made)}. It is not shown again. Send it as `Authorization: Bearer …`.", err=True)
+    click.echo(
+        f"Conversations stored with it belong to {made['owner']} and are private until shared (ctxr share).", err=True
+    )
     click.echo("From now on nobody gets in over HTTP without a token. You still do, with `ctxr open`.", err=True)
 
 
@@ -70,12 +76,27 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     help="Only channels that match, such as 'cursor_*'. May be repeated, or given with commas.",
 )
 @click.option(
-    "--project", "projects", type=ProjectFolder(), multiple=True, help="Only this project: a path, or a folder's name."
+    "--project",
+    "projects",
+    type=ProjectFolder(),
+    multiple=True,
+    help="Only this project: a path, a folder's name, or a pattern such as '/home/kim/*' for all below it.",
+)
+@click.option(
+    "--owner",
+    metavar="PERSON",
+    help="The person who holds it, if that is not NAME: all tokens of a person see the person's chats. "
+    "Somebody who signs in by OAuth is 'oauth:SUBJECT'.",
 )
 @click.option("--expires", type=Expiry(), default="90d", show_default=True, help="90d, 12h, a day, or never.")
 @printed(_created_lines)
 def create(
-    name: str, scope: str, channels: Sequence[str], projects: Sequence[str | None], expires: datetime | None
+    name: str,
+    scope: str,
+    channels: Sequence[str],
+    projects: Sequence[str | None],
+    owner: str | None,
+    expires: datetime | None,
 ) -> dict[str, Any]:
     """Create a token and print it once: only its digest is stored."""
     from orchestrator.opening import with_registry
@@ -85,9 +106,16 @@ def create(
     folders = [] if None in projects else [project for project in projects if project]
     made = with_registry(
         read_settings(),
-        lambda registry: registry.write(lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires)),
+        lambda registry: registry.write(
+            lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires, owner)
+        ),
     )
-    return {"token": made.secret, **made.item}
+    return {"token": made.secret, **made.item, "unmatched": made.unmatched}
+
+
+def _hint(pattern: str) -> str:
+    below = f" Folders below it: {pattern + '/*'!r}."
+    return below if pattern.startswith(os.sep) and not pattern.endswith("*") else ""
 
 
 def _list_lines(found: dict[str, Any]) -> Iterator[str]:
@@ -123,4 +151,5 @@ def revoke(token_name: str) -> dict[str, Any]:
 def _about(item: dict[str, Any]) -> str:
     where = ", ".join([*item["channels"], *item["projects"]]) or "all channels"
     until = f"until {local_time(item['expires_at'])}" if item["expires_at"] else "without expiry"
-    return f"{item['scope']}, {where}, {until}"
+    holder = "" if item["owner"] == item["name"] else f"of {item['owner']}, "
+    return f"{holder}{item['scope']}, {where}, {until}"

@@ -72,7 +72,8 @@ def access_of(claims: Mapping[str, Any]) -> Access | None:
     channels, projects = (_words(claims, name) for name in (CHANNELS, PROJECTS))
     if channels is None or projects is None:
         return None
-    return Access(f"oauth:{claims['sub']}", largest, channels, projects)
+    name = f"oauth:{claims['sub']}"
+    return Access(name, largest, channels, projects, owner=name)
 
 
 def _words(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:

@@ -29,6 +29,7 @@ from registry.storage.database import WriteTransaction
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
 from registry.storage.exchange.edits import Edit, channels_meant
 from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
+from registry.storage.safety.visibility import own_name
 
 
 class LogRequest(Request):
@@ -88,7 +89,10 @@ def conversation_log(
     if isinstance(request, HookRequest):
         channel, saved = ingest_from_hook(tx, request.source, request.session)
         return _logged(run, channel, saved, len(request.session.messages))
-    name, note = _channel_for(tx, request)
+    named, note = _channel_for(tx, request)
+    name = own_name(tx, named)
+    if name != named:
+        note = f"{named} is a chat of another person: these messages are in {name}. Pass that from now on."
     if request.follows and not ends_with(tx, name, request.follows):
         raise InvalidRequest(
             "The conversation does not end there.",

@@ -22,6 +22,7 @@ from registry.storage.conversations.messages import delete_message
 from registry.storage.conversations.remembered import remembered
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.masking import masked
+from registry.storage.safety.visibility import own_name
 
 LONGEST = 500  # characters: more is a conversation, not a sentence
 
@@ -51,9 +52,8 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
     if text and masked(tx, {"text": text})["text"] not in known:
         about = {"title": "Remembered", **({"project": project} if project else {})}
         message = Message(Role.USER, text, now())
-        name, _ = ingest_from_tool(
-            tx, remembered_channels(project)[-1], [message], source=REMEMBERED, metadata=about, received_at=now()
-        )
+        own = own_name(tx, remembered_channels(project)[-1])
+        name, _ = ingest_from_tool(tx, own, [message], source=REMEMBERED, metadata=about, received_at=now())
         run.recorder.channel = name
     run.recorder.explain(kept=bool(text), replaced=request.query.replaces)
     return {"remembered": remembered(tx, project)}

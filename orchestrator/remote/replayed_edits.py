@@ -12,6 +12,7 @@ from registry.storage.exchange.edits import (
     DELETED,
     FORGOTTEN,
     GROWN,
+    SHARED,
     TAGGED,
     Edit,
     channels_meant,
@@ -54,7 +55,8 @@ def _requests(tx: ReadTransaction, said: Edit) -> list[dict[str, Any]]:
     if said.field == DELETED:
         changed = [row for row in rows if row.deleted != said.value]
         return [{"operation": _DELETING[said.value], "channel": row.name, "query": {}} for row in changed]
-    return [{"operation": "tag", "channel": row.name, "query": _naming(said)} for row in rows]
+    operation, query = ("share", said.value) if said.field == SHARED else ("tag", _naming(said))
+    return [{"operation": operation, "channel": row.name, "query": query} for row in rows]
 
 
 _DELETING = {True: "delete", False: "restore"}

@@ -31,7 +31,7 @@ from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page, cursor_of
-from registry.storage.records.executions import get_execution
+from registry.storage.records.executions import get_execution, readers_of
 from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
 
 SHOWN_SOURCES = 50
@@ -221,6 +221,7 @@ def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
     return {
         "channel": _item(tx, row),
         "deliveries": [one for one in results if one["metadata"]],
+        "readers": readers_of(tx, row, DELIVERIES),
     }
 
 

@@ -28,7 +28,8 @@ from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 
-_KEPT = ("title", "summary", "project_path", "project_name")  # taken over if the remaining channel has none
+# taken over if the remaining channel has none
+_KEPT = ("title", "summary", "project_path", "project_name", "owner", "shared_with", "shared_until")
 
 
 def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Engine, and_, bindparam, delete, exists, f
 
 from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import EMBEDDABLE, conversation, embedding_model, message_vector
 
 _LOCK = 0x63747876  # any number of ours, for PostgreSQL's advisory lock
@@ -115,7 +116,7 @@ def is_caught_up(tx: ReadTransaction, model: EmbeddingModel) -> bool:
     newest = newest_message(tx)
     few = min(64, newest // 20)
     lacking = select(conversation.c.number).where(conversation.c.number > known.get(model.number, 0), *_lacking(model))
-    if len(tx.execute(lacking.limit(few + 1)).all()) > few:
+    if len(ask_all(tx, lacking.limit(few + 1)).all()) > few:
         return False
     known[model.number] = max(newest - few, known.get(model.number, 0))
     return True
@@ -123,7 +124,7 @@ def is_caught_up(tx: ReadTransaction, model: EmbeddingModel) -> bool:
 
 def newest_message(tx: ReadTransaction) -> int:
     """Return the number of the newest message, 0 if there is none."""
-    newest: int = tx.execute(select(func.coalesce(func.max(conversation.c.number), 0))).scalar_one()
+    newest: int = ask_all(tx, select(func.coalesce(func.max(conversation.c.number), 0))).scalar_one()
     return newest
 
 

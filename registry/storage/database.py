@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
@@ -276,11 +276,11 @@ class Database:
 
     def seen_by(self, access: Access | None) -> Self:
         """Return the database as a token may see it; for None all of it."""
-        if access is None or not access.is_restricted:
+        if access is None:
             return self
         seen = copy.copy(self)
         seen._reading = self._reading.execution_options(**{OPTION: access})
-        seen._writing = self._writing.execution_options(**{OPTION: access})
+        seen._writing = self._writing.execution_options(**{OPTION: replace(access, is_writing=True)})
         return seen
 
     def for_questions(self) -> Self:

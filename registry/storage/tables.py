@@ -51,6 +51,9 @@ channel = Table(
     Column("access_count", Integer, nullable=False, server_default="0"),
     Column("tokens_delivered", BigInteger, nullable=False, server_default="0"),
     Column("deleted", Boolean, nullable=False),
+    Column("owner", Text),  # the person whose token first wrote it; NULL: this machine's user, or nobody known
+    Column("shared_with", String(16)),  # "project" or "team"; NULL: its owner alone sees it
+    Column("shared_until", UtcTime),
     Index("ix_channel_updated_at", "updated_at", "number"),
     Index("ix_channel_project_path", "project_path"),
     Index("ix_channel_session_id", "session_id"),
@@ -316,6 +319,7 @@ token = Table(  # what lets a caller in; the secret itself is nowhere
     Column("scope", String(16), nullable=False),
     Column("channels", Json, nullable=False),
     Column("projects", Json, nullable=False),
+    Column("owner", Text),  # the person who holds it; NULL: a person of the token's name
     Column("created_at", UtcTime, nullable=False),
     Column("expires_at", UtcTime),
     Column("revoked_at", UtcTime),

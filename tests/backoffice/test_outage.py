@@ -160,7 +160,7 @@ async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(
 ) -> None:
     shown = {}
     for name in ("watching", "new"):
-        made = await orchestrator.registry.write(lambda tx, name=name: create_token(tx, name, Level.READ))  # type: ignore[misc]
+        made = await orchestrator.registry.write(lambda tx, name=name: create_token(tx, name, Level.METRICS))  # type: ignore[misc]
         shown[name] = {"Authorization": f"Bearer {made.secret}"}
     assert (await http.get("/metrics", headers=shown["watching"])).status_code == 200
     with away(database_url):
@@ -175,7 +175,7 @@ async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(
 async def test_a_browser_that_has_signed_in_opens_the_figures_to_nobody_else(
     http: httpx.AsyncClient, orchestrator: Orchestrator, database_url: str
 ) -> None:
-    made = await orchestrator.registry.write(lambda tx: create_token(tx, "browser", Level.READ))
+    made = await orchestrator.registry.write(lambda tx: create_token(tx, "browser", Level.ADMIN))
     await http.post("/login", data={"token": made.secret})
     assert (await http.get("/metrics")).status_code == 200
     http.cookies.clear()

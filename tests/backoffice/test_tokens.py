@@ -94,8 +94,8 @@ async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make:
 
 async def test_the_settings_page_says_what_each_token_is_for(http: httpx.AsyncClient, make: Make) -> None:
     await make("prometheus", Level.METRICS)
-    page = await http.get("/settings/access", headers=await make("me"))
-    assert re.findall(r'data-label="Level">(\w*)<', page.text) == ["read", "metrics"]
+    page = await http.get("/settings/access", headers=await make("me", Level.ADMIN))
+    assert re.findall(r'data-label="Level">(\w*)<', page.text) == ["admin", "metrics"]
 
 
 async def test_what_a_token_may_not_touch_is_refused_and_not_changed(
@@ -176,7 +176,7 @@ async def test_a_nickname_of_others_is_taken_without_saying_whose_it_is(
 
 async def test_executions_say_which_token_read_what(http: httpx.AsyncClient, make: Make, log: Log) -> None:
     await log("cursor_1", "memoize the fibonacci function")
-    phone, everything = await make("phone", Level.READ, "cursor_*"), await make("all")
+    phone, everything = await make("phone", Level.READ, "cursor_*"), await make("all", Level.ADMIN)
     await http.get("/bo/search?q=fibonacci", headers=phone)
     run = (await http.get("/bo/ao/executions?operation=search", headers=everything)).json()["items"][0]
     assert run["token"] == "phone"

@@ -79,7 +79,7 @@ async def test_what_git_does_not_know_is_told(orchestrator: Orchestrator, shop: 
     ("access", "told"),
     [
         (Access("phone", Level.READ), "run ctxr blame on the machine where the repository is"),
-        (Access("desk", Level.ADMIN, ("a_*",)), "needed: one for all"),
+        (Access("desk", Level.ADMIN, ("a_*",)), "needed: scope admin, for all"),
     ],
 )
 async def test_who_may_not_have_git_run_on_the_server_is_told_what_does_without(

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
-from backoffice.dependencies import SOURCE, Asking, CopyOf, Local, for_everything, without_parameters
+from backoffice.dependencies import SOURCE, Asking, CopyOf, Local, without_parameters
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import given_query
@@ -94,9 +94,9 @@ async def trash_page(request: Request, client: Asking) -> HTMLResponse:
     return render_flow(request, "deleted.html", section="settings", found=found, more=more)
 
 
-@router.get("/settings/access", dependencies=[for_everything, without_parameters])
+@router.get("/settings/access", dependencies=[without_parameters])
 async def access_page(request: Request, client: Asking) -> HTMLResponse:
-    """List the access tokens."""
+    """List the access tokens; below admin the one that was shown."""
     return render_flow(request, "access.html", section="settings", tokens=await client.view(list_tokens))
 
 

@@ -19,6 +19,7 @@ from backoffice.pages.rendering import address, channel_url, render
 from backoffice.pages.viewer.messages import shown
 from backoffice.queries import Word
 from orchestrator.export.texts import ENDINGS, ExportFormat, export
+from orchestrator.operations.share import NOBODY
 from orchestrator.requests.field_types import ChannelName
 from orchestrator.views import conversations as views
 from registry.errors import InvalidRequest
@@ -164,6 +165,19 @@ async def forget_view(client: Asking, view_id: Annotated[Word, Path()]) -> Respo
     """Delete a saved view."""
     await client.change(views.drop_view, view_id)
     return RedirectResponse("/", SEE_OTHER)
+
+
+@router.post("/sharings")
+async def share_channel(
+    client: Asking,
+    channel: Annotated[ChannelName, Form()],
+    group: Annotated[str, Form(alias="with")],
+    until: Annotated[str, Form()] = "",
+) -> Response:
+    """Share a conversation with a group, until the end of a day if one is given."""
+    query = {"with": group, **({"until": until} if until and group != NOBODY else {})}
+    await client.run({"operation": "share", "channel": channel, "query": query, "source": SOURCE})
+    return RedirectResponse(channel_url(channel), SEE_OTHER)
 
 
 @router.post("/pins")

@@ -16,12 +16,14 @@ from registry.errors import NotFound
 from registry.project import Project
 from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
+from registry.storage.conversations.owners import sharing_of
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TITLE
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
+from registry.storage.safety.visibility import owner_of
 from registry.storage.tables import channel, channel_alias, conversation, tag
 from registry.text.analysis.analyzer import analyze
 from registry.text.model_names import model_name
@@ -141,7 +143,7 @@ def make_channels(
         return {}
     nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name"))
     rows = [
-        {**nothing, **_new_values(name, source, at), **masked(tx, storable(_described_by(meta)))}
+        {**nothing, **_new_values(tx, name, source, at), **masked(tx, storable(_described_by(meta)))}
         for name, meta in described.items()
     ]
     made = tx.execute(_insert_or_nothing(tx.dialect.name), rows).all()
@@ -163,12 +165,13 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
 
 def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
     """Insert a channel; None if another writer has made it meanwhile."""
-    return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(name, source, at)).first()
+    return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(tx, name, source, at)).first()
 
 
-def _new_values(name: str, source: str, at: datetime) -> dict[str, Any]:
+def _new_values(tx: WriteTransaction, name: str, source: str, at: datetime) -> dict[str, Any]:
     return {
         "name": name,
+        "owner": owner_of(tx),
         "source": source,
         "meta": {},
         "message_count": 0,
@@ -287,8 +290,8 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     """Return a channel with the fields of a session (docs/interface.md)."""
-    times = {"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {}
-    return times | {
+    some = sharing_of(row) | ({"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {})
+    return some | {
         "session_id": row.session_id or row.name,
         "channel": row.name,
         "source": row.source,

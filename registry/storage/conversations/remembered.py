@@ -1,14 +1,18 @@
-"""Sentences that a user asked to remember: the messages of one channel for each project, and of one for everywhere."""
+"""Sentences that a user asked to remember: the messages of one channel for each project, and of one for everywhere.
+
+Those of another person are told to nobody who has not the same owner, an administrator among them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
 from registry.domain import format_time
 from registry.project import remembered_channels
 from registry.storage.database import ReadTransaction
+from registry.storage.safety.visibility import own_name, owner_of
 from registry.storage.tables import channel, conversation
 
 
@@ -18,7 +22,8 @@ def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]
         select(conversation.c.id, conversation.c.text, channel.c.project_path, conversation.c.timestamp)
         .join(channel, channel.c.number == conversation.c.channel_number)
         .where(
-            channel.c.name.in_(remembered_channels(project)),
+            channel.c.name.in_([name for one in remembered_channels(project) for name in (one, own_name(tx, one))]),
+            or_(channel.c.owner.is_(None), channel.c.owner == owner_of(tx)),
             conversation.c.deleted.is_(False),
             channel.c.deleted.is_(False),
         )

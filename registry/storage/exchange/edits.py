@@ -1,4 +1,4 @@
-"""Record edits (titles, nicknames, tags, pins, deletions, forgetting) with their times, for exchange with registries.
+"""Record edits (titles, nicknames, tags, pins, sharing, deletions, forgetting) with their times, to tell registries.
 
 The latest edit of a field wins, by the clock of the machine where it was made, whenever it arrives. Forgetting cannot
 be undone.
@@ -25,6 +25,7 @@ from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
+SHARED = "shared"
 GROWN = "text"
 """Field of an edit: a message was stored while its client still wrote it, and has another text by now.
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Engine, select
+from sqlalchemy import ColumnElement, Engine, func, select
 
 from registry.storage.conditions import given, is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -40,6 +40,12 @@ COLUMNS = (
 
 _counted: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
 """Counts of frequent tokens by registry: each count, and the size of the index when it was counted."""
+
+
+MANY = 500  # entries to be checked from which it may be quicker to read what is visible than to look each up
+
+_all_seen: WeakKeyDictionary[ReadTransaction, frozenset[int]] = WeakKeyDictionary()
+"""All entries that are visible, by transaction, where they were read at once."""
 
 
 class MessageIndex(ABC):
@@ -117,8 +123,16 @@ class MessageIndex(ABC):
 
 def seen(tx: ReadTransaction, numbers: list[int]) -> list[int]:
     """Drop the entries (messages, or titles under a negative number) that a restricted transaction may not see."""
-    if access_of(tx) is None or not numbers:
+    access = access_of(tx)
+    if access is None or not numbers:
         return numbers
+    if len(numbers) > MANY and not access.is_writing and tx not in _all_seen:
+        held = tx.execute(select(func.sum(channel.c.seq_count))).scalar() or 0
+        if held < 4 * len(numbers):  # to read all once takes less than to look up so many, and again for each word
+            queries = select(conversation.c.number), select(-channel.c.number)
+            _all_seen[tx] = frozenset(number for query in queries for number in tx.execute(query).scalars())
+    if tx in _all_seen:
+        return [one for one in numbers if one in _all_seen[tx]]
     visible = set[int]()
     for column, sign in ((conversation.c.number, 1), (channel.c.number, -1)):
         query = select(column).where(is_one_of(tx.dialect.name, column))

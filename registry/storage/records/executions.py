@@ -9,18 +9,19 @@ from functools import cache
 from operator import eq, ge, le, ne
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Executable, Row, select
+from sqlalchemy import ColumnElement, Executable, Row, func, select
 
 from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.conditions import given_conditions
 from registry.storage.conversations.aliases import canonical_name
-from registry.storage.conversations.channels import note_recalled
+from registry.storage.conversations.channels import ChannelRow, note_recalled
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.paging import Page, read_page
 from registry.storage.records.brief_runs import full_steps, shorten_older
 from registry.storage.safety.masking import masked
-from registry.storage.tables import execution
+from registry.storage.safety.visibility import access_of, ask_all, owner_of
+from registry.storage.tables import execution, token
 
 GUESSED = "guessed"  # the status of an answer of low confidence, and its `error_code`, by which statistics count
 Door = Literal["mcp", "http", "cli", "inside"]
@@ -51,6 +52,18 @@ class Execution:
     def outcome(self) -> str:
         """Return `succeeded`, `guessed`, or the code of its error."""
         return self.error["code"] if self.error else self.status
+
+
+def readers_of(tx: ReadTransaction, row: ChannelRow, most: int) -> list[dict[str, Any]]:
+    """Return the latest runs on a channel with tokens of other people, for its owner and who sees everything."""
+    if row.owner is None or (access_of(tx) and owner_of(tx) != row.owner):
+        return []
+    own = select(token.c.name).where(func.coalesce(token.c.owner, token.c.name) == row.owner)
+    query = select(execution.c.token, execution.c.operation, execution.c.started_at).where(
+        execution.c.channel == row.name, execution.c.token != row.owner, execution.c.token.not_in(own)
+    )
+    runs = ask_all(tx, query.order_by(execution.c.started_at.desc()).limit(most))
+    return [{"token": run.token, "operation": run.operation, "at": format_time(run.started_at)} for run in runs]
 
 
 @dataclass(frozen=True, slots=True)

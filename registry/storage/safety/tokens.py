@@ -9,16 +9,15 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, exists, insert, or_, select, update
+from sqlalchemy import Row, exists, insert, or_, select, true, update
 
 from registry.access import Access, Level
 from registry.domain import format_time, new_id, now
 from registry.errors import InvalidRequest, NotFound
-from registry.project import Project
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.safety.visibility import ask_all
-from registry.storage.tables import token
+from registry.storage.safety.visibility import ask_all, may_see
+from registry.storage.tables import channel, token
 
 PREFIX = "ctxr_"  # whoever finds a token knows what it opens
 USE_NOTED = timedelta(minutes=1)  # the last use is known to the minute
@@ -26,10 +25,11 @@ _NAME = re.compile(r"[\w.@ -]{1,64}")
 
 
 class Made(NamedTuple):
-    """A new token: its secret, shown this once, and the token as it is listed."""
+    """A new token: its secret, shown this once, the token as it is listed, and which patterns match no channel yet."""
 
     secret: str
     item: dict[str, Any]
+    unmatched: Sequence[str]
 
 
 def create_token(
@@ -39,9 +39,13 @@ def create_token(
     channels: Sequence[str] = (),
     projects: Sequence[str] = (),
     expires_at: datetime | None = None,
+    owner: str | None = None,
 ) -> Made:
-    """Make a token; InvalidRequest for a name that is taken, also by one that was revoked: records name them."""
-    _check(tx, name, [*channels, *projects])
+    """Make a token; InvalidRequest for a name that is taken, also by one that was revoked: records name them.
+
+    `owner`: the person who holds it, if that is not its name: all tokens of a person see the same chats.
+    """
+    _check(tx, name, [*channels, *projects, *([] if owner is None else [owner])])
     secret = PREFIX + secrets.token_urlsafe(32)
     values = {
         "id": new_id("tok"),
@@ -50,11 +54,15 @@ def create_token(
         "scope": level.value,
         "channels": list(channels),
         "projects": list(projects),
+        "owner": owner,
         "created_at": now(),
         "expires_at": expires_at,
     }
     row = tx.execute(insert(token).values(**values).returning(token)).one()
-    return Made(secret, token_item(row))
+    alone = {one: Access(name, Level.ADMIN, channels=(one,)) for one in channels}
+    alone |= {one: Access(name, Level.ADMIN, projects=(one,)) for one in projects}
+    unmatched = [one for one, access in alone.items() if not may_see(tx, access, true())]
+    return Made(secret, token_item(row), unmatched)
 
 
 def _check(tx: ReadTransaction, name: str, patterns: Sequence[str]) -> None:
@@ -106,16 +114,11 @@ def get_token(tx: ReadTransaction, number: int) -> Shown | None:
     return _shown(tx.execute(select(token).where(token.c.number == number)).first())
 
 
-def tokens_seeing(tx: ReadTransaction, channel: ChannelRow) -> list[str]:
+def tokens_seeing(tx: ReadTransaction, row: ChannelRow) -> list[str]:
     """Return the names of the restricted tokens that let see a channel."""
-
-    def sees(access: Access) -> bool:
-        paths = [Project.from_path(project).path for project in access.projects]
-        is_of_one = channel.project_name in access.projects or channel.project_path in paths
-        return access.may_name(channel.name) and (is_of_one or not paths)
-
-    good = (shown.access for row in ask_all(tx, select(token)) if (shown := _shown(row)))
-    return [access.name for access in good if access.is_restricted and sees(access)]
+    good = [shown.access for one in ask_all(tx, select(token)) if (shown := _shown(one))]
+    is_it = channel.c.number == row.number
+    return [access.name for access in good if access.is_restricted and may_see(tx, access, is_it)]
 
 
 def note_use(tx: WriteTransaction, number: int) -> None:
@@ -126,7 +129,7 @@ def note_use(tx: WriteTransaction, number: int) -> None:
 def _shown(row: Row[Any] | None) -> Shown | None:
     if row is None or _state(row) != "active":
         return None
-    access = Access(row.name, Level(row.scope), tuple(row.channels), tuple(row.projects))
+    access = Access(row.name, Level(row.scope), tuple(row.channels), tuple(row.projects), row.owner or row.name)
     return Shown(row.number, access, row.used_at is None or row.used_at < now() - USE_NOTED)
 
 
@@ -150,6 +153,7 @@ def token_item(row: Row[Any]) -> dict[str, Any]:
         "scope": row.scope,
         "channels": row.channels,
         "projects": row.projects,
+        "owner": row.owner or row.name,
         "state": _state(row),
         **{name: format_time(at) if (at := getattr(row, name)) else None for name in times},
     }

@@ -9,7 +9,9 @@ visible. Statements that SQLAlchemy did not build are refused; the message index
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache
+from hashlib import blake2b
 from typing import Any
 
 from sqlalchemy import (
@@ -23,23 +25,29 @@ from sqlalchemy import (
     Insert,
     MetaData,
     Result,
+    Select,
     Table,
     Update,
     and_,
+    bindparam,
     event,
     false,
     or_,
     select,
+    true,
 )
 from sqlalchemy.sql.selectable import ForUpdateArg, SelectBase
 from sqlalchemy.sql.visitors import iterate
 
-from registry.access import Access
+from registry.access import Access, Level
+from registry.domain import now
 from registry.errors import InternalError
 from registry.project import Project
+from registry.storage.column_types import UtcTime
 from registry.storage.tables import channel, channel_alias, conversation, edit_token, metadata
 
-OPTION = "access"  # execution option of a restricted engine
+OPTION = "access"  # execution option: what the token of a transaction allows
+TEAM, PROJECT = "team", "project"  # whom a channel is shared with: everybody with a token, or those with its project's
 
 FREE = frozenset({"embedding_model", "message_vector", "registry_key", "forgotten"})
 """Tables that reveal no conversation: a vector is of use only with its message, a digest only with its words."""
@@ -47,10 +55,10 @@ OF_CHANNEL = frozenset({"channel_alias", "tag", "conversation", "pin"})
 OF_MESSAGE = frozenset({"message_alias", "remote_message"})
 OF_TOKEN = frozenset({"edit_token", "extract_result", "execution", "rating"})
 NOTHING = frozenset(
-    {"remote", "remote_edit", "execution_rollup", "store", "store_session", "token", "expectation", "saved_view"}
+    {"remote", "remote_edit", "execution_rollup", "store", "store_session", "expectation", "saved_view"}
 )
 """Tables by what a restricted token sees of them: rows of its channels, of its messages, its own, none. `channel`,
-`channel_link` and `edit` have a condition of their own."""
+`channel_link`, `edit` and `token` have a condition of their own."""
 
 
 def restrict_statements(engine: Engine) -> None:
@@ -60,13 +68,13 @@ def restrict_statements(engine: Engine) -> None:
     def hide(
         connection: Connection, statement: Executable, many: Any, one: Any, options: Mapping[str, Any]
     ) -> tuple[Executable, Any, Any]:
-        access: Access | None = options.get(OPTION)
+        access = _restriction(options)
         return (_restricted(statement, access, connection.dialect.name) if access else statement), many, one
 
     @event.listens_for(engine, "before_cursor_execute")
     def refuse(_connection: Connection, _cursor: Any, statement: str, _given: Any, context: Any, _many: bool) -> None:
         is_raw = context.compiled is None and not statement.startswith(("BEGIN", "INSERT", "DELETE"))
-        if is_raw and context.execution_options.get(OPTION):
+        if is_raw and _restriction(context.execution_options):
             raise InternalError("A statement cannot be restricted to what a token may see.", statement[:60])
 
 
@@ -77,8 +85,10 @@ def _restricted(statement: Executable, access: Access, dialect: str) -> Executab
     if not isinstance(statement, SelectBase):
         raise InternalError("A statement cannot be restricted to what a token may see.", str(statement)[:60])
     parts = list(iterate(statement))
-    if any(isinstance(part, ForUpdateArg) for part in parts):
-        return statement  # rows of a CTE cannot be locked; whose channel it is was checked before (`admit`)
+    if any(isinstance(part, ForUpdateArg) for part in parts):  # rows of a CTE cannot be locked
+        if isinstance(statement, Select) and channel in statement.get_final_froms():
+            return statement.where(_of_access(channel, access, dialect))
+        return statement
     read = {part for part in parts if isinstance(part, Table)}
     read |= {part.table for part in parts if isinstance(part, Column)}
     names = {table.name for table in read if table.name in metadata.tables}
@@ -97,15 +107,23 @@ _READERS: dict[str, frozenset[str]] = {
 @lru_cache(256)
 def _visible(access: Access, dialect: str) -> dict[str, CTE]:
     """Return the visible part of each table, those first that others read."""
-    # to SQLite the table's bare name would mean the expression itself
-    own = MetaData(schema="main" if dialect == "sqlite" else None)
-    tables = {name: table.to_metadata(own) for name, table in metadata.tables.items() if name not in FREE}
+    tables = _tables(dialect)
     conditions = {name: _condition(table, access, dialect) for name, table in tables.items()}
     first = ("channel", "conversation", "edit_token")
     return {
         name: select(tables[name]).where(conditions[name]).cte(name).prefix_with("NOT MATERIALIZED")
         for name in (*first, *(name for name in tables if name not in first))
     }
+
+
+@cache
+def _tables(dialect: str) -> dict[str, Table]:
+    """Return the tables under full names: to SQLite the bare name would mean the expression itself.
+
+    They are the same for all tokens, so that a statement is compiled once and not for each person.
+    """
+    own = MetaData(schema="main" if dialect == "sqlite" else None)
+    return {name: table.to_metadata(own) for name, table in metadata.tables.items() if name not in FREE}
 
 
 def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:
@@ -118,6 +136,8 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
     if table.name == "edit":
         told = columns.number.in_(select(edit_token.c.number))
         return or_(columns.channel_number.in_(select(channel.c.number)), told)
+    if table.name == "token":
+        return columns.name == access.name
     if table.name in OF_CHANNEL:
         return columns.channel_number.in_(select(channel.c.number))
     if table.name in OF_MESSAGE:
@@ -127,11 +147,29 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
 
 def _of_access(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:
     names = [_matches(table.c.name, pattern, dialect) for pattern in access.channels]
-    projects = [
-        or_(table.c.project_path == Project.from_path(name).path, table.c.project_name == name)
-        for name in access.projects
-    ]
-    return and_(*(or_(*group) for group in (names, projects) if group))
+    projects = [_is_of_project(table, name, dialect) for name in access.projects]
+    people = [] if access.level is Level.ADMIN else _of_person(table, access)
+    return and_(true(), *(or_(*group) for group in (names, projects, people) if group))
+
+
+def _is_of_project(table: Table, name: str, dialect: str) -> ColumnElement[bool]:
+    if "*" in name or "?" in name:
+        return or_(*(_matches(column, name, dialect) for column in (table.c.project_path, table.c.project_name)))
+    return or_(table.c.project_path == Project.from_path(name).path, table.c.project_name == name)
+
+
+def _of_person(table: Table, access: Access) -> list[ColumnElement[bool]]:
+    """Return which chats a person may see: own ones, those without an owner, and for reading those that are shared.
+
+    A token for some projects is a member of these: the condition on its projects holds beside this one.
+    """
+    own = [table.c.owner.is_(None), table.c.owner == access.owner]
+    if access.is_writing:
+        return own
+    groups = [TEAM, PROJECT] if access.projects else [TEAM]
+    until = table.c.shared_until
+    still = or_(until.is_(None), until > bindparam(None, callable_=now, type_=UtcTime))
+    return [*own, and_(table.c.shared_with.in_(groups), still)]
 
 
 def _matches(name: ColumnElement[str], pattern: str, dialect: str) -> ColumnElement[bool]:
@@ -143,8 +181,24 @@ def _matches(name: ColumnElement[str], pattern: str, dialect: str) -> ColumnElem
 
 def access_of(tx: Connection) -> Access | None:
     """Return the transaction's restriction; None if it sees everything."""
+    return _restriction(tx.get_execution_options())
+
+
+def _restriction(options: Mapping[str, Any]) -> Access | None:
+    access: Access | None = options.get(OPTION)
+    return access if access and access.is_restricted else None
+
+
+def owner_of(tx: Connection) -> str | None:
+    """Return the person who owns the channels that the transaction makes."""
     access: Access | None = tx.get_execution_options().get(OPTION)
-    return access
+    return access.owner if access else None
+
+
+def may_see(tx: Connection, access: Access, condition: ColumnElement[bool]) -> bool:
+    """Return True if a token sees any channel of those that meet the condition."""
+    found = select(channel.c.number).where(condition).limit(1)
+    return tx.execute(found, execution_options={OPTION: access}).first() is not None
 
 
 def ask_all(tx: Connection, statement: Executable, values: Mapping[str, Any] | None = None) -> Result[*tuple[Any, ...]]:
@@ -152,16 +206,36 @@ def ask_all(tx: Connection, statement: Executable, values: Mapping[str, Any] | N
     return tx.execute(statement, values, execution_options={OPTION: None})
 
 
-def admit(tx: Connection, name: str) -> None:
-    """Raise Unauthorized unless the transaction may see the channel of that name, or create it."""
+def own_name(tx: Connection, name: str) -> str:
+    """Return the name under which a person's words are stored: another one if that is another person's channel."""
+    owner = owner_of(tx)
+    held = ask_all(tx, select(channel.c.owner).where(_is_called(name))).scalars() if owner else ()
+    if all(one in (None, owner) for one in held):
+        return name
+    return f"{name[:190]}_{blake2b(str(owner).encode(), digest_size=3).hexdigest()}"
+
+
+def _is_called(name: str) -> ColumnElement[bool]:
+    aliased = select(channel_alias.c.channel_number).where(channel_alias.c.name == name)
+    return or_(channel.c.name == name, channel.c.number.in_(aliased))
+
+
+def admit(tx: Connection, name: str, *, is_log: bool) -> None:
+    """Raise Unauthorized if the token's patterns exclude a name, or if words for it would go into a hidden channel."""
     access = access_of(tx)
     if access is None:
         return
-    aliased = select(channel_alias.c.channel_number).where(channel_alias.c.name == name)
-    called = select(channel.c.number).where((channel.c.name == name) | channel.c.number.in_(aliased))
-    there = set(ask_all(tx, called).scalars())
+    there = set(ask_all(tx, select(channel.c.number).where(_is_called(name))).scalars())
     seen = set(tx.execute(select(channel.c.number).where(channel.c.number.in_(there))).scalars())
-    if there != seen or not (there or access.may_name(name)):
+    is_hidden = there != seen
+    if (is_hidden and is_log) or ((is_hidden or not there) and not access.may_name(name)):
+        raise access.not_yours()
+
+
+def refuse_shared(tx: Connection, name: str) -> None:
+    """Raise Unauthorized if the transaction sees the channel of that name only because it is shared."""
+    access, is_it = access_of(tx), _is_called(name)
+    if access and may_see(tx, replace(access, is_writing=False), is_it) and not may_see(tx, access, is_it):
         raise access.not_yours()
 
 

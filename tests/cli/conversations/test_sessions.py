@@ -328,3 +328,13 @@ def test_colours_are_as_the_user_wants_them(ctxr: Ctxr, monkeypatch: pytest.Monk
     assert "\x1b[" not in bare_ctxr("--color", "never", "list", color=True).output
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in bare_ctxr("list", color=True).output
+
+
+def test_a_session_is_shared_and_shown_to_be(ctxr: Ctxr) -> None:
+    assert ctxr("log", "-", given={"channel": "c", "messages": [{"role": "user", "text": "hello"}]}).exit_code == 0
+    assert "Sharing:" not in ctxr("show", "c").stdout
+    shared = ctxr("share", "c", "--with", "team", "--until", "2101-01-01")
+    assert shared.stdout.startswith("c: shared with the team until 2101-01-01")
+    assert "Sharing:  shared with the team until 2101-01-01" in ctxr("show", "c").stdout
+    assert ctxr("share", "1", "--with", "nobody").stdout == "c: not shared\n"
+    assert ctxr("share", "c", "--with", "project").exit_code == 2

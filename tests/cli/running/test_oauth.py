@@ -108,9 +108,23 @@ async def test_a_token_of_the_issuer_does_what_its_scopes_say(
     assert stored.json()["result"]["structuredContent"]["ok"], stored.text
     refused = await asked(http, issuer.token(scope="openid registry:read"), log)
     assert refused.json()["result"]["structuredContent"]["error"]["code"] == "UNAUTHORIZED"
-    for token, total in ((issuer.token(), 1), (issuer.token(registry_channels=["codex_*"]), 0)):
+    others = issuer.token(sub="you"), issuer.token(registry_channels=["codex_*"])
+    for token, total in ((issuer.token(), 1), *((other, 0) for other in others)):
         listed = await asked(http, token, call("list_sessions", project="all"))
         assert listed.json()["result"]["structuredContent"]["result"]["pagination"]["total"] == total
+
+
+async def test_a_chat_that_goes_on_under_another_persons_name_gets_one_of_its_own(
+    http: httpx.AsyncClient, issuer: AuthorizationServer
+) -> None:
+    log = call("conversation_log", channel="cursor_1", messages=[{"role": "user", "text": "memoize fibonacci"}])
+    told = [await asked(http, issuer.token(sub=person), log) for person in ("me", "you")]
+    mine, theirs = (answer.json()["result"]["structuredContent"]["result"] for answer in told)
+    assert mine["channel"] == "cursor_1"
+    assert theirs["channel"] != "cursor_1"
+    assert theirs["note"] == (
+        f"cursor_1 is a chat of another person: these messages are in {theirs['channel']}. Pass that from now on."
+    )
 
 
 @pytest.mark.parametrize("keys", ["http://localhost:{port}/keys", "http://10.0.0.1/keys", "file:///etc/passwd"])

@@ -61,3 +61,22 @@ def test_what_makes_no_sense_is_refused(ctxr: Ctxr, words: list[str]) -> None:
     result = ctxr("token", "create", "--name", "phone", *words)
     assert result.exit_code == 2
     assert json.loads(ctxr("token", "list", "--json").stdout) == {"tokens": []}
+
+
+def test_a_pattern_that_matches_nothing_is_told_when_the_token_is_made(ctxr: Ctxr) -> None:
+    said = {"channel": "cursor_1", "messages": [{"role": "user", "text": "hi"}], "meta": {"project": "/home/kim/shop"}}
+    assert ctxr("log", "-", given=said).exit_code == 0
+    projects = [word for one in ("shop", "/home/kim/*", "/home/kim") for word in ("--project", one)]
+    result = ctxr("token", "create", "--name", "phone", "--channels", "cursor_*,codex_*", *projects)
+    told = [line for line in result.stderr.splitlines() if line.startswith("No conversation matches")]
+    assert told == [
+        "No conversation matches 'codex_*' yet.",
+        "No conversation matches '/home/kim' yet. Folders below it: '/home/kim/*'.",
+    ]
+    assert made(ctxr, "--name", "tv", "--channels", "nothing_*")["unmatched"] == ["nothing_*"]
+
+
+def test_the_list_says_whose_a_token_is(ctxr: Ctxr) -> None:
+    made(ctxr, "--name", "kim-phone", "--owner", "kim")
+    assert json.loads(ctxr("token", "list", "--json").stdout)["tokens"][0]["owner"] == "kim"
+    assert "of kim, read" in ctxr("token", "list").stdout

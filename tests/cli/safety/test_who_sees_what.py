@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,17 @@ WORDS = ("login", "cache", "token", "fibonacci", "memoize", "sign-in", "latency"
 START = "2025-09-{:02}T10:{:02}:00Z"
 
 
+BY_NAME = Access("a", Level.ADMIN, ("a_*",))
+BY_OWNER = Access("a", Level.WRITE, owner="a")
+
+
 @dataclass
 class World:
     """A registry of two people. `asked` is what B's things are called, `canaries` words that only B's things hold."""
 
     app: FastAPI
     http: httpx.AsyncClient
+    access: Access
     ids: dict[str, list[str]] = field(default_factory=lambda: {"a": [], "b": []})
     runs: dict[str, list[str]] = field(default_factory=lambda: {"a": [], "b": []})
     headers: dict[str, str] = field(default_factory=dict)
@@ -129,19 +134,28 @@ class People:
 
 
 @asynccontextmanager
-async def world(url: str, home: Path, people: People, *, with_b: bool) -> AsyncIterator[World]:
+async def world(
+    url: str, home: Path, people: People, *, with_b: bool, access: Access = BY_NAME
+) -> AsyncIterator[World]:
     app = with_known_routes(lambda: build_app(Settings(home=home, database_url=url)))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http,
     ):
-        here = World(app, http)
+        here = World(app, http, access)
         for one in people.conversations:
             if one["is_b"] and not with_b:
                 continue
             kept = {name: one[name] for name in ("channel", "source", "messages", "metadata")}
-            done = await here.orchestrator.run({"operation": "conversation_log", **kept})
+            by = (
+                replace(access, name="b", owner="b")
+                if access.owner and one["is_b"]
+                else access
+                if access.owner
+                else None
+            )
+            done = await here.orchestrator.run({"operation": "conversation_log", **kept}, access=by)
             assert done["success"], done
             here.ids["b" if one["is_b"] else "a"] += done["stored_ids"]
             named = {"operation": "tag", "channel": one["channel"], "query": one["names"]}
@@ -150,7 +164,7 @@ async def world(url: str, home: Path, people: People, *, with_b: bool) -> AsyncI
             here.runs["b" if one["is_b"] else "a"].append(run)
             asked = {"operation": "extract", "channel": one["channel"], "query": {"text": one["messages"][0]["text"]}}
             await here.orchestrator.run(asked, None, run)
-        made = await here.orchestrator.registry.write(lambda tx: create_token(tx, "a", Level.ADMIN, ["a_*"]))
+        made = await here.orchestrator.registry.write(lambda tx: create_token(tx, "a", access.level, access.channels))
         here.headers = {"authorization": f"Bearer {made.secret}"}
         yield here
 
@@ -273,10 +287,11 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
         yield f"DELETE {id_}", await here.ask("DELETE", f"/bo/conversations/{id_}")
         yield f"restore {id_}", await here.ask("POST", f"/bo/conversations/{id_}/restore")
     named = people.of_b["channel"]
-    log = {"channel": named, "messages": [{"role": "user", "text": "mine"}]}
+    taken = named if here.access.channels else "a_new"  # a person's words for a name that is taken are stored beside
+    log = {"channel": taken, "messages": [{"role": "user", "text": "mine"}]}
     yield "log", await here.ask("POST", "/bo/conversations", json=log)
-    yield "delete", await here.ask("DELETE", f"/bo/channels/{named}")
-    yield "tag", await here.ask("PATCH", f"/bo/channels/{named}", json={"title": "mine"})
+    yield f"delete {named}", await here.ask("DELETE", f"/bo/channels/{named}")
+    yield f"tag {named}", await here.ask("PATCH", f"/bo/channels/{named}", json={"title": "mine"})
     for run in _runs(values, people):
         yield f"run {run}", await here.ask("POST", "/bo/ao/run", json=run)
     for path, form in _forms(theirs, people):
@@ -295,7 +310,7 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
                 f"complete {reference} {argument}",
                 await here.rpc("completion/complete", ref=reference, argument=argument),
             )
-    seen = here.orchestrator.registry.seen_by(Access("a", Level.ADMIN, ("a_*",)))
+    seen = here.orchestrator.registry.seen_by(here.access)
     since = parse_time(START.format(1, 0))
     yield "subscriptions", str(sorted(await seen.read(lambda tx: UpdatedChannels(tx, since).names(tx))))
     events = await seen.read(Listener(Place()).news)
@@ -333,6 +348,21 @@ async def test_the_answers_are_those_of_a_registry_without_the_others(
             pairs = zip(told.items(), expected, strict=True)
             assert {asked: (answer, without) for (asked, answer), without in pairs if answer != without} == {}
             assert_nothing_of_b(told, people)
+
+
+async def test_who_owns_chats_is_answered_as_if_nobody_else_did(sqlite_template: Path, tmp_path: Path) -> None:
+    people = People(seed=7)
+    full, alone = (f"sqlite:///{shutil.copy(sqlite_template, tmp_path / name)}" for name in ("full.db", "alone.db"))
+    async with (
+        world(full, tmp_path / "full", people, with_b=True, access=BY_OWNER) as here,
+        world(alone, tmp_path / "alone", people, with_b=False, access=BY_OWNER) as without_b,
+    ):
+        expected = [answer async for _, answer in _answers(without_b, here, people)]
+        told = {asked: answer async for asked, answer in _answers(here, here, people)}
+        pairs = zip(told.items(), expected, strict=True)
+        other = {asked: (answer, without) for (asked, answer), without in pairs if answer != without}
+        assert other == {}
+        assert_nothing_of_b(told, people)
 
 
 def assert_nothing_of_b(told: dict[str, str], people: People) -> None:

@@ -50,6 +50,7 @@ class Laptop:
     """A machine with a registry of its own."""
 
     def __init__(self, file: Path, line: Line) -> None:
+        self.token = ""
         self._url = f"sqlite:///{file}"
         self.orchestrator = Orchestrator(Registry(self._url))
         self.line = line
@@ -75,7 +76,7 @@ class Laptop:
 
     async def _exchange(self, way: Any) -> Exchanged:
         done = Exchanged()
-        async with RemoteRegistry(URL, transport=self.line) as remote:
+        async with RemoteRegistry(URL, self.token, transport=self.line) as remote:
             await way(self.orchestrator, remote, done)
         return done
 

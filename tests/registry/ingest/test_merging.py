@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 
 from registry.domain import Message, Role
 from registry.search.retrieval import find_messages
@@ -15,7 +15,7 @@ from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import describe_channel, get_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import save_result
-from registry.storage.tables import conversation, extract_result
+from registry.storage.tables import channel, conversation, extract_result
 from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, links
 
 VAGUE = Turn("continue", "Where were we?")
@@ -37,6 +37,8 @@ def test_the_title_and_what_was_extracted_go_along_into_the_other_channel(engine
         tx = WriteTransaction(ReadTransaction(connection))
         named = get_channel(tx, chat.name)
         describe_channel(tx, named, {"title": "zebra crossing"})
+        set_owner = update(channel).where(channel.c.number == named.number)
+        tx.execute(set_owner.values(owner="kim", shared_with="team"))
         numbers = select(conversation.c.number).where(conversation.c.channel_number == named.number)
         hits = list(tx.execute(numbers).scalars())
         save_result(
@@ -56,6 +58,7 @@ def test_the_title_and_what_was_extracted_go_along_into_the_other_channel(engine
         tx = WriteTransaction(ReadTransaction(connection))
         session = get_channel(tx, chat.name)
         assert session.number != named.number
+        assert (session.owner, session.shared_with) == ("kim", "team")
         found = find_messages(tx, "zebra", Scope())
         assert (list(found.titles), [term.frequency for term in found.terms]) == ([session.number], [1])
         [metadata] = tx.execute(select(extract_result.c.metadata)).scalars()

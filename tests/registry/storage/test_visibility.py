@@ -15,8 +15,9 @@ from registry.access import Access, Level
 from registry.domain import now
 from registry.errors import InternalError
 from registry.registry import Registry
-from registry.storage.conversations.channels import ChannelFilter, get_channel, list_channels
+from registry.storage.conversations.channels import ChannelFilter, find_channel, get_channel, list_channels
 from registry.storage.database import ReadTransaction
+from registry.storage.index import message_index
 from registry.storage.index.engines import index_of
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
@@ -45,6 +46,7 @@ def a_row(name: str, number: int) -> Mapping[str, Any]:
         "token": "alice" if number == OURS else "bob",
         "model_number": 1,
     }
+    about |= {"name": about["token"]} if name == "token" else {}
     values = {dict: {}, bool: False, datetime: now(), bytes: bytes([number]), int: number, float: number}
     row = dict[str, Any]()
     for column in metadata.tables[name].columns:
@@ -85,7 +87,7 @@ async def test_a_token_sees_no_row_of_others(filled: Registry, name: str) -> Non
 
 def test_of_every_table_it_is_said_what_is_seen() -> None:
     said = [FREE, visibility.OF_CHANNEL, visibility.OF_MESSAGE, visibility.OF_TOKEN, visibility.NOTHING]
-    named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit"]
+    named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit", "token"]
     assert sorted(named) == sorted(metadata.tables)
 
 
@@ -131,6 +133,13 @@ async def test_a_statement_that_cannot_be_restricted_is_refused(filled: Registry
         assert len(await filled.read(work)) == 2
 
 
+@pytest.mark.anyio
+async def test_a_channel_of_others_is_not_found_to_be_written_to(filled: Registry) -> None:
+    for restricted, found in ((ALICE, None), (None, "b_1")):
+        row = await filled.seen_by(restricted).write(lambda tx: find_channel(tx, "b_1", lock=True))
+        assert (row and row.name) == found
+
+
 async def two_words(orchestrator: Orchestrator) -> None:
     """The same words in two channels."""
     for name in ("a_1", "b_1"):
@@ -139,7 +148,11 @@ async def two_words(orchestrator: Orchestrator) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_index_finds_and_counts_what_is_seen(seeded: Seeded) -> None:
+@pytest.mark.parametrize("looked_up", [500, 0])
+async def test_the_index_finds_and_counts_what_is_seen(
+    seeded: Seeded, looked_up: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_index, "MANY", looked_up)
     registry = Registry(await seeded(two_words))
 
     def found(tx: ReadTransaction) -> Any:
@@ -200,5 +213,5 @@ async def test_the_tokens_that_see_a_channel_are_those_of_its_name_and_project(t
     for name, (channels, projects) in given.items():
         await registry.write(lambda tx, of=(name, Level.READ, channels, projects): create_token(tx, *of))  # type: ignore[misc]
     seeing = await registry.read(lambda tx: tokens_seeing(tx, get_channel(tx, "a_1")))
-    assert sorted(seeing) == ["folder", "name"]
+    assert sorted(seeing) == ["all", "folder", "name"]
     registry.close()

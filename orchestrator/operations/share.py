@@ -1,0 +1,66 @@
+"""share: let others read a conversation, or no longer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from orchestrator.operation import Operation
+from orchestrator.requests.field_types import ChannelName, EndInstant
+from orchestrator.requests.queries import QueryShape
+from orchestrator.requests.shapes import Request
+from orchestrator.state import GeneralState, Run, Steps
+from registry.access import Level
+from registry.domain import format_time, now
+from registry.errors import InvalidRequest
+from registry.storage.conversations.channels import channel_item, get_channel, tags_of
+from registry.storage.conversations.owners import set_sharing
+from registry.storage.conversations.references import resolve_session
+from registry.storage.database import WriteTransaction
+from registry.storage.exchange.edits import SHARED, standing
+
+NOBODY = "nobody"
+
+
+class ShareQuery(QueryShape):
+    """The group that may read a conversation; `nobody` takes it back."""
+
+    with_: Literal["project", "team", "nobody"] = Field(alias="with")
+    until: EndInstant | None = None
+
+    @model_validator(mode="after")
+    def _until_with_somebody(self) -> ShareQuery:
+        if self.until and self.with_ == NOBODY:
+            raise ValueError("until with project or team")
+        return self
+
+
+class ShareRequest(Request):
+    operation = "share"
+    channel: ChannelName
+    query: ShareQuery
+
+
+def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: GeneralState) -> dict[str, Any]:
+    """Share a channel of the asker. What another machine said is ignored if something later is known."""
+    row, query = resolve_session(tx, request.channel), request.query
+    run.recorder.set_channel(row.name)
+    if query.until and not request.timestamp and query.until <= now():
+        given = format_time(query.until)
+        raise InvalidRequest("That time is over.", f"query.until: given {given}; allowed: a time to come, or none")
+    if query.with_ == "project" and row.project_path is None:
+        raise InvalidRequest("The conversation belongs to no project.", "query.with: allowed: team, nobody")
+    said = query.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if standing(tx, row.number, {SHARED: said}, request.timestamp):
+        set_sharing(tx, row.number, None if query.with_ == NOBODY else query.with_, query.until)
+    row = get_channel(tx, row.name)
+    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+
+
+OPERATION = Operation(
+    request=ShareRequest,
+    level=Level.WRITE,
+    steps=Steps[ShareRequest, None](write=share),
+    labels={"with": ("shared with", "공유 대상")},
+)

@@ -1,0 +1,232 @@
+"""On a registry that several people share each one's chats are their own, until they share them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.access import Level
+from registry.storage.safety.tokens import create_token
+from tests.backoffice.conftest import Log, problem_of
+
+pytestmark = pytest.mark.anyio
+
+
+class Person:
+    """Somebody with a token, and what they do over HTTP."""
+
+    def __init__(self, http: httpx.AsyncClient, secret: str) -> None:
+        self._http, self.headers = http, {"authorization": f"Bearer {secret}"}
+
+    async def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
+        return await self._http.request(method, path, headers=self.headers, **given)
+
+    async def log(self, channel: str, *texts: str, **meta: str) -> dict[str, Any]:
+        messages = [{"role": "user", "text": text} for text in texts]
+        answer = await self.ask(
+            "POST", "/bo/conversations", json={"channel": channel, "messages": messages, "meta": meta}
+        )
+        assert answer.status_code == 201, answer.text
+        logged: dict[str, Any] = answer.json()
+        return logged
+
+    async def sees(self) -> list[str]:
+        return sorted(one["channel"] for one in (await self.ask("GET", "/bo/channels")).json()["items"])
+
+    async def run(self, operation: str, channel: str, **query: Any) -> httpx.Response:
+        return await self.ask("POST", "/bo/ao/run", json={"operation": operation, "channel": channel, "query": query})
+
+
+Hire = Callable[..., Awaitable[Person]]
+
+
+@pytest.fixture
+def hire(http: httpx.AsyncClient, orchestrator: Orchestrator) -> Hire:
+    """Give somebody a token."""
+
+    async def hired(name: str, level: Level = Level.WRITE, **given: Any) -> Person:
+        made = await orchestrator.registry.write(lambda tx: create_token(tx, name, level, **given))
+        return Person(http, made.secret)
+
+    return hired
+
+
+async def test_a_chat_is_seen_by_its_owner_an_admin_and_this_machine(
+    http: httpx.AsyncClient, hire: Hire, orchestrator: Orchestrator
+) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    await kim.log("kims", "the harbour report")
+    await lee.log("lees", "the harbour report")
+    assert (await kim.sees(), await lee.sees(), await boss.sees()) == (["kims"], ["lees"], ["kims", "lees"])
+    found = (await lee.ask("GET", "/bo/search?q=harbour")).json()
+    assert ([one["channel"] for one in found["items"]], found["total"]) == (["lees"], 1)
+    everything = await orchestrator.run({"operation": "list", "query": {}})
+    assert everything["pagination"]["total"] == 2
+
+
+async def test_what_was_stored_without_a_token_is_seen_by_all(hire: Hire, log: Log) -> None:
+    await log("ours", "hello")
+    kim = await hire("kim")
+    assert await kim.sees() == ["ours"]
+    await kim.log("ours", "more")
+    assert await (await hire("lee")).sees() == ["ours"]
+
+
+async def test_all_tokens_of_a_person_see_the_persons_chats(hire: Hire) -> None:
+    laptop, phone = await hire("kim"), await hire("kim-phone", Level.READ, owner="kim")
+    await laptop.log("kims", "hello")
+    assert await phone.sees() == ["kims"]
+
+
+async def test_the_words_of_two_people_never_meet_in_one_channel(hire: Hire) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    said = ["how do we deploy the shop?", "and roll it back?", "and who is on call?"]
+    for person in (kim, lee, boss):
+        for _ in range(2):  # what is sent again is recognised in its own channel
+            logged = await person.log("design", *said, session_id="s-1", project="/srv/shop")
+        assert logged["duplicate_count"] == 3
+    names = await boss.sees()
+    assert [name.startswith("design") for name in names] == [True, True, True]
+    assert [len(await person.sees()) for person in (kim, lee)] == [1, 1]
+    assert [(await lee.log("design", "new"))["channel"]] == await lee.sees() != ["design"]
+
+
+async def test_what_is_remembered_holds_for_the_person_who_asked(hire: Hire) -> None:
+    people = {name: await hire(name, level) for name, level in (("kim", Level.WRITE), ("boss", Level.ADMIN))}
+    for name, person in people.items():
+        asked = {"operation": "remember", "query": {"text": f"{name} likes tabs"}}
+        for given in (asked, {"operation": "remember", "query": {}}):
+            told = (await person.ask("POST", "/bo/ao/run", json=given)).json()
+            assert [one["text"] for one in told["remembered"]] == [f"{name} likes tabs"]
+
+
+async def test_another_persons_chat_is_not_there_to_change(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    logged = await kim.log("kims", "hello")
+    [said] = logged["stored_ids"]
+    for answer in (
+        await lee.ask("PATCH", "/bo/channels/kims", json={"title": "mine"}),
+        await lee.ask("DELETE", "/bo/channels/kims"),
+        await lee.ask("DELETE", f"/bo/conversations/{said}"),
+        await lee.ask("GET", f"/bo/conversations/{said}"),
+        await lee.ask("GET", "/bo/channels/kims"),
+        await lee.run("extract", "kims"),
+    ):
+        assert problem_of(answer, 404)["code"] == "NOT_FOUND"
+    kept = (await kim.ask("GET", "/bo/channels/kims")).json()
+    assert (kept["title"], kept["message_count"]) == (None, 1)
+
+
+async def test_pages_of_the_machine_are_an_admins(hire: Hire) -> None:
+    kim, watcher = await hire("kim"), await hire("prometheus", Level.METRICS)
+    for path in ("/bo/sources", "/metrics"):
+        assert problem_of(await kim.ask("GET", path), 401)["message"] == "This token may not see that."
+    assert (await watcher.ask("GET", "/metrics")).status_code == 200
+    access = (await kim.ask("GET", "/settings/access")).text
+    assert "kim</th>" in access
+    assert "prometheus</th>" not in access
+
+
+async def test_what_is_shared_is_read_by_others_and_changed_by_its_owner_alone(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("kims", "the harbour report")
+    shared = (await kim.run("share", "kims", **{"with": "team"})).json()
+    assert (shared["channel"]["owner"], shared["channel"]["shared_with"]) == ("kim", "team")
+    told = (await lee.run("extract", "kims")).json()
+    assert [one["text"] for one in told["messages"]] == ["the harbour report"]
+    for answer in (
+        await lee.ask("PATCH", "/bo/channels/kims", json={"title": "mine"}),
+        await lee.ask("DELETE", "/bo/channels/kims"),
+        await lee.run("share", "kims", **{"with": "nobody"}),
+    ):
+        assert problem_of(answer, 401)["message"] == "This token may not touch that channel."
+    assert (await lee.log("kims", "lee was here"))["channel"] != "kims"
+    assert (await kim.ask("GET", "/bo/channels/kims")).json()["message_count"] == 1
+    await kim.run("share", "kims", **{"with": "nobody"})
+    assert "kims" not in await lee.sees()
+    assert problem_of(await lee.run("extract", "kims"), 404)
+
+
+async def test_what_is_shared_with_a_project_is_read_by_tokens_for_it(hire: Hire) -> None:
+    kim = await hire("kim")
+    await kim.log("kims", "hello", project="/srv/shop/web")
+    await kim.log("elsewhere", "hello")
+    await kim.run("share", "kims", **{"with": "project"})
+    people = {
+        "its": await hire("lee", projects=["/srv/shop/web"]),
+        "its name": await hire("pat", projects=["web"]),
+        "above": await hire("ola", projects=["/srv/shop/*"]),
+        "another": await hire("rob", projects=["/srv/shop"]),
+        "none": await hire("sam"),
+    }
+    seen = {who: await person.sees() for who, person in people.items()}
+    assert seen == {"its": ["kims"], "its name": ["kims"], "above": ["kims"], "another": [], "none": []}
+    refused = problem_of(await kim.run("share", "elsewhere", **{"with": "project"}))
+    assert refused["message"] == "The conversation belongs to no project."
+
+
+async def test_sharing_ends_when_it_was_said_to(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("kims", "hello")
+    shared = (await kim.run("share", "kims", **{"with": "team", "until": "2101-01-01"})).json()["channel"]
+    assert shared["shared_until"] == "2101-01-01T23:59:59.999Z"
+    assert await lee.sees() == ["kims"]
+    until = {"with": "team", "until": "2025-01-01T00:00:00Z"}
+    said = {"field": "shared", "value": until, "done_at": "2100-01-01T00:00:00Z", "names": ["kims"]}
+    told = await kim.ask("POST", "/bo/edits", json={"items": [said]})
+    assert told.json() == {"items": [{"why": None}]}
+    assert await lee.sees() == []
+    assert "shared_with" not in (await kim.ask("GET", "/bo/channels/kims")).json()
+    assert problem_of(await kim.run("share", "kims", **until))["message"] == "That time is over."
+    problem_of(await kim.run("share", "kims", **{"with": "nobody", "until": "2101-01-01"}))
+
+
+async def test_sharing_is_a_run_and_stands_on_the_page(hire: Hire) -> None:
+    kim = await hire("kim")
+    await kim.log("kims", "hello")
+    form = {"channel": "kims", "with": "team", "until": "2101-01-01"}
+    assert (await kim.ask("POST", "/sharings", data=form)).status_code == 303
+    page = (await kim.ask("GET", "/channels/kims")).text
+    assert "shared with the team" in page
+    assert '<option value="team" selected>' in page
+    await kim.ask("POST", "/sharings", data={"channel": "kims", "with": "nobody"})
+    assert "private" in (await kim.ask("GET", "/channels/kims")).text
+    runs = (await kim.ask("GET", "/bo/ao/executions?operation=share")).json()["items"]
+    assert [(one["channel"], one["token"]) for one in runs] == [("kims", "kim")] * 2
+
+
+async def test_an_owner_sees_who_else_read_a_chat(hire: Hire) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    phone = await hire("kim-phone", Level.READ, owner="kim")
+    [said] = (await kim.log("kims", "the harbour report"))["stored_ids"]
+    await boss.log("its own", "the harbour report")
+    ways = {
+        "page": ("GET", "/channels/kims"),
+        "message": ("GET", f"/bo/conversations/{said}"),
+        "export": ("GET", "/exports/kims"),
+        "messages": ("GET", "/bo/conversations"),
+        "changes": ("GET", "/bo/changes"),
+        "search": ("GET", "/bo/search?q=harbour"),
+        "sessions": ("GET", "/bo/channels?q=harbour"),
+    }
+    read = 0
+    for way, (method, path) in ways.items():
+        assert (await boss.ask(method, path)).is_success
+        runs = (await boss.ask("GET", "/bo/ao/executions?channel=kims&operation=fetch")).json()["items"]
+        assert (way, len(runs), runs[0]["token"]) == (way, read + 1, "boss")
+        read += 1
+    limited = await hire("auditor", Level.ADMIN, channels=["kim*"])
+    await limited.ask("GET", "/channels/kims")
+    assert (await boss.run("extract", "kims")).is_success
+    await phone.ask("GET", "/channels/kims")
+    margin = (await kim.ask("GET", "/margin/kims")).text
+    assert margin.count("boss · fetch") == read
+    assert margin.count("boss · extract") == margin.count("auditor · fetch") == 1
+    assert "kim ·" not in margin
+    assert "kim-phone" not in margin
+    await kim.run("share", "kims", **{"with": "team"})
+    assert "boss ·" not in (await lee.ask("GET", "/margin/kims")).text

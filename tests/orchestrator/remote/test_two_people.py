@@ -1,0 +1,35 @@
+"""Two people's laptops and one registry elsewhere: what is shared on a laptop reaches the other's."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.access import Level
+from registry.storage.safety.tokens import create_token
+from tests.orchestrator.remote.laptops import Laptop, said
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_laptop_brings_in_its_persons_chats_and_those_that_were_shared(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    for laptop, name in zip(laptops, ("kim", "lee"), strict=True):
+        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
+        laptop.token = made.secret
+    kims, lees = laptops
+    await kims.log("plans", "only mine", "yes")
+    await kims.log("harbour", "the report", "here it is")
+    await lees.log("lees", "hello", "hello lee")
+    shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    for laptop in (*laptops, *laptops):
+        await laptop.push()
+        await laptop.pull()
+    assert (await said(lees.orchestrator)).keys() == {"lees", "harbour"}
+    assert (await said(kims.orchestrator)).keys() == {"plans", "harbour"}
+    assert (await said(elsewhere)).keys() == {"plans", "harbour", "lees"}
+    taken = {"operation": "tag", "channel": "harbour", "query": {"title": "Lee was here"}}
+    assert (await lees.orchestrator.run(taken))["success"]
+    assert "may not touch that channel" in str((await lees.push()).why)
