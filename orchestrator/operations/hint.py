@@ -1,14 +1,16 @@
-"""hint: answer a prompt from a past conversation where one clearly does, before the model starts on it."""
+"""hint: tell a model what a past conversation clearly says about a prompt, a command or an edit, before it goes on."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 from typing import Any
 
 from pydantic import Field
 
 from orchestrator.answer.delivery import message_dict
-from orchestrator.answer.digests.hint_text import HINT, hint_of
+from orchestrator.answer.digests.hint_text import HINT, hint_of, line_of
+from orchestrator.answer.finding.before_act import CURE_WITHIN, Act, told_against
 from orchestrator.answer.finding.choosing import chosen
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.reading import NEAR
@@ -21,27 +23,38 @@ from registry.domain import Role, new_id, now
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
-from registry.storage.conversations.messages import turns_of
+from registry.search.sessions import surroundings
+from registry.storage.conversations.messages import by_numbers, turns_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import latest_result, save_result
+from registry.storage.records.extract_results import has_result, latest_result, save_result
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
 
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
+ACT = 1000  # characters of an act that are looked up: more words find nothing better
+LIKELY = 30  # messages found for an act that are read, each with those behind it
 
 
 class HintQuery(QueryShape):
-    """A prompt, and the chat that it was typed into."""
+    """A prompt, or an act of a project's chat, and that chat."""
 
-    text: str = Field(min_length=1, max_length=4000, description="what the user asks")
+    text: str = Field(min_length=1, max_length=4000, description="what the user asks; of an act the command or file")
     session_id: str | None = Field(None, description="the chat itself, which is left out")
+    act: Act | None = Field(None, description="the command or edit that is about to be done")
+    folder: str = Field(".", description="the folder that an act is done in: only its project's chats count")
 
 
 class HintRequest(Request):
     operation = "hint"
     query: HintQuery
+
+    def summary(self) -> dict[str, Any]:
+        """Leave out what an edit writes."""
+        return self.model_dump(
+            mode="json", exclude_none=True, exclude={"metadata": True, "source": True, "query": {"act"}}
+        )
 
 
 def evidence_in(found: SearchResult) -> float:
@@ -64,12 +77,14 @@ def _own_channel(tx: ReadTransaction, session_id: str | None) -> str | None:
 
 def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, Any]:
     """Return the hint with the channel and messages it is made of; "" if it is better to be silent."""
-    query, recorder = request.query, run.recorder
-    # No word of a task is a time or a place to look in.
-    said = Understood(Search(words=query.text))
-    asked = Lookup(
-        tx, run, ExtractQuery(text=query.text), said, Scope(exclude_channel=_own_channel(tx, query.session_id))
-    )
+    query = request.query
+    own = _own_channel(tx, query.session_id)
+    return _before_act(tx, run, query, query.act, own) if query.act else _with_prompt(tx, run, query, own)
+
+
+def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: str | None) -> dict[str, Any]:
+    recorder = run.recorder
+    asked = _lookup(tx, run, query.text, Scope(exclude_channel=own))
     found = asked.find()
     evidence = evidence_in(found)
     recorder.explain(by="what only one conversation holds of the prompt", evidence=round(evidence, 1), least=SURE)
@@ -87,6 +102,40 @@ def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, 
     turn = [message_dict(row) for row in turns_of(tx, [(channel.number, best.turn)])]
     text, told = hint_of(channel, turn, best.number, found.query)
     return {"hint": text, "channel": channel.name, "told_of": told}
+
+
+def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: str | None) -> dict[str, Any]:
+    recorder = run.recorder
+    scope = Scope(project=query.folder, exclude_channel=own, roles=(Role.USER, Role.TOOL))
+    found = _lookup(tx, run, act.subject[:ACT], scope).find()
+    places: dict[int, set[int]] = defaultdict(set)
+    for one in found.ranked[:LIKELY]:
+        candidate = one.candidate
+        places[candidate.channel_id].update(range(candidate.seq, candidate.seq + CURE_WITHIN + 1))
+    around = surroundings(tx, {number: sorted(seqs) for number, seqs in places.items()}, 0)
+    rows = by_numbers(tx, [row.number for some in around.values() for row in some])
+    messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
+    recorder.explain(by="failed commands, decisions and refusals of the project's chats", candidates=len(messages))
+    told = told_against(act, messages, query.folder)
+    if told is None:
+        recorder.explain(reason="no past chat says anything against this")
+        return SILENCE
+    channel, ids = told.message["channel"], [told.message["id"]]
+    recorder.channel = channel
+    if query.session_id and has_result(tx, channel, HINT, query.session_id, ids):
+        recorder.explain(reason="this chat was told so already")
+        return SILENCE
+    return {"hint": line_of(told), "channel": channel, "told_of": ids}
+
+
+def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[ExtractQuery]:
+    # No word of a task is a time or a place to look in.
+    return Lookup(tx, run, ExtractQuery(text=text), Understood(Search(words=text)), scope)
+
+
+def _meaning_of(request: HintRequest) -> str:
+    """Return the text that is also looked up by meaning: none of an act, where the very words count."""
+    return "" if request.query.act else request.query.text
 
 
 async def give_hint(_run: Run, _request: HintRequest, data: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +167,5 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
 OPERATION = Operation(
     request=HintRequest,
     level=Level.READ,
-    steps=Steps[HintRequest, dict[str, Any]](
-        query=read_hint, keep=give_hint, write=write_hint, subject=lambda request: request.query.text
-    ),
+    steps=Steps[HintRequest, dict[str, Any]](query=read_hint, keep=give_hint, write=write_hint, subject=_meaning_of),
 )
