@@ -22,10 +22,9 @@ QWEN_CODE = Client(
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "settings.json"),
     hooks=Hooks(
-        events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"),
+        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         said={},  # its own files have it all
         start="SessionStart",
-        acts=("PreToolUse", "run_shell_command|edit|write_file"),
         file="settings.json",
         is_among_settings=True,
     ),
