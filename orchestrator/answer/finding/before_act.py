@@ -97,15 +97,14 @@ def told_against(act: Act, messages: Sequence[MessageDict], folder: str) -> Told
 
 def failed_before(act: Act, messages: Sequence[MessageDict], folder: str) -> Told | None:
     """Return that a command like this one failed, and which one worked, unless this one has worked since."""
-    # The project's own folder says nothing: `cd /home/me/shop` or an absolute path.
-    wanted = [one.words - _words(folder) for one in commands_in(act.command)]
+    wanted = [one.words for one in _commands(act, folder)]
     found = None
     for at, message in enumerate(messages):
-        ended, commands = _status(message), commands_in(_act_in(message).command)
+        ended, commands = _status(message), _commands(_act_in(message), folder)
         if ended == COMPLETED and any(one.words in wanted for one in commands):
             found = None
         for one in commands if ended == FAILED else ():
-            cure = _cure(one, message, messages[at + 1 :])
+            cure = _cure(one, message, messages[at + 1 :], folder)
             if cure and any(_is_like_failed(words, one.words, cure.words) for words in wanted):
                 failed = f"`{preview_of(one.text, COMMAND)}` failed ({_reason(message)})"
                 found = Told(f"{failed}; this worked: `{cure.text}`", message)
@@ -156,11 +155,15 @@ def commands_in(line: str) -> list[Command]:
     return [Command(text, _words(text)) for is_sign, text in parts if not is_sign]
 
 
+def _commands(act: Act, folder: str) -> list[Command]:
+    return commands_in(act.command.replace(f"{folder}/", ""))  # an absolute path is the relative one
+
+
 def _words(text: str) -> Words:
     return frozenset(word.strip(".+*") for word in _WORD.findall(text)) - {""}
 
 
-def _cure(failed: Command, message: MessageDict, following: Sequence[MessageDict]) -> Command | None:
+def _cure(failed: Command, message: MessageDict, following: Sequence[MessageDict], folder: str) -> Command | None:
     """Return the similar command that worked next, unless a file was changed or the user spoke in between."""
     for other in following:
         if other["channel_number"] != message["channel_number"] or other["seq"] > message["seq"] + CURE_WITHIN:
@@ -168,7 +171,7 @@ def _cure(failed: Command, message: MessageDict, following: Sequence[MessageDict
         act = _act_in(other)
         if other["role"] == Role.USER or act.file:
             return None
-        for one in commands_in(act.command) if _status(other) == COMPLETED else ():
+        for one in _commands(act, folder) if _status(other) == COMPLETED else ():
             if 2 * len(one.words & failed.words) >= len(failed.words) and one.words != failed.words:
                 return one
     return None

@@ -71,7 +71,16 @@ def test_a_command_that_failed_gets_the_one_that_worked(told: Told) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [WORKED, "pnpm install", "pnpm test --run", "make build", "echo 'it is not closed", "npm run build"]
+    "command",
+    [
+        WORKED,
+        f"{WORKED} --profile",
+        "pnpm install",
+        "pnpm test --run",
+        "make build",
+        "echo 'it is not closed",
+        "npm run build",
+    ],
 )
 def test_another_command_gets_nothing(told: Told, command: str) -> None:
     assert told({"command": command}) == ""
@@ -92,6 +101,25 @@ def test_a_command_that_was_cured_by_an_edit_or_by_the_user_gets_nothing(told: T
     assert told({"command": "pytest tests/cart.py"}) == told({"command": "west flash app"}) == ""
 
 
+def test_a_command_of_another_kind_is_no_cure(told: Told, past: Past) -> None:
+    past.runs("terraform apply -auto-approve prod", "the state is locked", fails=True)
+    past.runs("pnpm lint --fix")
+    assert told({"command": "terraform apply -auto-approve prod"}) == ""
+
+
+def test_a_command_that_shares_only_the_option_that_failed_gets_nothing(told: Told, past: Past) -> None:
+    past.runs("latexmk -pdf main.tex", "fontspec needs LuaTeX", fails=True)
+    past.runs("latexmk -lualatex main.tex")
+    assert told({"command": "inkscape -pdf cover.svg"}) == ""
+    assert "`latexmk -lualatex main.tex`" in told({"command": "latexmk -pdf -halt-on-error main.tex"})
+
+
+def test_neither_sudo_nor_absolute_paths_make_another_command(told: Told, past: Past) -> None:
+    past.runs(f"sudo kubectl apply -f {CWD}/crds/", "annotations: Too long", fails=True)
+    past.runs("sudo kubectl apply --server-side -f crds/")
+    assert "--server-side" in told({"command": "kubectl apply -f ./crds"})
+
+
 def test_only_other_chats_of_the_same_project_count(told: Told, past: Past) -> None:
     assert told({"command": FAILED}, folder="/home/ann/garden") == ""
     assert told({"command": FAILED}, session=past.session_id) == ""
@@ -107,8 +135,8 @@ def test_a_chat_is_told_so_once(told: Told, past: Past) -> None:
 
 
 def test_an_edit_of_lines_that_were_put_in_for_a_reason_gets_the_reason(told: Told, past: Past) -> None:
-    past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}")
-    other = {"file_path": f"{CWD}/app.conf", "old_string": "log_level = info", "new_string": "log_level = debug"}
+    past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}\nlog_level = info to stderr")
+    other = {"file_path": f"{CWD}/app.conf", "old_string": "log_level = info to stderr", "new_string": "x"}
     assert told(other) == ""
     elsewhere = {"file_path": f"{CWD}/test.conf", "old_string": POOL, "new_string": "pool_size = 60 workers"}
     assert told(elsewhere) == ""
@@ -145,6 +173,7 @@ def test_an_edit_that_takes_out_what_was_forbidden_gets_nothing(told: Told, past
     past.user("no enums, half of the customers have PHP 7.4")
     assert told({"path": "src/Status.php", "content": "enum Status: string {}"}) != ""
     assert told({"path": "src/Role.php", "old_string": "enum Role {}", "new_string": "final class Role {}"}) == ""
+    assert told({"path": "src/Role.php", "old_string": "enum Role { A }", "new_string": "enum Role { A, B }"}) == ""
 
 
 def test_a_read_gets_nothing(told: Told) -> None:
