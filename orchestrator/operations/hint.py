@@ -43,7 +43,7 @@ class HintQuery(QueryShape):
     text: str = Field(min_length=1, max_length=4000, description="what the user asks; of an act the command or file")
     session_id: str | None = Field(None, description="the chat itself, which is left out")
     act: Act | None = Field(None, description="the command or edit that is about to be done")
-    folder: str = Field(".", description="the folder that an act is done in: only its project's chats count")
+    folder: str | None = Field(None, description="the folder that an act is done in: only its project's chats count")
 
 
 class HintRequest(Request):
@@ -116,7 +116,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
     rows = by_numbers(tx, [row.number for some in around.values() for row in some])
     messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
     recorder.explain(by="failed commands, decisions and refusals of the project's chats", candidates=len(messages))
-    told = told_against(act, messages, query.folder)
+    told = told_against(act, messages, query.folder or "")
     if told is None:
         recorder.explain(reason="no past chat says anything against this")
         return SILENCE

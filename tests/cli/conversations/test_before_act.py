@@ -101,6 +101,17 @@ def test_a_command_that_was_cured_by_an_edit_or_by_the_user_gets_nothing(told: T
     assert told({"command": "pytest tests/cart.py"}) == told({"command": "west flash app"}) == ""
 
 
+def test_what_worked_in_another_chat_is_no_cure(told: Told, past: Past, empty_home: Path) -> None:
+    past.runs("terraform apply -auto-approve prod", "the state is locked", fails=True)
+    other = Past(session_id(2), at=past.at)
+    other.user("good morning")
+    for number in range(5):
+        other.says(f"Good morning, number {number}.", f"m{number}")
+    other.runs("terraform apply -auto-approve prod -lock=false")
+    write(empty_home / ".claude", other)
+    assert told({"command": "terraform apply -auto-approve prod"}) == ""
+
+
 def test_a_command_of_another_kind_is_no_cure(told: Told, past: Past) -> None:
     past.runs("terraform apply -auto-approve prod", "the state is locked", fails=True)
     past.runs("pnpm lint --fix")
@@ -159,8 +170,9 @@ def test_a_patch_is_an_edit(told: Told, past: Past) -> None:
 )
 def test_what_the_user_forbade_is_told(told: Told, past: Past, rule: str, command: str) -> None:
     past.user(rule)
-    assert rule.removeprefix("thanks. ") in told({"command": command})
+    past.edits("sync.sh", "x", "rsync --delete uploads and restart")  # an edit is no command
     assert told({"command": "rsync -a scans/ www:/var/uploads"}) == ""
+    assert rule.removeprefix("thanks. ") in told({"command": command})
 
 
 def test_what_was_forbidden_and_done_since_is_not_told(told: Told, past: Past) -> None:
@@ -171,9 +183,9 @@ def test_what_was_forbidden_and_done_since_is_not_told(told: Told, past: Past) -
 
 def test_an_edit_that_takes_out_what_was_forbidden_gets_nothing(told: Told, past: Past) -> None:
     past.user("no enums, half of the customers have PHP 7.4")
-    assert told({"path": "src/Status.php", "content": "enum Status: string {}"}) != ""
-    assert told({"path": "src/Role.php", "old_string": "enum Role {}", "new_string": "final class Role {}"}) == ""
+    assert told({"path": "src/Role.php", "old_string": "enum Role { A }", "new_string": "final class Role {}"}) == ""
     assert told({"path": "src/Role.php", "old_string": "enum Role { A }", "new_string": "enum Role { A, B }"}) == ""
+    assert told({"path": "src/Status.php", "content": "enum Status: string {}"}) != ""
 
 
 def test_a_read_gets_nothing(told: Told) -> None:
