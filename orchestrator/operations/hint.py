@@ -34,7 +34,7 @@ from registry.text.request.understanding import Understood
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
 ACT = 1000  # characters of an act that are looked up: more words find nothing better
-LIKELY = 30  # messages found for an act that are read, each with those behind it
+LIKELY = 15  # messages found for an act that are read, each with those behind it
 
 
 class HintQuery(QueryShape):
