@@ -129,6 +129,7 @@ def _drop_grouped_handlers(text: str, wanted: Handlers) -> str:
     for event in _members(get(text, ("hooks",))):
         for index in reversed(range(len(_items(get(text, ("hooks", event)))))):
             text = drop_items(text, ("hooks", event, index, "hooks"), partial(_is_outdated, wanted.get(event)))
+        text = drop_items(text, ("hooks", event), lambda group: _members(group).keys() == {"matcher"})  # it was ours
     return text
 
 

@@ -167,5 +167,6 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
 OPERATION = Operation(
     request=HintRequest,
     level=Level.READ,
+    labels={"act": ("before this", "이 작업 전에")},
     steps=Steps[HintRequest, dict[str, Any]](query=read_hint, keep=give_hint, write=write_hint, subject=_meaning_of),
 )
