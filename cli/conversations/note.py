@@ -54,7 +54,7 @@ def note(
     if is_hint:
         from cli.operations import run_operation
 
-        query = {"text": prompt, "session_id": session} if prompt else _about_act(act or "", where, session)
+        query = {"text": prompt, "session_id": session} if prompt else about_act(act or "", where, session)
         return {"note": run_operation("hint", query)["hint"] if query else ""}
     result = None if terminal().run or compacted else quick_note(home, where, session)
     if result is None:
@@ -65,7 +65,7 @@ def note(
     return result
 
 
-def _about_act(given: str, folder: str, session: str | None) -> dict[str, Any] | None:
+def about_act(given: str, folder: str, session: str | None) -> dict[str, Any] | None:
     """Return the query for a tool's parameters as JSON; None for those that change nothing."""
     from orchestrator.answer.finding.before_act import act_of  # cuts words, as a start note does not
 

@@ -125,15 +125,15 @@ def _prompt_option(payload: Mapping[str, Any]) -> list[str]:
 def _act_option(payload: Mapping[str, Any]) -> list[str]:
     given = payload.get("tool_input", payload.get("toolArgs"))  # Copilot CLI writes them as a text
     params = loads(given) if isinstance(given, str) and given[:1] == "{" else given
-    if not isinstance(params, dict) or not DOES & params.keys() or looks_only(str(params.get("command") or "")):
-        return []
-    act = dumps(params)
-    return ["--act", act] if len(act) <= LONGEST_ACT else []
+    act = dumps(params) if isinstance(params, dict) and changes_something(params) else ""
+    return ["--act", act] if 0 < len(act) <= LONGEST_ACT else []
 
 
-def looks_only(command: str) -> bool:
-    """Return True for a single command that changes nothing."""
-    return f"{command} ".startswith(LOOKS) and not any(sign in command for sign in "&;|>\n`$")
+def changes_something(params: Mapping[str, Any]) -> bool:
+    """Return False for the parameters of a read, and of a single command that only looks at something."""
+    command = str(params.get("command") or params.get("cmd") or "")
+    is_look = f"{command} ".startswith(LOOKS) and not any(sign in command for sign in "&;|>\n`$")
+    return not is_look and not DOES.isdisjoint(params)
 
 
 def _session_option(payload: Mapping[str, Any]) -> list[str]:

@@ -144,7 +144,12 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
     }
     hooks = json_in(config.with_name("hooks.json"))["hooks"]
     assert hooks.keys() == {"SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"}
-    assert [group.get("matcher") for event in hooks.values() for group in event] == [None, None, "Bash|apply_patch", None]
+    assert [group.get("matcher") for event in hooks.values() for group in event] == [
+        None,
+        None,
+        "Bash|apply_patch",
+        None,
+    ]
     assert "/hooks" in result.output
 
 
