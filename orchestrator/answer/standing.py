@@ -12,6 +12,9 @@ SHOWN = 300  # characters of a question, an answer or an error
 FILES = 8
 PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
 COMMAND_KEYS = ("command", "cmd", "script")
+LOOKS = re.compile(  # a command that only looks at something changes nothing
+    r"^\s*(?:ls|cat|head|tail|pwd|wc|grep|rg|find|tree|git (?:status|diff|log|show))\b"
+)
 _ASKS = re.compile(
     r"[?？][\s)\"'”’]*$|(?:까요?|나요|는지요?|은가요?|인가요?|할래요?|어때요?)[\s.!~]*$"
     r"|^(?:(?:and|so|but) )?(?:how|what|why|which|where|when|who|can|could|would|should) ",

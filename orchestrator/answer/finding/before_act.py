@@ -10,9 +10,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from orchestrator.answer.delivery import MessageDict
-from orchestrator.answer.standing import COMMAND_KEYS, PATH_KEYS, first_param
+from orchestrator.answer.standing import COMMAND_KEYS, LOOKS, PATH_KEYS, first_param
 from registry.domain import Role, preview_of
 from registry.text.analysis.analyzer import KEY_PREFIX, analyze
+from registry.text.request.request_words import is_generic_word
 from sources.kit.drafts import COMPLETED, FAILED
 
 Words = frozenset[str]
@@ -30,9 +31,10 @@ _FORBIDS = re.compile(r"\b(?:no|never|don['’]t|do not|avoid|forget)\s", re.IGN
 _FORBIDDEN = re.compile(  # what is forbidden stands before it
     r"\bbreaks?\b|금지|(?:\w+지 ?)?(?:말자|말 ?것|마세요|마라)|포기|접자", re.IGNORECASE
 )
+_SPEAKS = re.compile(r"^(?:echo|gh|git commit|printf)\b")  # the words of such a command are nothing that is done
 _FILLING = frozenset(
-    ("a", "add", "any", "change", "edit", "ever", "for", "here", "into", "more", "run", "set", "that", "the", "then")
-) | {"there", "this", "to", "touch", "towards", "use", "with"}
+    ("a", "any", "edit", "ever", "for", "here", "into", "more", "on", "that", "the", "then", "there", "this", "to")
+) | {"touch", "towards", "with"}
 _NAMES_ERROR = re.compile("error|fail|fatal|denied|not found", re.IGNORECASE)
 
 
@@ -134,10 +136,10 @@ def forbidden(act: Act, messages: Sequence[MessageDict]) -> Told | None:
     brings = _brought_in(act)
     done: set[str] = set()
     for message in reversed(messages):
-        for sentence in _sentences(message):
+        past = _act_in(message)
+        for sentence in _sentences(message, past, act.file):
             if any(names <= brings and not names <= done for names in _forbidden_in(sentence)):
                 return Told(f"“{sentence}”", message)
-        past = _act_in(message)
         if _status(message) == COMPLETED and bool(past.command) == bool(act.command):
             done |= _brought_in(past)
     return None
@@ -190,27 +192,32 @@ def _is_alike(line: Words, other: Words) -> bool:
 
 
 def _brought_in(act: Act) -> Words:
-    return _tokens(act.command or "\n".join(act.added)) - _tokens("\n".join(act.removed))
+    """Return the tokens that an act puts in, or runs: none of a search, or of a commit's message."""
+    run = [one.text for one in commands_in(act.command) if not (LOOKS.search(one.text) or _SPEAKS.search(one.text))]
+    return _tokens("\n".join((*run, *act.added))) - _tokens("\n".join(act.removed))
 
 
-def _sentences(message: MessageDict) -> Iterator[str]:
-    """Yield the sentences of a user, and the comments of an edit."""
+def _sentences(message: MessageDict, past: Act, file: str) -> Iterator[str]:
+    """Yield the sentences of a user, and the comments of a past edit, of another file than `file` none."""
     if message["role"] == Role.USER:
         yield from filter(None, _ENDS_SENTENCE.split(message["text"]))
-    for line in _act_in(message).added:
-        if found := _COMMENT.search(line):
-            yield found[1]
+    if not file or _is_same_file(past.file, file):
+        yield from (found[1] for line in past.added if (found := _COMMENT.search(line)))
 
 
 def _forbidden_in(sentence: str) -> Iterator[Words]:
     """Yield the tokens of each thing that a sentence forbids."""
     for clause in _ENDS_CLAUSE.split(sentence):
         named = [
-            [word for word in clause[one.end() :].split() if word.lower() not in _FILLING][:2]
+            [word for word in clause[one.end() :].split() if not _is_filling(word.lower())][:2]
             for one in _FORBIDS.finditer(clause)
         ]
         named += [clause[: one.start()].split()[-1:] for one in _FORBIDDEN.finditer(clause)]
         yield from filter(None, (_tokens(" ".join(words)) for words in named))
+
+
+def _is_filling(word: str) -> bool:
+    return word in _FILLING or is_generic_word(word)
 
 
 @lru_cache(4096)

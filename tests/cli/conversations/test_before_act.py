@@ -165,7 +165,7 @@ def test_a_patch_is_an_edit(told: Told, past: Past) -> None:
     ("rule", "command"),
     [
         ("thanks. never use --delete towards uploads, ever", "rsync -a --delete scans/ www:/var/uploads"),
-        ("앞으로 restart 쓰지 말자", "ansible web -m service -a 'name=nginx state=restarted'"),
+        ("nginx는 앞으로 restart 쓰지 말자", "ansible web -m service -a 'name=nginx state=restarted'"),
     ],
 )
 def test_what_the_user_forbade_is_told(told: Told, past: Past, rule: str, command: str) -> None:
@@ -173,6 +173,21 @@ def test_what_the_user_forbade_is_told(told: Told, past: Past, rule: str, comman
     past.edits("sync.sh", "x", "rsync --delete uploads and restart")  # an edit is no command
     assert told({"command": "rsync -a scans/ www:/var/uploads"}) == ""
     assert rule.removeprefix("thanks. ") in told({"command": command})
+
+
+def test_to_search_for_what_was_forbidden_or_to_write_of_it_is_no_use_of_it(told: Told, past: Past) -> None:
+    past.user("never use --delete towards uploads")
+    assert told({"command": f"cd {CWD} && grep -rn -- '--delete.*uploads' bin | head"}) == ""
+    assert told({"command": "git commit -am 'sync.sh: no --delete towards uploads'"}) == ""
+    assert told({"command": "rsync -a --delete scans/ www:/var/uploads"}) != ""
+
+
+def test_a_comment_that_forbids_holds_for_commands_and_for_its_own_file(told: Told, past: Past) -> None:
+    past.edits("Cargo.toml", "tls = 1", "# rustls only: native-tls breaks the builds for arm\ntls = 2")
+    added = {"old_string": "[dependencies]", "new_string": '[dependencies]\nmail = { features = ["native-tls"] }'}
+    assert told({"file_path": f"{CWD}/docs/tls.md", **added}) == ""
+    assert "native-tls breaks" in told({"file_path": f"{CWD}/Cargo.toml", **added})
+    assert "native-tls breaks" in told({"command": "cargo add reqwest --features native-tls"}, session="another")
 
 
 def test_what_was_forbidden_and_done_since_is_not_told(told: Told, past: Past) -> None:
