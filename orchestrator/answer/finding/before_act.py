@@ -29,12 +29,12 @@ _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*+|--|%|;|<!--)\s+(\w.{11,})")  # shor
 _ENDS_SENTENCE, _ENDS_CLAUSE = re.compile(r"(?<=[.!?。])\s+|\n"), re.compile(r"[,.;:!?()](?:\s|$)|\s[-–—]\s")
 _FORBIDS = re.compile(r"\b(?:no|never|don['’]t|do not|avoid|forget)\s", re.IGNORECASE)  # what is forbidden follows
 _FORBIDDEN = re.compile(  # what is forbidden stands before it
-    r"\bbreaks?\b|금지|(?:\w+지 ?)?(?:말자|말 ?것|마세요|마라)|포기|접자", re.IGNORECASE
+    r"\bbreaks?\b|금지|포기|접자|(?:\w+지 ?)?(?:말자|말 ?것|마세요|마라)|\w+지 ?마\b", re.IGNORECASE
 )
 _SPEAKS = re.compile(r"^(?:echo|gh|git commit|printf)\b")  # the words of such a command are nothing that is done
 _FILLING = frozenset(
     ("a", "any", "edit", "ever", "for", "here", "into", "more", "on", "that", "the", "then", "there", "this", "to")
-) | {"touch", "towards", "with"}
+) | {"touch", "towards", "with", "앞으로", "절대", "다시는"}
 _NAMES_ERROR = re.compile("error|fail|fatal|denied|not found", re.IGNORECASE)
 
 
@@ -208,21 +208,20 @@ def _sentences(message: MessageDict, past: Act, file: str) -> Iterator[str]:
 def _forbidden_in(sentence: str) -> Iterator[Words]:
     """Yield the tokens of each thing that a sentence forbids."""
     for clause in _ENDS_CLAUSE.split(sentence):
-        named = [
-            [word for word in clause[one.end() :].split() if not _is_filling(word.lower())][:2]
-            for one in _FORBIDS.finditer(clause)
-        ]
-        named += [clause[: one.start()].split()[-1:] for one in _FORBIDDEN.finditer(clause)]
+        named = [_naming(clause[one.end() :])[:2] for one in _FORBIDS.finditer(clause)]
+        named += [_naming(clause[: one.start()])[-1:] for one in _FORBIDDEN.finditer(clause)]
         yield from filter(None, (_tokens(" ".join(words)) for words in named))
 
 
-def _is_filling(word: str) -> bool:
-    return word in _FILLING or is_generic_word(word)
+def _naming(clause: str) -> list[str]:
+    return [one for one in clause.split() if one.lower() not in _FILLING and not is_generic_word(one.lower())]
 
 
 @lru_cache(4096)
 def _tokens(text: str) -> Words:
-    return frozenset(token for token in analyze(text) if not token.startswith(KEY_PREFIX))
+    """Return the tokens of a text, without keys of sound, and particles such as the 은 of "turbopack은"."""
+    found = (token for token in analyze(text) if not token.startswith(KEY_PREFIX))
+    return frozenset(token for token in found if len(token) > 1 or token.isascii())
 
 
 def _is_same_file(one: str, other: str) -> bool:

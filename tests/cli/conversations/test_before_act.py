@@ -165,7 +165,9 @@ def test_a_patch_is_an_edit(told: Told, past: Past) -> None:
     ("rule", "command"),
     [
         ("thanks. never use --delete towards uploads, ever", "rsync -a --delete scans/ www:/var/uploads"),
-        ("nginx는 앞으로 restart 쓰지 말자", "ansible web -m service -a 'name=nginx state=restarted'"),
+        ("restart는 앞으로 쓰지 말자", "ansible web -m service -a 'name=nginx state=restarted'"),
+        ("ㅇㅋ turbopack은 접자", "npx next build --turbopack"),
+        ("production은 절대 건드리지마", "fly deploy --app production"),
     ],
 )
 def test_what_the_user_forbade_is_told(told: Told, past: Past, rule: str, command: str) -> None:
