@@ -192,6 +192,12 @@ def test_a_comment_that_forbids_holds_for_commands_and_for_its_own_file(told: To
     assert "native-tls breaks" in told({"command": "cargo add reqwest --features native-tls"}, session="another")
 
 
+def test_what_a_client_put_in_for_the_user_forbids_nothing(told: Told, past: Past) -> None:
+    past.runs("rsync -a scans/ www:/var/uploads")
+    past.user("never use --delete towards uploads", isMeta=True)
+    assert told({"command": "rsync -a --delete scans/ www:/var/uploads"}) == ""
+
+
 def test_what_was_forbidden_and_done_since_is_not_told(told: Told, past: Past) -> None:
     past.user("never use --delete towards uploads")
     past.runs("rsync -a --delete scans/ www:/var/uploads")

@@ -25,7 +25,7 @@ from registry.storage.conversations.messages import MessageFilter, delete_channe
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
 from registry.storage.paging import Order, Page
-from registry.storage.records.extract_results import list_results, save_result
+from registry.storage.records.extract_results import has_result, list_results, save_result
 from registry.storage.tables import conversation
 
 pytestmark = pytest.mark.anyio
@@ -158,3 +158,19 @@ async def test_results_of_a_channel_are_listed_newest_first_without_deleted_ones
     assert ([item["id"] for item in listed["items"]], listed["total"]) == (["r2", "r0"], 2)
     assert (await registry.read(lambda tx: list_results(tx, None, Page())))["total"] == 2
     assert (await registry.read(lambda tx: list_results(tx, "short", Page())))["total"] == 0
+
+
+async def test_a_result_is_known_by_its_messages_and_by_whom_it_was_made_for(registry: Registry) -> None:
+    def keep(tx: WriteTransaction) -> None:
+        for at, client in enumerate(("chat-1", "chat-2")):
+            kind = {"record_type": "hint", "channel": "long", "result_type": "hint"}
+            save_result(tx, f"r{at}", **kind, items=[f"m{at}"], metadata={"client": client}, timestamp=DAYS[0])
+
+    async def is_known(channel: str, client: str, item: str) -> bool:
+        return await registry.read(lambda tx: has_result(tx, channel, "hint", client, [item]))
+
+    await registry.write(keep)
+    assert await is_known("long", "chat-1", "m0")
+    assert not await is_known("long", "chat-1", "m1")
+    assert not await is_known("long", "chat-2", "m0")
+    assert not await is_known("short", "chat-1", "m0")
