@@ -54,7 +54,8 @@ def note(
     if is_hint:
         from cli.operations import run_operation
 
-        query = {"text": prompt, "session_id": session} if prompt else about_act(act or "", where, session)
+        asked = {"text": prompt, "folder": where, "session_id": session}
+        query = asked if prompt else about_act(act or "", where, session)
         return {"note": run_operation("hint", query)["hint"] if query else ""}
     result = None if terminal().run or compacted else quick_note(home, where, session)
     if result is None:

@@ -21,19 +21,21 @@ from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import Role, new_id, now
 from registry.errors import NotFound
+from registry.project import Project
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import surroundings
 from registry.storage.conversations.messages import by_numbers, turns_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import has_result, latest_result, save_result
+from registry.storage.records.extract_results import has_result, latest_result, save_result, useless_results
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
 
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
 ACT = 1000  # characters of an act that are looked up: more words find nothing better
+DISMISSED = "a hint from it was called not useful in this project"
 LIKELY = 15  # messages found for an act that are read, each with those behind it
 
 
@@ -43,7 +45,7 @@ class HintQuery(QueryShape):
     text: str = Field(min_length=1, max_length=4000, description="what the user asks; of an act the command or file")
     session_id: str | None = Field(None, description="the chat itself, which is left out")
     act: Act | None = Field(None, description="the command or edit that is about to be done")
-    folder: str | None = Field(None, description="the folder that an act is done in: only its project's chats count")
+    folder: str | None = Field(None, description="where it is asked; before an act only its project's chats count")
 
 
 class HintRequest(Request):
@@ -67,6 +69,10 @@ def evidence_in(found: SearchResult) -> float:
         return 0.0
     lead = 1 - scores[1] / scores[0] if len(scores) > 1 else 1.0
     return lead * found.rarity_in(found.channels[0].number)
+
+
+def _project(query: HintQuery) -> str | None:
+    return Project.from_path(query.folder).path if query.folder else None
 
 
 def _own_channel(tx: ReadTransaction, session_id: str | None) -> str | None:
@@ -97,6 +103,9 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: str | Non
     if query.session_id and latest_result(tx, channel.name, HINT, query.session_id):
         recorder.explain(reason="this chat had a hint from that conversation already")
         return SILENCE
+    if useless_results(tx, channel.name, HINT, _project(query)):
+        recorder.explain(reason=DISMISSED)
+        return SILENCE
     near = [one.ranked.candidate for one in choice.kept if one.score >= NEAR * choice.kept[0].score]
     best = next((one for one in near if one.role == Role.ASSISTANT), near[0])
     turn = [message_dict(row) for row in turns_of(tx, [(channel.number, best.turn)])]
@@ -125,6 +134,9 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
     if query.session_id and has_result(tx, channel, HINT, query.session_id, ids):
         recorder.explain(reason="this chat was told so already")
         return SILENCE
+    if ids in useless_results(tx, channel, HINT, _project(query)):
+        recorder.explain(reason=DISMISSED)
+        return SILENCE
     return {"hint": line_of(told), "channel": channel, "told_of": ids}
 
 
@@ -150,6 +162,7 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
         return hint
     reader = request.query.session_id  # a hint is made for a chat, as other results are for a client
     about = {"execution_id": run.recorder.id, "client": reader, "source": request.source}
+    about["folder"] = _project(request.query)
     save_result(
         tx,
         new_id("ext"),
