@@ -27,7 +27,9 @@ SLOW_NAMES = re.compile(
     "|test_serve|test_stdio|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
     "|test_however|any_way_of_sending|same_call_twice"
 )
-LONG_NAMES = re.compile("test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input")
+LONG_NAMES = re.compile(
+    "test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input|tests/cli/(shared|running)/"
+)
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 ON_BOTH_DATABASES = re.compile(
     r"""tests/(
@@ -90,7 +92,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if SLOW_NAMES.search(item.nodeid) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     # A worker takes a run of neighbours, and others steal from its end: who goes first shares what was built once.
-    # What takes half a minute by itself would be waited for at the end.
+    # What takes half a minute by itself, or waits for processes, would be waited for at the end.
     items.sort(key=lambda item: not LONG_NAMES.search(item.nodeid))
 
 
@@ -99,6 +101,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_sessionfinish() -> None:
+    """Collect garbage once: pytest goes through all that is left five times, for its warnings."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

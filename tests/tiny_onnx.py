@@ -1,6 +1,6 @@
 """A real sentence model in ONNX of a few words, made in the test byte by byte: no weights can be had without a network.
 
-It looks a vector up for each word, which are the toy endpoint's.
+It looks a vector up for each word, which are the toy endpoint's. One that pools by itself says so after all its words.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tokenizers.pre_tokenizers import Whitespace
 from tests.embedding_server import CONCEPTS, toy_vector
 
 WORDS = ("refuses", "fence", "paint", "green", "upgrade", "got", "after", "bread", "trip")
-FLOAT, INT64 = 1, 7
+FLOAT, INT64, INTS = 1, 7, 7
 
 
-def make_tiny_onnx(folder: Path) -> Path:
+def make_tiny_onnx(folder: Path, *, pools: bool = False) -> Path:
     """Save a model and its tokenizer; their folder."""
     folder.mkdir(parents=True)
     words = ["[UNK]", *(word for names in CONCEPTS for word in names), *WORDS]
@@ -29,18 +29,28 @@ def make_tiny_onnx(folder: Path) -> Path:
     tokenizer.save(str(folder / "tokenizer.json"))
     vectors = np.array([toy_vector(word) for word in words], np.float32)
     vectors[0] = 0  # a word it does not know means nothing
-    (folder / "model.onnx").write_bytes(_model(vectors))
+    (folder / "model.onnx").write_bytes(_model(vectors, pools=pools))
     return folder
 
 
-def _model(vectors: np.ndarray) -> bytes:
-    """An ONNX file: a graph of one look-up. The numbers are those of the fields in ONNX's description."""
-    look_up = _text(1, "words") + _text(1, "input_ids") + _text(2, "last_hidden_state") + _text(4, "Gather")
+def _model(vectors: np.ndarray, *, pools: bool) -> bytes:
+    """An ONNX file: a graph of one look-up, and the words' mean if it pools: then its states say nothing.
+
+    The numbers are those of the fields in ONNX's description.
+    """
+    states = "states" if pools else "last_hidden_state"
+    look_up = _text(1, "words") + _text(1, "input_ids") + _text(2, states) + _text(4, "Gather")
     table = b"".join(_number(1, size) for size in vectors.shape) + _number(2, FLOAT)
     table += _text(8, "words") + _bytes(9, vectors.tobytes())
     graph = _bytes(1, look_up) + _text(2, "tiny") + _bytes(5, table)
+    if pools:
+        none = _text(1, states) + _text(1, states) + _text(2, "last_hidden_state") + _text(4, "Sub")
+        mean = _text(1, states) + _text(2, "sentence_embedding") + _text(4, "ReduceMean")
+        graph += _bytes(1, none) + _bytes(1, mean + _bytes(5, _text(1, "axes") + _number(8, 1) + _number(20, INTS)))
     graph += _bytes(11, _value("input_ids", INT64, 2)) + _bytes(11, _value("attention_mask", INT64, 2))
     graph += _bytes(12, _value("last_hidden_state", FLOAT, 3))
+    if pools:
+        graph += _bytes(12, _value("sentence_embedding", FLOAT, 2))
     return _number(1, 8) + _bytes(7, graph) + _bytes(8, _text(1, "") + _number(2, 13))
 
 

@@ -97,7 +97,7 @@ class ProcessPlace:
         try:
             while time.monotonic() < deadline:
                 try:
-                    if connection := self._greet(hello):
+                    if connection := self._greet(hello, PATIENCE_S):
                         return connection
                 except Hung:
                     self.end_hung()
@@ -121,7 +121,7 @@ class ProcessPlace:
     def answers(self) -> bool:
         """Return whether the process is not hung."""
         try:
-            connection = self._greet({"want": "ping"})
+            connection = self._greet({"want": "ping"}, PATIENCE_S)
         except Hung:
             return False
         except (OSError, Refused):
@@ -133,7 +133,7 @@ class ProcessPlace:
     def end(self) -> None:
         """Ask the process to leave the place to another."""
         try:
-            self._greet({"want": "end"})
+            self._greet({"want": "end"}, PATIENCE_S)
         except Hung:
             self.end_hung()
 
@@ -174,7 +174,7 @@ class ProcessPlace:
             raise
         return connection
 
-    def _greet(self, hello: Mapping[str, Any], patience_s: float = PATIENCE_S) -> socket | None:
+    def _greet(self, hello: Mapping[str, Any], patience_s: float) -> socket | None:
         """Return an accepted connection; None if there is no process, or it is just ending."""
         connection = self.connect()
         if connection is None:

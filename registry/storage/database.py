@@ -198,7 +198,7 @@ class Database:
                 self._replica.note_write()
             return done
 
-        if of is None or self.is_embedded:  # one thread is a queue already
+        if of is None:
             return await asyncio.get_running_loop().run_in_executor(self._writers, _from_here(run))
         return await self._in_turn(run, of)
 

@@ -82,8 +82,12 @@ def _in_zip(
     try:
         archive = stack.enter_context(zipfile.ZipFile(file))
     except UNREADABLE:
-        yield Skipped(printable_name(name) or "the zip", "cut off or damaged; read as far as it goes")
-        yield from _in_torn_zip(file, name, fingerprint)
+        shown = printable_name(name) or "the zip"
+        yield Skipped(shown, "cut off or damaged; read as far as it goes")
+        try:
+            yield from _in_torn_zip(file, name, fingerprint)
+        except UNREADABLE as exc:
+            yield Skipped(shown, reason_of_failure(exc))
         return
     members = [member for member in archive.infolist() if _is_worth_reading(member.filename)]
     for member in sorted(members[:MOST_FILES], key=lambda member: member.filename):
@@ -102,14 +106,11 @@ def _in_zip(
                 yield from _in_zip(inner, inside, fingerprint, stack, is_inner=True)
 
 
-def _in_torn_zip(file: BinaryIO, name: str, fingerprint: str) -> Iterator[ExportFile | Skipped]:
-    try:
-        for member in islice(torn_zip.members_of(file), MOST_FILES):
-            if _is_worth_reading(member.name) and not member.name.lower().endswith(".zip"):
-                inside = printable_name("/".join(filter(None, (name, member.name))))
-                yield ExportFile(inside, member.size, fingerprint, partial(torn_zip.open_member, file, member))
-    except UNREADABLE as exc:
-        yield Skipped(printable_name(name) or "the zip", reason_of_failure(exc))
+def _in_torn_zip(file: BinaryIO, name: str, fingerprint: str) -> Iterator[ExportFile]:
+    for member in islice(torn_zip.members_of(file), MOST_FILES):
+        if _is_worth_reading(member.name) and not member.name.lower().endswith(".zip"):
+            inside = printable_name("/".join(filter(None, (name, member.name))))
+            yield ExportFile(inside, member.size, fingerprint, partial(torn_zip.open_member, file, member))
 
 
 def _is_worth_reading(name: str) -> bool:

@@ -231,6 +231,7 @@ async def test_a_browser_signs_in_with_its_token_and_out_again(http: httpx.Async
         answer = await http.post("/channels/cursor_1", data=named, headers={"origin": origin})
         assert answer.status_code == status
     await http.post("/logout", headers={"origin": "http://127.0.0.1:8765"})
+    assert "ctxr_session" not in http.cookies
     assert (await http.get("/", headers=page)).status_code == 303
 
 

@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.subscriptions import ResourceUpdated
 
-from registry.registry import Registry
 from tests.conformance.servers import environment
 
 HEAVY = ("numpy", "orchestrator.semantic.meaning", "sqlalchemy", "langgraph", "fastapi", "alembic", "httpx")
-MESSAGES = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text": "memoize"}]
-
-
-@pytest.mark.anyio
-async def test_what_one_process_logs_another_finds_and_is_told_of(tmp_path: Path) -> None:
-    uri = "registry://channels/c"
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "mcp_server"], env={**os.environ, "CTXR_HOME": str(tmp_path)}
-    )
-    async with Client(server) as claude, claude.listen(resource_subscriptions=[uri]) as news:
-        await claude.call_tool("list_sessions", {})
-        registry = Registry(f"sqlite:///{tmp_path / 'registry.db'}")
-        await registry.save_conversation("c", MESSAGES, "cursor")
-        registry.close()
-        with anyio.fail_after(60):
-            assert await anext(aiter(news)) == ResourceUpdated(uri)
-        found = await claude.call_tool("extract", {"query": {"text": "fibonacci"}})
-    assert found.structured_content is not None
-    assert [m["text"] for m in found.structured_content["result"]["messages"]] == ["fibonacci?", "memoize"]
 
 
 def test_the_handshake_waits_for_no_graph_and_no_database() -> None:

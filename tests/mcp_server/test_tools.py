@@ -241,33 +241,31 @@ async def test_a_plain_string_is_the_text_of_a_query() -> None:
     assert all(request.query.utc_offset_minutes == utc_offset_minutes() for request in asked)
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("extract", {"text": "fibonacci"}),
-        ("extract", {"text": "fibonacci", "also": "memoization", "limit": 5}),
-        ("extract", {"query": "fibonacci", "also": ["memoization", ""]}),
-        ("extract", {"query": {"text": "fibonacci", "roles": "assistant"}}),
-        ("search_sessions", {"text": "fibonacci"}),
-        ("search_sessions", {"query": {"text": "fibonacci", "also": ["memoization"]}}),
-        ("search_sessions", {"query": "fibonacci", "also": "memoization"}),
-        ("extract", {"q": "fibonacci", "channel": "", "meta": None}),
-        ("extract", {"query": {"query": "fibonacci", "limit": None, "cursor": ""}}),
-        ("search_sessions", {"q": "fibonacci", "source": "", "limit": None}),
-        ("fetch_session_by_id", {"session_id": 1}),
-        ("fetch_session_by_id", {"id": CHANNEL}),
-        ("get_session_detail", {"channel": CHANNEL}),
-        ("tag_current_session", {"session_id": CHANNEL, "tags": "maths"}),
-    ],
-)
-async def test_a_call_that_can_only_mean_one_thing_is_carried_out(
-    client: Client, tool: str, arguments: dict[str, Any]
-) -> None:
+CLEAR_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("extract", {"text": "fibonacci"}),
+    ("extract", {"text": "fibonacci", "also": "memoization", "limit": 5}),
+    ("extract", {"query": "fibonacci", "also": ["memoization", ""]}),
+    ("extract", {"query": {"text": "fibonacci", "roles": "assistant"}}),
+    ("search_sessions", {"text": "fibonacci"}),
+    ("search_sessions", {"query": {"text": "fibonacci", "also": ["memoization"]}}),
+    ("search_sessions", {"query": "fibonacci", "also": "memoization"}),
+    ("extract", {"q": "fibonacci", "channel": "", "meta": None}),
+    ("extract", {"query": {"query": "fibonacci", "limit": None, "cursor": ""}}),
+    ("search_sessions", {"q": "fibonacci", "source": "", "limit": None}),
+    ("fetch_session_by_id", {"session_id": 1}),
+    ("fetch_session_by_id", {"id": CHANNEL}),
+    ("get_session_detail", {"channel": CHANNEL}),
+    ("tag_current_session", {"session_id": CHANNEL, "tags": "maths"}),
+]
+
+
+async def test_a_call_that_can_only_mean_one_thing_is_carried_out(client: Client) -> None:
     messages = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text": "fibonacci: memoization"}]
     await call(client, "conversation_log", channel=CHANNEL, messages=messages)
-    result = (await call(client, tool, **arguments))["result"]
-    sessions = result.get("sessions") or [result.get("session") or result]
-    assert [session["channel"] for session in sessions] == [CHANNEL]
+    for tool, arguments in CLEAR_CALLS:
+        result = (await call(client, tool, **arguments))["result"]
+        sessions = result.get("sessions") or [result.get("session") or result]
+        assert [session["channel"] for session in sessions] == [CHANNEL], (tool, arguments)
 
 
 async def test_no_text_in_an_answer_can_hide(client: Client) -> None:

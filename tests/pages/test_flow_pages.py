@@ -101,8 +101,9 @@ async def test_a_run_that_found_nothing_says_what_was_missing(
 
 
 async def test_a_verdict_says_what_became_of_the_message(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
-    await orchestrator.run({"operation": "extract", "channel": FIBONACCI, "query": {"text": "메모이제이션"}})
+    await orchestrator.run({"operation": "extract", "channel": FIBONACCI, "query": {"text": "메모이제이션 xyzzy"}})
     shown = await text_of(http, f"/flow/{(await newest(http))['id']}")
+    assert '<s class="small">xyzzy</s>' in shown
     assert "delivered with its question" in shown or shown.count("<td>delivered</td>") >= 1
     assert '<span class="chip">메모이제이션</span>' in shown
     await orchestrator.run({"operation": "search", "query": {"text": "cache", "limit": 1}})

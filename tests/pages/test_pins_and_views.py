@@ -212,6 +212,7 @@ async def test_what_was_pasted_from_a_terminal_stays_as_it_was(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     texts = [PASTED, "- **bold**\n  - and `code`\n- more", "> quoted\n> and more\n\nis that *right*?"]
+    texts.append("$ make fails since *Monday*\n    - and I do not know why\nwho does?")
     messages = [{"role": "user", "text": text} for text in texts]
     await orchestrator.run({"operation": "conversation_log", "channel": "pasted", "messages": messages})
     shown = (await http.get("/channels/pasted")).text
@@ -219,6 +220,7 @@ async def test_what_was_pasted_from_a_terminal_stays_as_it_was(
     assert "<h3># what" not in shown
     assert "<strong>bold</strong>" in shown
     assert "<em>right</em>" in shown
+    assert "<em>Monday</em>" in shown
 
 
 async def test_a_conversation_is_carried_away_as_a_page(http: httpx.AsyncClient) -> None:

@@ -192,13 +192,14 @@ def _searches(people: People) -> Iterator[str]:
         b["title"],
         b["project"],
     ):
-        for path in ("/bo/search", "/bo/channels", "/bo/conversations", "/"):
+        for path in ("/bo/search", "/bo/channels", "/bo/conversations"):
             yield f"{path}?q={words}"
+    for words in ("lgoin", b["text"]):
+        yield f"/?q={words}"
+        yield f"/channels/a_session_0?q={words}"
+    for words in ("lgoin", b["project"], "zq"):
         yield f"/suggestions/project?words={words}"
         yield f"/suggestions/tag?words={words}"
-        yield f"/channels/a_session_0?q={words}"
-    yield "/suggestions/project?words=zq"
-    yield "/suggestions/tag?words=zq"
     for name in ("source", "project", "tag", "channel"):
         for path in ("/bo/channels", "/bo/conversations", "/bo/search?q=login&", "/bo/extracts", "/bo/ao/executions"):
             yield f"{path}{'' if '?' in path else '?'}{name}={b[name]}"
@@ -212,11 +213,12 @@ def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterato
     for words in ("login", "continue the fibonacci chat", "lgoin", b["text"], b["title"], b["nickname"], "yesterday"):
         yield "extract", {"query": {"text": words, "also": ["cache", b["text"]]}}
         yield "search_sessions", {"query": words, "project": "all"}
-        yield "search_sessions", {"query": words, "project": b["project"]}
+    yield "search_sessions", {"query": "login", "project": b["project"]}
     for session in (*values["channel"], "#1", "#5", "#9", b["channel"][:8], "a_session", b["nickname"][:-1]):
         yield "fetch_session_by_id", {"session_id": session}
         yield "export_session", {"session_id": session}
         yield "extract", {"channel": session}
+    for session in values["channel"]:
         yield "search_sessions", {"query": "login", "project": "all", "current_session_id": session}
     for narrowed in ({}, {"project": b["project"]}, {"tag": b["tag"]}, {"tag": "shared"}, {"source": b["source"]}):
         yield "list_sessions", {"project": "all", **narrowed}

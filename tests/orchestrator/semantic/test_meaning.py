@@ -138,12 +138,12 @@ async def test_extract_delivers_the_turn_that_is_near_in_meaning(orchestrator: O
     assert [message["text"] for message in several["messages"]][:1] == SLUGGISH[:1]
 
 
-@pytest.mark.parametrize("text", ["sourdough bread recipe", "김치찌개 레시피", "holiday in Florence"])
-async def test_what_nobody_spoke_of_in_any_words_is_not_found(orchestrator: Orchestrator, text: str) -> None:
+async def test_what_nobody_spoke_of_in_any_words_is_not_found(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
-    assert await found(orchestrator, text) == []
-    answer = await orchestrator.run({"operation": "extract", "query": {"text": text}})
-    assert answer["error"]["code"] == "NOT_FOUND"
+    for text in ("sourdough bread recipe", "김치찌개 레시피", "holiday in Florence"):
+        assert await found(orchestrator, text) == []
+        answer = await orchestrator.run({"operation": "extract", "query": {"text": text}})
+        assert answer["error"]["code"] == "NOT_FOUND", text
 
 
 async def test_what_both_words_and_meaning_find_comes_first_and_the_record_says_why(orchestrator: Orchestrator) -> None:
@@ -163,33 +163,27 @@ async def test_what_both_words_and_meaning_find_comes_first_and_the_record_says_
     assert steps["filter"]["channels"][0]["channel"] == "both"
 
 
-@pytest.mark.parametrize(
-    ("text", "query", "expected"),
-    [
-        ("cat food", {"project": "/home/me/pets"}, ["pet"]),
-        ("cat food", {"source": "claude"}, []),
-        ("slow database", {"source": "claude"}, ["db"]),
-        ("cat food", {"roles": ["assistant"]}, []),
-        ("cat food", {"from": "2026-02-01T00:00:00Z"}, ["haustier"]),
-        ("cat food", {"to": "2026-02-01T00:00:00Z"}, ["pet"]),
-        ("cat food", {"exclude_session": "pet"}, ["haustier"]),
-        ("cat food", {"tag": "loved"}, ["haustier"]),
-        ("cat food tag:loved", {}, ["haustier"]),
-        ("cat food -refuses", {}, ["haustier"]),
-        ("cat food", {"limit": 1, "offset": 1}, ["haustier"]),
-    ],
-)
-async def test_what_narrows_a_search_narrows_meaning_too(
-    orchestrator: Orchestrator, text: str, query: dict[str, Any], expected: list[str]
-) -> None:
+NARROWED: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("cat food", {"project": "/home/me/pets"}, ["pet"]),
+    ("cat food", {"source": "claude"}, []),
+    ("slow database", {"source": "claude"}, ["db"]),
+    ("cat food", {"roles": ["assistant"]}, []),
+    ("cat food", {"from": "2026-02-01T00:00:00Z"}, ["haustier"]),
+    ("cat food", {"to": "2026-02-01T00:00:00Z"}, ["pet"]),
+    ("cat food", {"exclude_session": "pet"}, ["haustier"]),
+    ("cat food", {"tag": "loved"}, ["haustier"]),
+    ("cat food tag:loved", {}, ["haustier"]),
+    ("cat food -refuses", {}, ["haustier"]),
+    ("cat food", {"limit": 1, "offset": 1}, ["haustier"]),
+]
+
+
+async def test_what_narrows_a_search_narrows_meaning_too(orchestrator: Orchestrator) -> None:
     tag = {"operation": "tag", "channel": "haustier", "query": {"tags": ["loved"]}}
     assert (await orchestrator.run(tag))["success"]
     await embed(orchestrator)
-    assert await found(orchestrator, text, **query) == expected
-
-
-async def test_a_session_to_search_within_narrows_meaning_too(orchestrator: Orchestrator) -> None:
-    await embed(orchestrator)
+    for text, query, expected in NARROWED:
+        assert await found(orchestrator, text, **query) == expected, (text, query)
     within = {"operation": "search_sessions", "channel": "pet", "query": {"text": "cat food"}}
     assert [session["channel"] for session in (await orchestrator.run(within))["sessions"]] == ["pet"]
 

@@ -138,8 +138,9 @@ async def test_the_built_in_model_finds_what_was_said_in_another_language(regist
     await meaning.close()
 
 
-async def test_any_model_in_onnx_is_taken_from_its_folder(registry: Registry, tmp_path: Path) -> None:
-    folder = make_tiny_onnx(tmp_path / "tiny")
+@pytest.mark.parametrize("pools", [False, True])
+async def test_any_model_in_onnx_is_taken_from_its_folder(registry: Registry, tmp_path: Path, pools: bool) -> None:
+    folder = make_tiny_onnx(tmp_path / "tiny", pools=pools)
     meaning = Meaning(registry, model_of(model=str(folder)))
     orchestrator = Orchestrator(registry, meaning=meaning)
     await log(orchestrator, "pet", "kitten kibble")

@@ -169,26 +169,26 @@ async def hello(orchestrator: Orchestrator) -> None:
         await orchestrator.registry.save_conversation(name, [{"role": "user", "text": "hello"}], "test")
 
 
+SEEN_BY_PATTERN = {
+    **{name: [name] for name in NAMES},
+    "100?": ["100%", "100x"],
+    "a*": ["a", "a_b", "axb"],
+    "*'*": ["E'", "it's"],
+    "x' OR '1'='1": [],
+    "\\' OR 1=1 --": [],
+}
+
+
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("pattern", "seen"),
-    [
-        *((name, [name]) for name in NAMES),
-        ("100?", ["100%", "100x"]),
-        ("a*", ["a", "a_b", "axb"]),
-        ("*'*", ["E'", "it's"]),
-        ("x' OR '1'='1", []),
-        ("\\' OR 1=1 --", []),
-    ],
-)
-async def test_a_pattern_means_its_letters(seeded: Seeded, pattern: str, seen: list[str]) -> None:
+async def test_a_pattern_means_its_letters(seeded: Seeded) -> None:
     registry = Registry(await seeded(hello))
     try:
-        shown = registry.seen_by(Access("it's 100% \\", Level.READ, (pattern,)))
-        page = await shown.read(lambda tx: list_channels(tx, ChannelFilter(), Page()))
-        assert sorted(one["channel"] for one in page["items"]) == seen
-        assert page["total"] == len(seen)
-        assert (await shown.read(lambda tx: list_executions(tx, ExecutionFilter(), Page())))["total"] == 0
+        for pattern, seen in SEEN_BY_PATTERN.items():
+            shown = registry.seen_by(Access("it's 100% \\", Level.READ, (pattern,)))
+            page = await shown.read(lambda tx: list_channels(tx, ChannelFilter(), Page()))
+            assert sorted(one["channel"] for one in page["items"]) == seen, pattern
+            assert page["total"] == len(seen)
+            assert (await shown.read(lambda tx: list_executions(tx, ExecutionFilter(), Page())))["total"] == 0
     finally:
         registry.close()
 

@@ -246,8 +246,8 @@ def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> 
 )
 def test_a_hostile_text_is_searched_in_time(repeated: str) -> None:
     start = time.process_time()
-    masked(repeated * (50_000 // len(repeated)))
-    assert time.process_time() - start < 2
+    masked(repeated * (20_000 // len(repeated)))
+    assert time.process_time() - start < 1
 
 
 def test_a_user_adds_rules_in_a_file_without_code(tmp_path: Path) -> None:

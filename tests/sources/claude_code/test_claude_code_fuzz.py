@@ -40,9 +40,9 @@ def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
     assert next(pieces_of(["<bash-stdout>" * 100_000])).is_injected
 
 
-def test_an_answer_in_fifty_thousand_records_takes_no_time() -> None:
+def test_an_answer_in_twenty_thousand_records_takes_no_time() -> None:
     talk = Dialogue(session_id(1))
-    for number in range(50_000):
+    for number in range(20_000):
         message = {"id": "msg_1", "content": [{"type": "text", "text": f"{number}"}]}
         talk.records.append({"type": "assistant", "uuid": f"u{number}", "message": message})
     assert len(parse(talk.records, talk.session_id)[0].session().messages) == 1
@@ -54,9 +54,9 @@ def test_a_number_beyond_all_numbers_and_a_bottomless_parameter_do_no_harm() -> 
     check_all([session])
 
 
-def test_a_chain_of_a_hundred_thousand_records_takes_no_time() -> None:
+def test_a_chain_of_fifty_thousand_records_takes_no_time() -> None:
     talk = Dialogue(session_id(1))
-    for number in range(100_000):
+    for number in range(50_000):
         talk.records.append({"type": "user", "uuid": f"u{number}", "parentUuid": f"u{number - 1}", "message": {}})
     assert parse(talk.records, talk.session_id)[0].session().messages == ()
-    assert len(stamps_of(talk.records)) == 100_000
+    assert len(stamps_of(talk.records)) == 50_000

@@ -36,9 +36,9 @@ def test_a_bottomless_parameter_and_result_do_no_harm() -> None:
     json.dumps([dict(message.more) for message in read(log.events)[0].messages])
 
 
-def test_fifty_thousand_rewound_turns_take_no_time() -> None:
+def test_twenty_thousand_rewound_turns_take_no_time() -> None:
     events: list[Record] = []
-    for number in range(50_000):
+    for number in range(20_000):
         events.append({"type": "user.message", "id": f"e{number}", "data": {"content": f"{number}"}})
         events.append({"type": "session.snapshot_rewind", "data": {"upToEventId": f"e{number}"}})
-    assert len(read(events)[0].messages) == 50_000
+    assert len(read(events)[0].messages) == 20_000

@@ -181,9 +181,11 @@ def test_a_thought_that_comes_in_parts_is_one_and_markers_of_its_end_are_none() 
     ]
 
 
-def test_an_error_is_told_and_a_request_that_was_undone_is_marked() -> None:
+def test_errors_and_warnings_are_told_and_a_request_that_was_undone_is_marked() -> None:
     failed = asked("r1", "One", result={"errorDetails": {"message": "Sorry, no quota"}})
+    warned = asked("r3", "Three", {"value": "Wait"}, {"kind": "warning", "content": {"value": "Half the quota"}})
     undone = asked("r2", "Two", {"value": "No"}, shouldBeRemovedOnSend={"requestId": "r2"})
+    assert said(read(chat(1, warned)))[1:] == [("assistant", "Wait"), ("system", "Half the quota")]
     session = read(chat(1, failed, undone))
 
     assert said(session)[1] == ("error", "Sorry, no quota")

@@ -27,9 +27,9 @@ def test_a_bottomless_parameter_and_result_do_no_harm() -> None:
     json.dumps([dict(message.more) for message in session.messages])
 
 
-def test_fifty_thousand_rewound_messages_take_no_time() -> None:
+def test_twenty_thousand_rewound_messages_take_no_time() -> None:
     chat = gemini_chat.GeminiChat("s")
-    for number in range(50_000):
+    for number in range(20_000):
         chat.read({"id": f"m{number}", "type": "user", "content": f"{number}"})
         chat.read({"$rewindTo": f"m{number}"})
-    assert len(chat.session().messages) == 50_000
+    assert len(chat.session().messages) == 20_000
