@@ -122,7 +122,13 @@ class Settings(BaseSettings):
     )
     hints: Literal["on", "off"] = Field(
         default="on",
-        description="Whether a prompt that a past conversation clearly answers gets a few lines of it.",
+        description="Whether a prompt that a past conversation clearly answers gets a few lines of it, and a command or"
+        " edit that one speaks against a line.",
+    )
+    hints_off: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Clients and folders without hints, such as `codex` or `/home/kim/secret`; with commas between"
+        " them, in config.toml a list.",
     )
     search_budget: int = Field(
         default=0,
@@ -198,7 +204,7 @@ class Settings(BaseSettings):
         " config.toml.",
     )
 
-    @field_validator("never_keep", "unmasked_projects", "allowed_origins", mode="before")
+    @field_validator("never_keep", "unmasked_projects", "allowed_origins", "hints_off", mode="before")
     @classmethod
     def _listed(cls, given: object) -> object:
         return [one.strip() for one in given.split(",") if one.strip()] if isinstance(given, str) else given

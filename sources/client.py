@@ -60,7 +60,8 @@ class Hooks:
     a program. `handler`: returns a handler for a command. `plugin`: the program for a client that runs no commands, in
     which `@HOOK@` stands for the words of our command as JSON. `untrusted`: given the file, our events and a pattern of
     our commands, returns the events whose hook the user has to trust first. `is_among_settings`: the file holds other
-    settings too. `typed`: returns what the user typed in a prompt, in the pieces in which the reader will find it.
+    settings too. `acts`: the event before a tool runs, and a pattern of the tools that change something. `typed`:
+    returns what the user typed in a prompt, in the pieces in which the reader will find it.
     """
 
     events: tuple[str, ...]
@@ -72,6 +73,7 @@ class Hooks:
     plugin: str = ""
     untrusted: Callable[[Path, tuple[str, ...], re.Pattern[str]], Sequence[str]] | None = None
     is_among_settings: bool = False
+    acts: tuple[str, str] = ("", "")
     typed: Callable[[str], Iterable[str]] | None = None
 
 

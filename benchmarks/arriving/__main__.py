@@ -2,6 +2,8 @@
 
 - hints: prompts that a past conversation answers, chatty ones, and tasks that nothing answers, each through the hook's
   gate and the operation `hint`. The conversations are those of the strangers' sets in `benchmarks.retrieval`.
+- acts: commands and edits before which a past chat of the project has something to say, and others, each through the
+  hook's gate and the same operation.
 - compactions: chats of coding agents with their summary, written as Claude Code keeps them; a fact is given back if
   its needle, a few words as they stand in the chat, is in the block.
 
@@ -25,9 +27,12 @@ from click.testing import CliRunner
 from benchmarks.retrieval.product import product_with
 from benchmarks.retrieval.question_sets import read_set
 from benchmarks.setup.figures import table
-from cli.incoming.hook import is_task
+from cli.conversations.note import about_act
+from cli.incoming.hook import changes_something, is_task
 from cli.main import cli
 from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from sources.kit.drafts import COMPLETED, FAILED, call_title
 from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_id, write
 
 TEXTS = Path(__file__).parent / "texts"
@@ -62,6 +67,47 @@ async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
         (f"{name}: {kind}", f"{n}", f"{given_count[kind]}", f"{right[kind]}", f"{quoted[kind]}")
         for kind, n in count.items()
     )
+
+
+async def acts(misses: list[str]) -> Iterator[tuple[str, ...]]:
+    """Return a row for the acts that a history speaks against, and one for the others."""
+    given = json.loads((TEXTS / "acts.json").read_text(encoding="utf-8"))
+    count, told, right, quoted = (Counter[str]() for _ in range(4))
+    with tempfile.TemporaryDirectory() as home:
+        orchestrator = Orchestrator(Registry(f"sqlite:///{home}/registry.db"))
+        stored: dict[str, str] = {}
+        for history in given["histories"]:
+            log = {"channel": f"session_{history['id']}", "messages": [_logged(one) for one in history["messages"]]}
+            meta = {"source": history["source"], "project": history["project"]}
+            done = await orchestrator.run({"operation": "conversation_log", **log, "meta": meta})
+            stored |= zip((one["id"] for one in history["messages"]), done["stored_ids"], strict=True)
+        for act in given["acts"]:
+            kind = "expected" if (expected := act["expects"]) else "others"
+            count[kind] += 1
+            asked = (
+                about_act(json.dumps(act["input"]), act["project"], None) if changes_something(act["input"]) else None
+            )
+            answer = await orchestrator.run({"operation": "hint", "query": asked}) if asked else {"hint": ""}
+            if answer["hint"]:
+                is_right = bool(expected) and answer["channel"] == f"session_{expected['history']}"
+                told[kind] += 1
+                right[kind] += is_right
+                quoted[kind] += is_right and any(stored[one] in answer["told_of"] for one in expected["messages"])
+                if not is_right:
+                    misses.append(f"{act['id']}: {act['input']}\n{answer['hint']}")
+        await orchestrator.settle()
+    return ((kind, f"{n}", f"{told[kind]}", f"{right[kind]}", f"{quoted[kind]}") for kind, n in count.items())
+
+
+def _logged(message: Mapping[str, Any]) -> dict[str, Any]:
+    logged = {name: message[name] for name in ("role", "text", "timestamp")}
+    if "tool" not in message:
+        return logged
+    tool = message["tool"]
+    call = {"name": tool["name"], "params": tool["input"], "result": tool["output"]}
+    title = call_title(tool["name"], tool["input"])
+    status = FAILED if tool["failed"] else COMPLETED
+    return {**logged, "text": f"{title}\n\n{message['text']}", "tool": {**call, "status": status}}
 
 
 def compactions(misses: list[str]) -> Iterator[tuple[str, ...]]:
@@ -110,8 +156,10 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true", help="also print what is wrong or missing")
     options = parser.parse_args()
     misses: list[str] = []
-    rows = [row for name in ("lives4", "teams5") for row in asyncio.run(hints(name, misses))]
+    rows = [row for name in ("lives4", "teams5", "lives6") for row in asyncio.run(hints(name, misses))]
     print(table(("prompts", "of", "hints", "right conversation", "its evidence"), rows), end="\n\n")
+    rows = list(asyncio.run(acts(misses)))
+    print(table(("acts", "of", "lines", "right conversation", "its evidence"), rows), end="\n\n")
     print(table(("facts that a summary dropped", "of", "given back"), list(compactions(misses))))
     if options.misses:
         print("", *misses, sep="\n")

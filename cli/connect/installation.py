@@ -84,7 +84,8 @@ def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Client
     handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
     if hooks.format == "list":
         return ClientPart("hooks", file, partial(_put_listed, handlers), _drop_listed, hooks.is_among_settings)
-    return ClientPart("hooks", file, partial(_put_grouped, handlers), _drop_grouped, hooks.is_among_settings)
+    put_grouped = partial(_put_grouped, handlers, dict([hooks.acts]))
+    return ClientPart("hooks", file, put_grouped, _drop_grouped, hooks.is_among_settings)
 
 
 def _put_listed(handlers: Handlers, text: str) -> str:
@@ -109,13 +110,14 @@ def _drop_listed_handlers(text: str, wanted: Handlers) -> str:
     return text
 
 
-def _put_grouped(handlers: Handlers, text: str) -> str:
+def _put_grouped(handlers: Handlers, matchers: Mapping[str, str], text: str) -> str:
     """Add hooks to `hooks: {event: [{matcher?, hooks: [handler]}]}`."""
     text = _drop_grouped_handlers(text, handlers)
     for event, handler in handlers.items():
         groups = _items(get(text, ("hooks", event)))
         if not any(handler in _items(_members(group).get("hooks")) for group in groups):
-            text = append(text, ("hooks", event), {"hooks": [handler]})
+            matcher = {"matcher": matchers[event]} if event in matchers else {}
+            text = append(text, ("hooks", event), {**matcher, "hooks": [handler]})
     return text
 
 
@@ -127,6 +129,7 @@ def _drop_grouped_handlers(text: str, wanted: Handlers) -> str:
     for event in _members(get(text, ("hooks",))):
         for index in reversed(range(len(_items(get(text, ("hooks", event)))))):
             text = drop_items(text, ("hooks", event, index, "hooks"), partial(_is_outdated, wanted.get(event)))
+        text = drop_items(text, ("hooks", event), lambda group: _members(group).keys() == {"matcher"})  # it was ours
     return text
 
 

@@ -6,6 +6,7 @@ layer, which takes half a second to import.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ import click
 
 from cli.output import printable, printed
 from cli.terminal import terminal
-from orchestrator.answer.digests.quick_note import is_switched_off, quick_note
+from orchestrator.answer.digests.quick_note import has_no_hints, is_switched_off, quick_note
 from orchestrator.sync.spool import registry_home
+from registry.domain import preview_of
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:
@@ -28,24 +30,33 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
 @click.argument("folder", default=".", help="The folder that the chat works in.")
 @click.option("--session", metavar="ID", help="The new chat itself, which is left out.")
 @click.option("--prompt", metavar="TEXT", help="Answer this prompt instead, if a past conversation clearly does.")
+@click.option("--act", metavar="JSON", help="Tell before this command or edit what speaks against it instead.")
+@click.option("--client", metavar="NAME", default="", help="The client that asks: hints can be off for it.")
 @click.option("--compacted", is_flag=True, help="Tell that session what its compaction dropped instead.")
 @printed(_lines)
-def note(folder: str, session: str | None, prompt: str | None, compacted: bool) -> dict[str, Any]:
+def note(
+    folder: str, session: str | None, prompt: str | None, act: str | None, client: str, compacted: bool
+) -> dict[str, Any]:
     """Print the note that a new chat in a folder gets at its start (at most 300 tokens).
 
     After a compaction it tells what the client's summary does not (at most 1500
     characters): decisions, commands, files, failures. With a prompt it quotes the past conversation that answers it
-    (at most 600 characters), or says nothing. The hooks of `ctxr install` pass it to clients that accept one.
-    CTXR_START_NOTE=off switches the first two off, CTXR_HINTS=off the last.
+    (at most 600 characters), with an act what a past chat of the project says against it (at most 200): the command
+    failed before and another one worked, or it was decided otherwise. Mostly there is nothing to say. The hooks of
+    `ctxr install` pass it to clients that accept one. CTXR_START_NOTE=off switches the first two off, CTXR_HINTS=off
+    the others, CTXR_HINTS_OFF=codex,/home/kim/secret for that client and in that folder.
     """
     where = os.path.abspath(os.path.join(terminal().folder, Path(folder).expanduser()))
     home = Path(registry_home())
-    if is_switched_off(home, "hints" if prompt else "start_note"):
+    is_hint = bool(prompt or act)
+    if has_no_hints(home, client, where) if is_hint else is_switched_off(home, "start_note"):
         return {"note": "", "tokens": 0, "told_of": []}
-    if prompt:
+    if is_hint:
         from cli.operations import run_operation
 
-        return {"note": run_operation("hint", {"text": prompt, "session_id": session})["hint"]}
+        asked = {"text": prompt, "folder": where, "session_id": session}
+        query = asked if prompt else about_act(act or "", where, session)
+        return {"note": run_operation("hint", query)["hint"] if query else ""}
     result = None if terminal().run or compacted else quick_note(home, where, session)
     if result is None:
         from cli.operations import run_operation  # imports all operations' models
@@ -53,3 +64,15 @@ def note(folder: str, session: str | None, prompt: str | None, compacted: bool) 
         outcome = run_operation("note", {"folder": where, "session_id": session, "is_compacted": compacted})
         result = {name: outcome[name] for name in ("note", "tokens", "told_of")}
     return result
+
+
+def about_act(given: str, folder: str, session: str | None) -> dict[str, Any] | None:
+    """Return the query for a tool's parameters as JSON; None for those that change nothing."""
+    from orchestrator.answer.finding.before_act import act_of  # cuts words, as a start note does not
+
+    try:
+        act = act_of(json.loads(given))
+    except ValueError as exc:
+        raise click.BadParameter(f"no JSON: {exc}", param_hint="--act") from exc
+    about = {"folder": folder, "session_id": session}
+    return {"text": preview_of(act.command or act.file), "act": act._asdict(), **about} if act else None

@@ -38,9 +38,19 @@ NOTE_PATIENCE_S = 4.0
 
 PROMPTED = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted")
 """The events at which a client passes on what we answer to a prompt."""
+ACTING = ("PreToolUse", "BeforeTool", "preToolUse")
+"""The events before a tool runs at which a client passes on what we answer."""
 HINT_PATIENCE_S = 0.5
 SHORTEST_TASK, LONGEST_TASK = 16, 2000  # characters: less names nothing, more is mostly pasted, ...
 LINES = 3  # ... and so is what has more lines
+DOES = frozenset(("command", "cmd", "new_string", "newString", "new_str", "content", "file_text", "input", "patch"))
+"""The parameters of tools that run a command or change a file."""
+LOOKS = (
+    *("cat ", "cd ", "date ", "echo ", "find ", "git diff ", "git log ", "git show ", "git status ", "grep ", "head "),
+    *("ls ", "pwd ", "rg ", "sed -n ", "tail ", "tree ", "wc ", "which "),
+)
+"""Beginnings of commands that change nothing."""
+LONGEST_ACT = 20_000  # characters of parameters that are handed on: a system limits the length of a command
 
 PATIENCE_S = 1.0  # a client that sends nothing for so long gets its answer, though the pipe is open
 _CHUNK = 1 << 16
@@ -52,11 +62,12 @@ def run_hook(client: str, event: str) -> None:
     try:
         payload = _parse(_read_all(0))
         source = source_of(client, payload)
-        home = registry_home()
-        append(home, spooled(source, event, without_secrets(home, payload), time.time()))
+        if event not in ACTING:  # the chat's own file has its acts
+            home = registry_home()
+            append(home, spooled(source, event, without_secrets(home, payload), time.time()))
     except Exception as exc:  # fail open: a chat is worth more than its record
         _write(2, f"ctxr hook: not recorded: {exc}\n")
-    said = note(payload) if is_start(client, event, payload) else hint(event, payload)
+    said = note(payload) if is_start(client, event, payload) else hint(client, event, payload)
     _write(1, answer(client, event, payload, said))
 
 
@@ -86,22 +97,43 @@ def note(payload: Mapping[str, Any]) -> str:
     return said.stdout.decode("utf-8", errors="replace").strip()
 
 
-def hint(event: str, payload: Mapping[str, Any]) -> str:
-    """Return the lines of a past conversation that answer a prompt; "" for what is no task, and where none does."""
-    prompt = payload.get("prompt")
-    if event not in PROMPTED or "cursor_version" in payload or payload.get("agent_id") or not isinstance(prompt, str):
-        return ""
-    prompt = prompt.rpartition("</hook_context>")[2].strip()  # Gemini CLI puts our own note before the first one
-    if not is_task(prompt):
+def hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
+    """Return what a past conversation says about a prompt or an act; "" for what is no task, and if none does."""
+    if event not in (*PROMPTED, *ACTING) or "cursor_version" in payload or payload.get("agent_id"):
         return ""
     try:
+        asked = _prompt_option(payload) if event in PROMPTED else _act_option(payload)
+        if not asked:
+            return ""
         from cli.shared.command import output_at_once
 
-        words = ["note", *_session_option(payload), "--prompt", prompt]
+        words = ["note", *_session_option(payload), "--client", client, *asked, "--", str(payload.get("cwd") or ".")]
         return output_at_once(words, HINT_PATIENCE_S).strip()
     except Exception as exc:  # fail open, as above
         _write(2, f"ctxr hook: no hint: {exc}\n")
         return ""
+
+
+def _prompt_option(payload: Mapping[str, Any]) -> list[str]:
+    prompt = payload.get("prompt")
+    if not isinstance(prompt, str):
+        return []
+    prompt = prompt.rpartition("</hook_context>")[2].strip()  # Gemini CLI puts our own note before the first one
+    return ["--prompt", prompt] if is_task(prompt) else []
+
+
+def _act_option(payload: Mapping[str, Any]) -> list[str]:
+    given = payload.get("tool_input", payload.get("toolArgs"))  # Copilot CLI writes them as a text
+    params = loads(given) if isinstance(given, str) and given[:1] == "{" else given
+    act = dumps(params) if isinstance(params, dict) and changes_something(params) else ""
+    return ["--act", act] if 0 < len(act) <= LONGEST_ACT else []
+
+
+def changes_something(params: Mapping[str, Any]) -> bool:
+    """Return False for the parameters of a read, and of a single command that only looks at something."""
+    command = str(params.get("command") or params.get("cmd") or "")
+    is_look = f"{command} ".startswith(LOOKS) and not any(sign in command for sign in "&;|>\n`$")
+    return not is_look and not DOES.isdisjoint(params)
 
 
 def _session_option(payload: Mapping[str, Any]) -> list[str]:

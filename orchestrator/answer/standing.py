@@ -10,8 +10,11 @@ from registry.domain import Role, preview_of
 
 SHOWN = 300  # characters of a question, an answer or an error
 FILES = 8
-_PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
+PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
 COMMAND_KEYS = ("command", "cmd", "script")
+LOOKS = re.compile(  # a command that only looks at something changes nothing
+    r"^\s*(?:ls|cat|head|tail|pwd|wc|grep|rg|find|tree|git (?:status|diff|log|show))\b"
+)
 _ASKS = re.compile(
     r"[?？][\s)\"'”’]*$|(?:까요?|나요|는지요?|은가요?|인가요?|할래요?|어때요?)[\s.!~]*$"
     r"|^(?:(?:and|so|but) )?(?:how|what|why|which|where|when|who|can|could|would|should) ",
@@ -71,7 +74,7 @@ def _last_of(messages: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, A
 
 def _files(messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the files that tools took and contexts named, the latest first."""
-    named = [first_param(tool.get("params"), _PATH_KEYS) for tool in tools]
+    named = [first_param(tool.get("params"), PATH_KEYS) for tool in tools]
     contexts = (message.get("context") for message in messages)
     named += [str(context["file"]) for context in contexts if isinstance(context, Mapping) and context.get("file")]
     return list(dict.fromkeys(path for path in reversed(named) if path))[:FILES]

@@ -1,14 +1,16 @@
-"""hint: answer a prompt from a past conversation where one clearly does, before the model starts on it."""
+"""hint: tell a model what a past conversation clearly says about a prompt, a command or an edit, before it goes on."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 from typing import Any
 
 from pydantic import Field
 
 from orchestrator.answer.delivery import message_dict
-from orchestrator.answer.digests.hint_text import HINT, hint_of
+from orchestrator.answer.digests.hint_text import HINT, hint_of, line_of
+from orchestrator.answer.finding.before_act import CURE_WITHIN, Act, told_against
 from orchestrator.answer.finding.choosing import chosen
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.reading import NEAR
@@ -19,29 +21,42 @@ from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import Role, new_id, now
 from registry.errors import NotFound
+from registry.project import Project
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
-from registry.storage.conversations.messages import turns_of
+from registry.search.sessions import surroundings
+from registry.storage.conversations.messages import by_numbers, turns_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import latest_result, save_result
+from registry.storage.records.extract_results import has_result, latest_result, save_result, useless_results
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
 
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
+ACT = 1000  # characters of an act that are looked up: more words find nothing better
+DISMISSED = "a hint from it was called not useful in this project"
+LIKELY = 15  # messages found for an act that are read, each with those behind it
 
 
 class HintQuery(QueryShape):
-    """A prompt, and the chat that it was typed into."""
+    """A prompt, or an act of a project's chat, and that chat."""
 
-    text: str = Field(min_length=1, max_length=4000, description="what the user asks")
+    text: str = Field(min_length=1, max_length=4000, description="what the user asks; of an act the command or file")
     session_id: str | None = Field(None, description="the chat itself, which is left out")
+    act: Act | None = Field(None, description="the command or edit that is about to be done")
+    folder: str | None = Field(None, description="where it is asked; before an act only its project's chats count")
 
 
 class HintRequest(Request):
     operation = "hint"
     query: HintQuery
+
+    def summary(self) -> dict[str, Any]:
+        """Leave out what an edit writes."""
+        return self.model_dump(
+            mode="json", exclude_none=True, exclude={"metadata": True, "source": True, "query": {"act"}}
+        )
 
 
 def evidence_in(found: SearchResult) -> float:
@@ -56,6 +71,10 @@ def evidence_in(found: SearchResult) -> float:
     return lead * found.rarity_in(found.channels[0].number)
 
 
+def _project(query: HintQuery) -> str | None:
+    return Project.from_path(query.folder).path if query.folder else None
+
+
 def _own_channel(tx: ReadTransaction, session_id: str | None) -> list[int]:
     with suppress(NotFound):  # its first prompt
         return [resolve_session(tx, session_id).number] if session_id else []
@@ -64,12 +83,14 @@ def _own_channel(tx: ReadTransaction, session_id: str | None) -> list[int]:
 
 def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, Any]:
     """Return the hint with the channel and messages it is made of; "" if it is better to be silent."""
-    query, recorder = request.query, run.recorder
-    # No word of a task is a time or a place to look in.
-    said = Understood(Search(words=query.text))
-    asked = Lookup(
-        tx, run, ExtractQuery(text=query.text), said, Scope(exclude_numbers=_own_channel(tx, query.session_id))
-    )
+    query = request.query
+    own = _own_channel(tx, query.session_id)
+    return _before_act(tx, run, query, query.act, own) if query.act else _with_prompt(tx, run, query, own)
+
+
+def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]) -> dict[str, Any]:
+    recorder = run.recorder
+    asked = _lookup(tx, run, query.text, Scope(exclude_numbers=own))
     found = asked.find()
     evidence = evidence_in(found)
     recorder.explain(by="what only one conversation holds of the prompt", evidence=round(evidence, 1), least=SURE)
@@ -82,11 +103,51 @@ def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, 
     if query.session_id and latest_result(tx, channel.name, HINT, query.session_id):
         recorder.explain(reason="this chat had a hint from that conversation already")
         return SILENCE
+    if useless_results(tx, channel.name, HINT, _project(query)):
+        recorder.explain(reason=DISMISSED)
+        return SILENCE
     near = [one.ranked.candidate for one in choice.kept if one.score >= NEAR * choice.kept[0].score]
     best = next((one for one in near if one.role == Role.ASSISTANT), near[0])
     turn = [message_dict(row) for row in turns_of(tx, [(channel.number, best.turn)])]
     text, told = hint_of(channel, turn, best.number, found.query)
     return {"hint": text, "channel": channel.name, "told_of": told}
+
+
+def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: list[int]) -> dict[str, Any]:
+    recorder = run.recorder
+    scope = Scope(project=query.folder, exclude_numbers=own, roles=(Role.USER, Role.TOOL))
+    found = _lookup(tx, run, act.subject[:ACT], scope).find()
+    places: dict[int, set[int]] = defaultdict(set)
+    for one in found.ranked[:LIKELY]:
+        candidate = one.candidate
+        places[candidate.channel_id].update(range(candidate.seq, candidate.seq + CURE_WITHIN + 1))
+    around = surroundings(tx, {number: sorted(seqs) for number, seqs in places.items()}, 0)
+    rows = by_numbers(tx, [row.number for some in around.values() for row in some])
+    messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
+    recorder.explain(by="failed commands and commented edits of the project's chats", candidates=len(messages))
+    told = told_against(act, messages, query.folder or "")
+    if told is None:
+        recorder.explain(reason="no past chat says anything against this")
+        return SILENCE
+    channel, ids = told.message["channel"], [told.message["id"]]
+    recorder.channel = channel
+    if query.session_id and has_result(tx, channel, HINT, query.session_id, ids):
+        recorder.explain(reason="this chat was told so already")
+        return SILENCE
+    if ids in useless_results(tx, channel, HINT, _project(query)):
+        recorder.explain(reason=DISMISSED)
+        return SILENCE
+    return {"hint": line_of(told), "channel": channel, "told_of": ids}
+
+
+def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[ExtractQuery]:
+    # No word of a task is a time or a place to look in.
+    return Lookup(tx, run, ExtractQuery(text=text), Understood(Search(words=text)), scope)
+
+
+def _meaning_of(request: HintRequest) -> str:
+    """Return the text that is also looked up by meaning: none of an act, where the very words count."""
+    return "" if request.query.act else request.query.text
 
 
 async def give_hint(_run: Run, _request: HintRequest, data: dict[str, Any]) -> dict[str, Any]:
@@ -101,6 +162,7 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
         return hint
     reader = request.query.session_id  # a hint is made for a chat, as other results are for a client
     about = {"execution_id": run.recorder.id, "client": reader, "source": request.source}
+    about["folder"] = _project(request.query)
     save_result(
         tx,
         new_id("ext"),
@@ -118,7 +180,6 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
 OPERATION = Operation(
     request=HintRequest,
     level=Level.READ,
-    steps=Steps[HintRequest, dict[str, Any]](
-        query=read_hint, keep=give_hint, write=write_hint, subject=lambda request: request.query.text
-    ),
+    labels={"act": ("before this", "이 작업 전에")},
+    steps=Steps[HintRequest, dict[str, Any]](query=read_hint, keep=give_hint, write=write_hint, subject=_meaning_of),
 )

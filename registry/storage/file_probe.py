@@ -113,9 +113,10 @@ def embedded_file(home: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def setting(home: Path, environment: Mapping[str, str], name: str) -> str:
-    """Return a text setting as `Settings` would find it; "" if it is not set. ValueError for bad TOML."""
+    """Return a setting as `Settings` would find it, a list with commas; "" if it is not set. ValueError: bad TOML."""
     said = next((value for key, value in environment.items() if key.upper() == f"CTXR_{name.upper()}" and value), "")
     config: Mapping[str, object] = {}
     with suppress(FileNotFoundError), open(home / "config.toml", "rb") as file:
         config = tomllib.load(file)
-    return said or str(config.get(name) or "")
+    value = config.get(name) or ""
+    return said or (",".join(map(str, value)) if isinstance(value, list) else str(value))

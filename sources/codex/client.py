@@ -26,9 +26,10 @@ CODEX = Client(
         lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml", entry={"required": True}
     ),
     hooks=Hooks(
-        events=("SessionStart", "UserPromptSubmit", "Stop"),
+        events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
         start="SessionStart",
+        acts=("PreToolUse", "Bash|apply_patch"),
         typed=typed,
         untrusted=untrusted,
     ),

@@ -52,7 +52,7 @@ COPILOT_CLI = Client(
     folder=_cli_folder,
     servers=ServerList(lambda places: _cli_folder(places) / "mcp-config.json", entry={"type": "local", "tools": ["*"]}),
     hooks=Hooks(
-        events=("sessionStart", "userPromptSubmitted", "agentStop", "sessionEnd"),
+        events=("sessionStart", "userPromptSubmitted", "preToolUse", "agentStop", "sessionEnd"),
         said={},  # its own files have it all
         start="sessionStart",
         file="hooks/context-registry.json",

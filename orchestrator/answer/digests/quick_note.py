@@ -9,6 +9,7 @@ from typing import Any
 from orchestrator.answer.delivery import context_of
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
 from orchestrator.answer.standing import where_it_stands
+from registry.domain import is_within
 from registry.errors import StorageError
 from registry.project import Project, remembered_channels
 from registry.storage.file_probe import QuickLook, embedded_file, setting
@@ -17,6 +18,12 @@ from registry.storage.file_probe import QuickLook, embedded_file, setting
 def is_switched_off(home: Path, name: str) -> bool:
     """Return whether that setting is off."""
     return setting(home, os.environ, name) == "off"
+
+
+def has_no_hints(home: Path, client: str, folder: str) -> bool:
+    """Return whether hints are off for everything, for a client or for a folder."""
+    off = [name for one in setting(home, os.environ, "hints_off").split(",") if (name := one.strip())]
+    return is_switched_off(home, "hints") or client in off or any(is_within(folder, one) for one in off)
 
 
 def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] | None:

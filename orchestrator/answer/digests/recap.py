@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.answer.digests.summary import sentences_in
-from orchestrator.answer.standing import COMMAND_KEYS, first_param, touched_files
+from orchestrator.answer.standing import COMMAND_KEYS, LOOKS, first_param, touched_files
 from registry.domain import Role, preview_of
 from sources.kit.drafts import FAILED, REJECTED
 
@@ -21,9 +21,6 @@ SAID, DONE = "The user said:", "Commands and files, the latest first:"
 TAIL = "For more of this chat before its compaction, call `extract` of context-registry with its channel."
 _WORD = re.compile(r"[\w./:-]{2,}")
 _NAME = re.compile(r"\d|\w[./_:-]\w")  # a number, a path, a setting: what a summary loses first
-_LOOKS = re.compile(  # a command that only looks at something is no outcome
-    r"^\s*(?:ls|cat|head|tail|pwd|wc|grep|rg|find|tree|git (?:status|diff|log|show))\b"
-)
 
 
 def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ()) -> str:
@@ -79,7 +76,7 @@ def _done(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         command = first_param(tool.get("params"), COMMAND_KEYS)
         if command and str(tool.get("status")).lower() in (FAILED, REJECTED):
             yield f"- failed: `{preview_of(command, LINE)}`: {preview_of(str(tool.get('result') or ''), LINE // 2)}"
-        elif command and not _LOOKS.search(command):
+        elif command and not LOOKS.search(command):
             yield f"- worked: `{preview_of(command, LINE)}`"
     if files := list(dict.fromkeys(path for one in reversed(messages) for path in touched_files(one))):
         yield f"- files: {preview_of(', '.join(files), LINE)}"

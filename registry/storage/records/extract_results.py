@@ -15,7 +15,7 @@ from registry.storage.conversations.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
-from registry.storage.tables import extract_result, store_session
+from registry.storage.tables import extract_result, rating, store_session
 
 
 def save_result(
@@ -89,13 +89,36 @@ def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[s
 
 def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: str) -> dict[str, Any] | None:
     """Return the last result of a kind that was made of a channel for a client: its metadata and its id."""
-    query = _ALIVE.where(
+    query = select(extract_result).where(*_made_for(channel, record_type, client))
+    row = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
+    return {**row.metadata, "id": row.id} if row else None
+
+
+def _made_for(channel: str, record_type: str, client: str) -> list[ColumnElement[bool]]:
+    return [
+        extract_result.c.deleted.is_(False),
         extract_result.c.channel == channel,
         extract_result.c.record_type == record_type,
         extract_result.c.metadata["client"].as_string() == client,
+    ]
+
+
+def has_result(tx: ReadTransaction, channel: str, record_type: str, client: str, items: Sequence[str]) -> bool:
+    """Return True if a result of that kind was made of just these messages of a channel for a client."""
+    query = select(extract_result.c["items"]).where(*_made_for(channel, record_type, client))
+    return list(items) in tx.execute(query).scalars().all()
+
+
+def useless_results(tx: ReadTransaction, channel: str, record_type: str, folder: str | None) -> list[list[str]]:
+    """Return the messages of the results of a channel for a folder whose run was rated as not useful."""
+    query = select(extract_result.c["items"], extract_result.c.metadata).where(
+        extract_result.c.deleted.is_(False),
+        extract_result.c.channel == channel,
+        extract_result.c.record_type == record_type,
+        extract_result.c.metadata["execution_id"].as_string() == rating.c.execution_id,
+        rating.c.useful.is_(False),
     )
-    row = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
-    return {**row.metadata, "id": row.id} if row else None
+    return [items for items, about in tx.execute(query) if about.get("folder") == folder]
 
 
 def imported_files(tx: ReadTransaction) -> list[str]:

@@ -142,7 +142,14 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
             }
         },
     }
-    assert json_in(config.with_name("hooks.json"))["hooks"].keys() == {"SessionStart", "UserPromptSubmit", "Stop"}
+    hooks = json_in(config.with_name("hooks.json"))["hooks"]
+    assert hooks.keys() == {"SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"}
+    assert [group.get("matcher") for event in hooks.values() for group in event] == [
+        None,
+        None,
+        "Bash|apply_patch",
+        None,
+    ]
     assert "/hooks" in result.output
 
 
@@ -321,7 +328,7 @@ def test_doctor_says_that_codex_does_not_run_hooks_it_does_not_trust(empty_home:
     folder = empty_home / ".codex"
     assert "not trusted" in doctor()
     config = (folder / "config.toml").read_text(encoding="utf-8")
-    for event in ("session_start", "user_prompt_submit", "stop"):
+    for event in ("session_start", "user_prompt_submit", "pre_tool_use", "stop"):
         config += f'\n[hooks.state."{folder / "hooks.json"}:{event}:0:0"]\ntrusted_hash = "sha256:0"\n'
     (folder / "config.toml").write_text(config, encoding="utf-8")
     told = doctor()
@@ -338,6 +345,7 @@ def test_the_plugin_for_claude_code_runs_what_install_would_write() -> None:
     assert json_in(PLUGIN / ".mcp.json") == {"mcpServers": {"context-registry": server.entry()}}
     hooks = json_in(PLUGIN / "hooks" / "hooks.json")["hooks"]
     assert CLAUDE_CODE.hooks
+    assert hooks["PreToolUse"][0]["matcher"] == CLAUDE_CODE.hooks.acts[1]
     commands = {event: [each["command"] for group in hooks[event] for each in group["hooks"]] for event in hooks}
     assert commands == {event: [server.hook_command("claude-code", event)] for event in CLAUDE_CODE.hooks.events}
 

@@ -81,12 +81,13 @@ def test_only_a_task_is_looked_up(prompt: str, asked: str | None, monkeypatch: p
 
     monkeypatch.setattr("cli.shared.command.output_at_once", answers)
     payload: dict[str, Any] = {"session_id": "s-1", "cwd": "/home/me/shop", "prompt": prompt}
-    said = hook.hint("UserPromptSubmit", payload)
+    said = hook.hint("codex", "UserPromptSubmit", payload)
     assert said == ("a hint" if asked else "")
-    assert hook.hint("userPromptSubmitted", {"sessionId": "s-1", "prompt": prompt}) == said
-    assert seen == ([["note", "--session", "s-1", "--prompt", asked]] * 2 if asked else [])
-    assert hook.hint("UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
-    assert hook.hint("Stop", payload) == ""
+    assert hook.hint("codex", "userPromptSubmitted", {**payload, "session_id": "", "sessionId": "s-1"}) == said
+    words = ["note", "--session", "s-1", "--client", "codex", "--prompt", asked, "--", "/home/me/shop"]
+    assert seen == ([words] * 2 if asked else [])
+    assert hook.hint("codex", "UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
+    assert hook.hint("codex", "Stop", payload) == ""
     if said:
         given = json.loads(hook.answer("codex", "UserPromptSubmit", payload, said))
         assert given["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "additionalContext": "a hint"}

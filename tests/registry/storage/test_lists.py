@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 
 from registry.domain import now
 from registry.registry import Registry
@@ -25,8 +25,8 @@ from registry.storage.conversations.messages import MessageFilter, delete_channe
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
 from registry.storage.paging import Order, Page
-from registry.storage.records.extract_results import list_results, save_result
-from registry.storage.tables import conversation
+from registry.storage.records.extract_results import has_result, list_results, save_result, useless_results
+from registry.storage.tables import conversation, rating
 
 pytestmark = pytest.mark.anyio
 
@@ -158,3 +158,33 @@ async def test_results_of_a_channel_are_listed_newest_first_without_deleted_ones
     assert ([item["id"] for item in listed["items"]], listed["total"]) == (["r2", "r0"], 2)
     assert (await registry.read(lambda tx: list_results(tx, None, Page())))["total"] == 2
     assert (await registry.read(lambda tx: list_results(tx, "short", Page())))["total"] == 0
+
+
+async def test_a_result_is_known_by_its_messages_and_by_whom_it_was_made_for(registry: Registry) -> None:
+    def keep(tx: WriteTransaction) -> None:
+        for at, client in enumerate(("chat-1", "chat-2")):
+            kind = {"record_type": "hint", "channel": "long", "result_type": "hint"}
+            save_result(tx, f"r{at}", **kind, items=[f"m{at}"], metadata={"client": client}, timestamp=DAYS[0])
+
+    async def is_known(channel: str, client: str, item: str) -> bool:
+        return await registry.read(lambda tx: has_result(tx, channel, "hint", client, [item]))
+
+    await registry.write(keep)
+    assert await is_known("long", "chat-1", "m0")
+    assert not await is_known("long", "chat-1", "m1")
+    assert not await is_known("long", "chat-2", "m0")
+    assert not await is_known("short", "chat-1", "m0")
+
+
+async def test_the_useless_results_of_a_folder_are_those_whose_run_was_rated_so(registry: Registry) -> None:
+    def keep(tx: WriteTransaction) -> None:
+        kind = {"record_type": "hint", "channel": "long", "result_type": "hint"}
+        for at, useful in enumerate((True, False)):
+            about = {"execution_id": f"exec_{at}", "folder": "/home/me/shop"}
+            save_result(tx, f"r{at}", **kind, items=[f"m{at}"], metadata=about, timestamp=DAYS[0])
+            rated = {"execution_id": f"exec_{at}", "operation": "hint", "source": "codex", "rated_at": DAYS[0]}
+            tx.execute(insert(rating).values(**rated, useful=useful))
+
+    await registry.write(keep)
+    assert await registry.read(lambda tx: useless_results(tx, "long", "hint", "/home/me/shop")) == [["m1"]]
+    assert await registry.read(lambda tx: useless_results(tx, "long", "hint", "/home/me/blog")) == []

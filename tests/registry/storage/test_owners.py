@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from orchestrator.answer.finding.related import related_sessions
 from sqlalchemy import func, insert, select, update
 
-from orchestrator.answer.finding.related import related_sessions
 from orchestrator.service import Orchestrator
 from orchestrator.views import conversations as views
 from orchestrator.views.events import list_changes, list_edits

@@ -1,0 +1,283 @@
+"""Before a command or an edit a chat gets one line of what a past chat of its project says against it, if one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.incoming import hook
+from registry.settings import Settings
+from tests.cli.conftest import Ctxr
+from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_id, write
+
+FAILED, WORKED = "pnpm build", "NODE_OPTIONS=--max-old-space-size=6144 pnpm build"
+OLD_POOL, POOL = "pool_size = 40", "pool_size = 20 workers"
+REASON = "the database allows 50 connections, two hosts share them"
+
+Told = Callable[..., str]
+
+
+class Past(Dialogue):
+    """A past chat, told in commands, edits and sentences."""
+
+    def runs(self, command: str, result: str = "done", *, fails: bool = False) -> None:
+        self._does("Bash", {"command": command}, result, fails=fails)
+
+    def edits(self, file: str, old: str, new: str) -> None:
+        self._does("Edit", {"file_path": f"{CWD}/{file}", "old_string": old, "new_string": new}, "updated")
+
+    def _does(self, name: str, params: dict[str, str], result: str, *, fails: bool = False) -> None:
+        call = f"c{len(self.records)}"
+        self.calls(name, params, call, f"m{call}")
+        self.result(call, result, is_error=fails)
+
+
+@pytest.fixture
+def past(empty_home: Path) -> Past:
+    """A chat of the project in which a build ran out of memory."""
+    chat = Past(session_id(1))
+    chat.user("build the shop for production")
+    chat.runs(FAILED, "compiling\nFATAL ERROR: JavaScript heap out of memory", fails=True)
+    chat.runs(WORKED)
+    return chat
+
+
+@pytest.fixture
+def told(ctxr: Ctxr, past: Past, empty_home: Path) -> Told:
+    """What is told before an act, in a new chat; `past` may go on until then."""
+
+    def ask(act: dict[str, Any], *words: str, folder: str = CWD, session: str = "new-chat") -> str:
+        write(empty_home / ".claude", past)
+        assert ctxr("sync").exit_code == 0
+        done = ctxr("note", folder, "--session", session, *words, "--act", json.dumps(act))
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    return ask
+
+
+def test_a_command_that_failed_gets_the_one_that_worked(told: Told) -> None:
+    said = told({"command": f"cd {CWD} && pnpm run build 2>&1 | tail -40"})
+    day = "2026-05-04"
+    why = "FATAL ERROR: JavaScript heap out o…"
+    assert said == f"Context Registry, quoted from {day}: `{FAILED}` failed ({why}); this worked: `{WORKED}`\n"
+    assert len(said) <= 200
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        WORKED,
+        f"{WORKED} --profile",
+        "pnpm install",
+        "pnpm test --run",
+        "make build",
+        "echo 'it is not closed",
+        "npm run build",
+    ],
+)
+def test_another_command_gets_nothing(told: Told, command: str) -> None:
+    assert told({"command": command}) == ""
+
+
+def test_a_command_that_has_worked_since_gets_nothing(told: Told, past: Past) -> None:
+    past.runs(FAILED)
+    assert told({"command": FAILED}) == ""
+
+
+def test_a_command_that_was_cured_by_an_edit_or_by_the_user_gets_nothing(told: Told, past: Past) -> None:
+    past.runs("pytest tests/cart.py", "1 failed", fails=True)
+    past.edits("cart.py", "total = 0", "total = 1")
+    past.runs("pytest tests/wares.py")
+    past.runs("west flash app", "permission denied", fails=True)
+    past.user("I joined the group dialout")
+    past.runs("west flash app --dev /dev/ttyUSB0")
+    assert told({"command": "pytest tests/cart.py"}) == told({"command": "west flash app"}) == ""
+
+
+def test_what_worked_in_another_chat_is_no_cure(told: Told, past: Past, empty_home: Path) -> None:
+    past.runs("terraform apply -auto-approve prod", "the state is locked", fails=True)
+    other = Past(session_id(2), at=past.at)
+    other.user("good morning")
+    for number in range(5):
+        other.says(f"Good morning, number {number}.", f"m{number}")
+    other.runs("terraform apply -auto-approve prod -lock=false")
+    write(empty_home / ".claude", other)
+    assert told({"command": "terraform apply -auto-approve prod"}) == ""
+
+
+def test_a_command_of_another_kind_is_no_cure(told: Told, past: Past) -> None:
+    past.runs("terraform apply -auto-approve prod", "the state is locked", fails=True)
+    past.runs("pnpm lint --fix")
+    assert told({"command": "terraform apply -auto-approve prod"}) == ""
+
+
+def test_a_command_that_shares_only_the_option_that_failed_gets_nothing(told: Told, past: Past) -> None:
+    past.runs("latexmk -pdf main.tex", "fontspec needs LuaTeX", fails=True)
+    past.runs("latexmk -lualatex main.tex")
+    assert told({"command": "inkscape -pdf cover.svg"}) == ""
+    assert "`latexmk -lualatex main.tex`" in told({"command": "latexmk -pdf -halt-on-error main.tex"})
+
+
+def test_neither_sudo_nor_absolute_paths_make_another_command(told: Told, past: Past) -> None:
+    past.runs(f"sudo kubectl apply -f {CWD}/crds/", "annotations: Too long", fails=True)
+    past.runs("sudo kubectl apply --server-side -f crds/")
+    assert "--server-side" in told({"command": "kubectl apply -f ./crds"})
+
+
+def test_only_other_chats_of_the_same_project_count(told: Told, past: Past) -> None:
+    assert told({"command": FAILED}, folder="/home/ann/garden") == ""
+    assert told({"command": FAILED}, session=past.session_id) == ""
+    assert told({"command": FAILED}) != ""
+
+
+def test_a_chat_is_told_so_once(told: Told, past: Past) -> None:
+    past.user("never use --force with the mirror")
+    assert told({"command": FAILED}) != ""
+    assert told({"command": "pnpm build --filter shop"}) == ""
+    assert told({"command": "git push --force mirror"}) != ""
+    assert told({"command": FAILED}, session="another-chat") != ""
+
+
+def test_an_edit_of_lines_that_were_put_in_for_a_reason_gets_the_reason(told: Told, past: Past) -> None:
+    past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}\nlog_level = info to stderr")
+    other = {"file_path": f"{CWD}/app.conf", "old_string": "log_level = info to stderr", "new_string": "x"}
+    assert told(other) == ""
+    elsewhere = {"file_path": f"{CWD}/test.conf", "old_string": POOL, "new_string": "pool_size = 60 workers"}
+    assert told(elsewhere) == ""
+    act = {"file_path": f"{CWD}/app.conf", "old_string": POOL, "new_string": "pool_size = 60 workers"}
+    assert told(act) == f"Context Registry, quoted from 2026-05-04: app.conf: {REASON}\n"
+
+
+def test_a_patch_is_an_edit(told: Told, past: Past) -> None:
+    past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}")
+    patch = f"*** Begin Patch\n*** Update File: app.conf\n@@\n-{POOL}\n+pool_size = 60 workers\n*** End Patch"
+    assert REASON in told({"command": f"apply_patch <<'EOF'\n{patch}\nEOF"})
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("thanks. never use --delete towards uploads, ever", "rsync -a --delete scans/ www:/var/uploads"),
+        ("restart는 앞으로 쓰지 말자", "ansible web -m service -a 'name=nginx state=restarted'"),
+        ("ㅇㅋ turbopack은 접자", "npx next build --turbopack"),
+        ("production은 절대 건드리지마", "fly deploy --app production"),
+    ],
+)
+def test_what_the_user_forbade_is_told(told: Told, past: Past, rule: str, command: str) -> None:
+    past.user(rule)
+    past.edits("sync.sh", "x", "rsync --delete uploads and restart")  # an edit is no command
+    assert told({"command": "rsync -a scans/ www:/var/uploads"}) == ""
+    assert rule.removeprefix("thanks. ") in told({"command": command})
+
+
+def test_to_search_for_what_was_forbidden_or_to_write_of_it_is_no_use_of_it(told: Told, past: Past) -> None:
+    past.user("never use --delete towards uploads")
+    assert told({"command": f"cd {CWD} && grep -rn -- '--delete.*uploads' bin | head"}) == ""
+    assert told({"command": "git commit -am 'sync.sh: no --delete towards uploads'"}) == ""
+    assert told({"command": "rsync -a --delete scans/ www:/var/uploads"}) != ""
+
+
+def test_a_comment_that_forbids_holds_for_commands_and_for_its_own_file(told: Told, past: Past) -> None:
+    past.edits("Cargo.toml", "tls = 1", "# rustls only: native-tls breaks the builds for arm\ntls = 2")
+    added = {"old_string": "[dependencies]", "new_string": '[dependencies]\nmail = { features = ["native-tls"] }'}
+    assert told({"file_path": f"{CWD}/docs/tls.md", **added}) == ""
+    assert "native-tls breaks" in told({"file_path": f"{CWD}/Cargo.toml", **added})
+    assert "native-tls breaks" in told({"command": "cargo add reqwest --features native-tls"}, session="another")
+
+
+def test_what_a_client_put_in_for_the_user_forbids_nothing(told: Told, past: Past) -> None:
+    past.runs("rsync -a scans/ www:/var/uploads")
+    past.user("never use --delete towards uploads", isMeta=True)
+    assert told({"command": "rsync -a --delete scans/ www:/var/uploads"}) == ""
+
+
+def test_what_was_forbidden_and_done_since_is_not_told(told: Told, past: Past) -> None:
+    past.user("never use --delete towards uploads")
+    past.runs("rsync -a --delete scans/ www:/var/uploads")
+    assert told({"command": "rsync -a --delete scans/ www:/var/uploads"}) == ""
+
+
+def test_an_edit_that_takes_out_what_was_forbidden_gets_nothing(told: Told, past: Past) -> None:
+    past.user("no enums, half of the customers have PHP 7.4")
+    assert told({"path": "src/Role.php", "old_string": "enum Role { A }", "new_string": "final class Role {}"}) == ""
+    assert told({"path": "src/Role.php", "old_string": "enum Role { A }", "new_string": "enum Role { A, B }"}) == ""
+    assert told({"path": "src/Status.php", "content": "enum Status: string {}"}) != ""
+
+
+def test_a_read_gets_nothing(told: Told) -> None:
+    assert told({"file_path": f"{CWD}/app.conf"}) == told({"pattern": FAILED, "path": CWD}) == ""
+
+
+def test_it_is_a_recorded_run_without_what_an_edit_writes(told: Told, past: Past) -> None:
+    told({"file_path": f"{CWD}/app.conf", "old_string": "a", "new_string": "the words of the edit"})
+    told({"command": FAILED})
+    with sqlite3.connect(Settings().home / "registry.db") as registry:
+        runs = registry.execute("SELECT request, result, steps FROM execution WHERE operation = 'hint'").fetchall()
+    assert len(runs) == 2
+    assert "no past chat says anything against this" in runs[0][2]
+    assert "words of the edit" not in str(runs)
+    assert "told_of" in runs[1][1]
+
+
+@pytest.mark.parametrize("off", ["claude-code", "codex, /home/ann"])
+def test_hints_can_be_off_for_a_client_and_for_a_folder(told: Told, off: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_HINTS_OFF", off)
+    assert told({"command": FAILED}, "--client", "claude-code") == ""
+    monkeypatch.setenv("CTXR_HINTS_OFF", "codex,/home/bob")
+    assert told({"command": FAILED}, "--client", "claude-code") != ""
+    monkeypatch.delenv("CTXR_HINTS_OFF")
+    (Settings().home / "config.toml").write_text('hints_off = ["claude-code", "/home/bob"]', encoding="utf-8")
+    assert told({"command": FAILED}, "--client", "claude-code", session="another") == ""
+    assert told({"command": FAILED}, "--client", "codex", session="another") != ""
+
+
+@pytest.mark.parametrize(
+    ("given", "is_asked"),
+    [
+        ({"tool_name": "Bash", "tool_input": {"command": "pnpm build"}}, True),
+        ({"toolName": "bash", "toolArgs": '{"command": "pnpm build"}'}, True),
+        ({"tool_name": "Edit", "tool_input": {"file_path": "a", "old_string": "b", "new_string": "c"}}, True),
+        ({"tool_name": "Bash", "tool_input": {"command": "git status --short"}}, False),
+        ({"tool_name": "Bash", "tool_input": {"command": "lsof -i :80"}}, True),
+        ({"tool_name": "Bash", "tool_input": {"command": "cat a > b"}}, True),
+        ({"tool_name": "Read", "tool_input": {"file_path": "a"}}, False),
+        ({"tool_name": "Write", "tool_input": {"file_path": "a", "content": "x" * 30_000}}, False),
+        ({"toolName": "bash", "toolArgs": "{broken"}, False),
+        ({"tool_name": "Bash", "tool_input": {"command": "pnpm build"}, "agent_id": "a sub-agent"}, False),
+    ],
+)
+def test_a_hook_asks_only_about_what_changes_something(
+    given: dict[str, Any], is_asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+
+    def answers(words: list[str], *_: object) -> str:
+        seen.append(words)
+        return "a line\n"
+
+    monkeypatch.setattr("cli.shared.command.output_at_once", answers)
+    payload = {"session_id": "s-1", "cwd": CWD, **given}
+    assert hook.hint("claude-code", "PreToolUse", payload) == ("a line" if is_asked else "")
+    assert hook.hint("claude-code", "PostToolUse", payload) == ""
+    if is_asked:
+        (words,) = seen
+        act = words.pop(words.index("--act") + 1)
+        assert words == ["note", "--session", "s-1", "--client", "claude-code", "--act", "--", CWD]
+        assert json.loads(act) == given.get("tool_input", {"command": "pnpm build"})
+
+
+def test_acts_are_not_spooled(ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def given(_file: int) -> bytes:
+        return json.dumps({"session_id": "s-1", "cwd": CWD, "tool_input": {"command": "pnpm build"}}).encode()
+
+    monkeypatch.setattr(hook, "_read_all", given)
+    before = set(os.listdir(Settings().home))
+    hook.run_hook("claude-code", "PreToolUse")
+    assert set(os.listdir(Settings().home)) == before
