@@ -138,10 +138,11 @@ def test_only_other_chats_of_the_same_project_count(told: Told, past: Past) -> N
 
 
 def test_a_chat_is_told_so_once(told: Told, past: Past) -> None:
-    past.user("never use --force with the mirror")
+    past.runs("west flash app", "permission denied", fails=True)
+    past.runs("west flash app --dev /dev/ttyUSB0")
     assert told({"command": FAILED}) != ""
     assert told({"command": "pnpm build --filter shop"}) == ""
-    assert told({"command": "git push --force mirror"}) != ""
+    assert told({"command": "west flash app"}) != ""
     assert told({"command": FAILED}, session="another-chat") != ""
 
 
@@ -159,56 +160,6 @@ def test_a_patch_is_an_edit(told: Told, past: Past) -> None:
     past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}")
     patch = f"*** Begin Patch\n*** Update File: app.conf\n@@\n-{POOL}\n+pool_size = 60 workers\n*** End Patch"
     assert REASON in told({"command": f"apply_patch <<'EOF'\n{patch}\nEOF"})
-
-
-@pytest.mark.parametrize(
-    ("rule", "command"),
-    [
-        ("thanks. never use --delete towards uploads, ever", "rsync -a --delete scans/ www:/var/uploads"),
-        ("restart는 앞으로 쓰지 말자", "ansible web -m service -a 'name=nginx state=restarted'"),
-        ("ㅇㅋ turbopack은 접자", "npx next build --turbopack"),
-        ("production은 절대 건드리지마", "fly deploy --app production"),
-    ],
-)
-def test_what_the_user_forbade_is_told(told: Told, past: Past, rule: str, command: str) -> None:
-    past.user(rule)
-    past.edits("sync.sh", "x", "rsync --delete uploads and restart")  # an edit is no command
-    assert told({"command": "rsync -a scans/ www:/var/uploads"}) == ""
-    assert rule.removeprefix("thanks. ") in told({"command": command})
-
-
-def test_to_search_for_what_was_forbidden_or_to_write_of_it_is_no_use_of_it(told: Told, past: Past) -> None:
-    past.user("never use --delete towards uploads")
-    assert told({"command": f"cd {CWD} && grep -rn -- '--delete.*uploads' bin | head"}) == ""
-    assert told({"command": "git commit -am 'sync.sh: no --delete towards uploads'"}) == ""
-    assert told({"command": "rsync -a --delete scans/ www:/var/uploads"}) != ""
-
-
-def test_a_comment_that_forbids_holds_for_commands_and_for_its_own_file(told: Told, past: Past) -> None:
-    past.edits("Cargo.toml", "tls = 1", "# rustls only: native-tls breaks the builds for arm\ntls = 2")
-    added = {"old_string": "[dependencies]", "new_string": '[dependencies]\nmail = { features = ["native-tls"] }'}
-    assert told({"file_path": f"{CWD}/docs/tls.md", **added}) == ""
-    assert "native-tls breaks" in told({"file_path": f"{CWD}/Cargo.toml", **added})
-    assert "native-tls breaks" in told({"command": "cargo add reqwest --features native-tls"}, session="another")
-
-
-def test_what_a_client_put_in_for_the_user_forbids_nothing(told: Told, past: Past) -> None:
-    past.runs("rsync -a scans/ www:/var/uploads")
-    past.user("never use --delete towards uploads", isMeta=True)
-    assert told({"command": "rsync -a --delete scans/ www:/var/uploads"}) == ""
-
-
-def test_what_was_forbidden_and_done_since_is_not_told(told: Told, past: Past) -> None:
-    past.user("never use --delete towards uploads")
-    past.runs("rsync -a --delete scans/ www:/var/uploads")
-    assert told({"command": "rsync -a --delete scans/ www:/var/uploads"}) == ""
-
-
-def test_an_edit_that_takes_out_what_was_forbidden_gets_nothing(told: Told, past: Past) -> None:
-    past.user("no enums, half of the customers have PHP 7.4")
-    assert told({"path": "src/Role.php", "old_string": "enum Role { A }", "new_string": "final class Role {}"}) == ""
-    assert told({"path": "src/Role.php", "old_string": "enum Role { A }", "new_string": "enum Role { A, B }"}) == ""
-    assert told({"path": "src/Status.php", "content": "enum Status: string {}"}) != ""
 
 
 def test_a_read_gets_nothing(told: Told) -> None:

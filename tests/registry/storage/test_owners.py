@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from orchestrator.answer.finding.related import related_sessions
 from sqlalchemy import func, insert, select, update
 
 from orchestrator.service import Orchestrator
@@ -149,7 +148,7 @@ def page_of(tx: ReadTransaction, name: str) -> Any:
     row = find_channel(tx, name)
     if row is None:
         return None
-    beside = related_sessions(tx, row), usage_of_channel(tx, row.number)
+    beside = usage_of_channel(tx, row.number)
     return views.conversation(tx, name, stretch=9, ahead=1, deleted=False, **nothing), beside
 
 
