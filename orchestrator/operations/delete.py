@@ -19,7 +19,7 @@ from registry.storage.conversations.channels import channel_item, get_channel, t
 from registry.storage.conversations.messages import delete_channel, delete_message, get_message, message_item
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, standing
-from registry.storage.safety.derived import resume_files
+from registry.storage.safety.derived import resume_files, spellings
 from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, sources_of, wipe
 
 
@@ -101,12 +101,14 @@ def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | N
     if drafts is None or not drafts.is_dir():
         return []
     written = set(resume_files(tx, sources_of(tx, found)))
-    words = matching.lower() if matching else None
-    return [
-        file
-        for file in drafts.iterdir()
-        if str(file) in written or (words and words in file.read_text(encoding="utf-8", errors="replace").lower())
-    ]
+    return [file for file in drafts.iterdir() if str(file) in written or _holds(file, spellings(matching))]
+
+
+def _holds(file: Path, spelled: list[str]) -> bool:
+    if not spelled:
+        return False
+    text = file.read_text(encoding="utf-8", errors="replace").lower()
+    return any(one in text for one in spelled)
 
 
 def _backups(run: Run) -> list[str]:

@@ -18,8 +18,10 @@ from typing import Any
 from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, format_time, now
 from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, SHARE, WIDEST, width_of
 from registry.storage.database import WriteTransaction
+from registry.storage.safety.derived import as_text
 from registry.storage.safety.forgetting import (
     CHANNEL,
+    DERIVED,
     SAID,
     SESSION,
     find_forgotten,
@@ -98,7 +100,8 @@ def let_in(
         return LetIn([], {}, f"by the rule {rule!r}")
     key = key_of(tx) if keeping.masks(project) else None
     kept = [_let_in_message(keeping, message, key) for message in messages]
-    return LetIn(kept, _mask_cut_titles(_let_in_about(about, key), messages, kept, key))
+    about = _mask_cut_titles(_let_in_about(about, key), messages, kept, key)
+    return LetIn(kept, _without_forgotten(tx, about))
 
 
 def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple[Session, str | None]:
@@ -108,6 +111,17 @@ def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple
     title = found.about.get("title")
     meta = {name: value for name, value in found.about.items() if name in session.meta}
     return replace(session, messages=tuple(found.messages), title=title, meta=meta), found.kept_out
+
+
+def _without_forgotten(tx: WriteTransaction, about: dict[str, Any]) -> dict[str, Any]:
+    """Leave out titles and other metadata that were forgotten: clients send them again with the next message."""
+    if not about or not is_anything_forgotten(tx):
+        return about
+    key = key_of(tx)
+    texts = {name: as_text(value).encode(errors="replace") for name, value in about.items() if name not in IDENTITY}
+    digests = {name: keyed(key, DERIVED, text) for name, text in texts.items()}
+    noted = find_forgotten(tx, list(digests.values()))
+    return {name: value for name, value in about.items() if digests.get(name) not in noted}
 
 
 def _mask_cut_titles(

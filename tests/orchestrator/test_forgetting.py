@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -13,6 +15,7 @@ from orchestrator.state import Shelf
 from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
+from registry.storage.conversations.pins_and_views import save_view
 from registry.storage.records.judgements import keep_expectation, list_expectations
 from sources.base import Places
 from sources.readers import READERS
@@ -275,3 +278,62 @@ async def test_a_file_written_for_another_client_goes_with_its_conversation(
     await asked.run(sent(ASKED, ANSWERED))
     assert (await forget(asked, matching="quokkalike"))["receipt"]["files"] == 1
     assert [file.name for file in drafts.iterdir()] == ["other.json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "rare"),
+    [
+        ("파란 고래", "고래"),
+        ('the "grey" lynx', "lynx"),
+        ("C:\\lairs", "lairs"),
+        ("80% stoat", "stoat"),
+        ("ЖУРАВЛЬ", "журавль"),
+    ],
+    ids=["Korean", "quoted", "backslash", "percent", "Cyrillic capitals"],
+)
+async def test_words_are_forgotten_in_every_notation_in_which_they_are_kept(
+    orchestrator: Orchestrator, words: str, rare: str
+) -> None:
+    tool = {"name": "Bash", "params": {"command": f"ls '{words}'"}}
+    await orchestrator.run({**sent("look", "nothing", tool=tool), "metadata": {"note": {"of": words}}})
+    await orchestrator.run(sent(normalize("NFD", words), channel="from a Mac"))
+    await orchestrator.run({"operation": "search", "query": {"text": words, "to": "2001-01-01T00:00:00Z"}})
+    await orchestrator.registry.write(partial(save_view, name="mine", address="/?" + urlencode({"q": words})))
+    receipt = (await forget(orchestrator, matching=words.lower()))["receipt"]
+    assert (receipt["messages"], receipt["views"]) == (3, 1)
+    escaped = quote(rare).lower(), quote(rare.upper()).lower()
+    assert traces(orchestrator, rare, normalize("NFD", rare), *escaped) == []
+
+
+async def test_a_forgotten_title_does_not_come_with_the_next_message(orchestrator: Orchestrator) -> None:
+    told = {"metadata": {"title": "The quokkalike statue", "branch": "quokkalike", "model": "m"}}
+    await orchestrator.run({**sent(ASKED, THEN), **told})
+    await forget(orchestrator, matching="quokkalike")
+    assert (await orchestrator.run({**sent(ASKED, THEN, "The baker."), **told}))["new_count"] == 1
+    assert traces(orchestrator, "quokkalike") == []
+    assert "'model': 'm'" in "".join(rows_of(orchestrator.registry))
+
+
+async def test_a_forgotten_title_of_a_session_is_not_read_again(orchestrator: Orchestrator, tmp_path: Path) -> None:
+    dialogue = Dialogue(session_id(1))
+    dialogue.aside("custom-title", customTitle="The quokkalike statue", sessionId=dialogue.session_id)
+    dialogue.user(ASKED, promptSource="typed")
+    dialogue.says(ANSWERED, "msg_1")
+    write(tmp_path / ".claude", dialogue)
+    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    await forget(orchestrator, matching="quokkalike")
+    dialogue.user(THEN, promptSource="typed")
+    write(tmp_path / ".claude", dialogue)
+    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    assert await texts_of(orchestrator, (await channels(orchestrator))[0]) == [ASKED, THEN]
+    assert traces(orchestrator, "quokkalike") == []
+
+
+async def test_a_backup_brings_back_no_tag_or_metadata_that_was_forgotten(shelved: Orchestrator) -> None:
+    await shelved.run({**sent("hello"), "metadata": {"branch": "quokkalike"}})
+    await run(shelved, "tag", "c", add_tags=["quokkalikes", "kept"])
+    backup = await run(shelved, "create_backup", stores=False)
+    assert (await forget(shelved, matching="quokkalike"))["receipt"]["texts"] == 2
+    await run(shelved, "restore_backup", path=backup["path"])
+    assert traces(shelved, "quokkalike") == []
+    assert (await run(shelved, "list"))["sessions"][0]["tags"] == ["kept"]

@@ -9,11 +9,14 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import normalize
+from urllib.parse import unquote_plus
 
 from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, update
 
 from registry.storage.conversations.channels import ChannelRow, reindex_title
 from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
+from registry.storage.exchange.edits import TAGGED
 from registry.storage.records.brief_runs import full_steps
 from registry.storage.records.extract_results import RESUMED
 from registry.storage.tables import channel, edit, execution, expectation, extract_result, saved_view, tag
@@ -36,7 +39,7 @@ class Sources:
     @property
     def words(self) -> list[str]:
         """Return the words by which a record mentions them."""
-        return [*self.names, *(self.ids if len(self.ids) <= _MANY else ()), *([self.matching] if self.matching else [])]
+        return [*self.names, *(self.ids if len(self.ids) <= _MANY else ()), *spellings(self.matching)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Derived:
     results: Sequence[str] = ()
     cases: Sequence[str] = ()
     views: Sequence[str] = ()
-    texts: Sequence[str] = ()  # titles, summaries and nicknames of channels that stay
+    texts: Sequence[str] = ()  # titles, summaries, nicknames, tags and metadata of channels that stay
 
     @property
     def keys(self) -> list[str]:
@@ -55,16 +58,28 @@ class Derived:
         return [*self.executions, *self.results, *self.cases, *self.views, *self.texts]
 
 
+def spellings(words: str | None) -> list[str]:
+    """Return the forms in which words may be stored, in lower case: with composed letters or not, and as in JSON."""
+    if not words:
+        return []
+    forms = [words.lower(), *(normalize(form, words.lower()) for form in ("NFC", "NFD"))]
+    return list(dict.fromkeys([*forms, *(json.dumps(form, ensure_ascii=False)[1:-1] for form in forms)]))
+
+
 def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
     """Return what was made of the messages."""
-    words, matching = sources.words, (sources.matching or "").lower()
+    words, matching = sources.words, spellings(sources.matching)
     of_messages = [expectation.c.message_number.in_(some) for some in in_parts(sources.numbers)]
     return Derived(
         executions=_executions(tx, sources),
         results=_results(tx, sources),
         cases=_ids_where(tx, expectation, [*of_messages, *_mentioning((expectation.c.request,), words)]),
-        views=_ids_where(tx, saved_view, _mentioning((saved_view.c.name, saved_view.c.address), words)),
-        texts=[text for text in _texts(tx) if matching in text.lower()] if matching else [],
+        views=[
+            row.id
+            for row in tx.execute(select(saved_view))
+            if _holds(f"{row.name} {unquote_plus(row.address)}", [word.lower() for word in words])
+        ],
+        texts=[text for text in _texts(tx) if _holds(text, matching)],
     )
 
 
@@ -78,15 +93,6 @@ def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
             tx.execute(update(execution).where(execution.c.number == row.number).values(**_without_words(row)))
     if derived.texts:
         _forget_texts(tx, set(derived.texts))
-
-
-def forget_words(tx: WriteTransaction, matching: str) -> None:
-    """Forget tags, metadata of channels and earlier tags that contain the words."""
-    tx.execute(delete(tag).where(tag.c.name.icontains(matching, autoescape=True)))
-    for row in tx.execute(select(channel).where(cast(channel.c.meta, Text).icontains(matching, autoescape=True))).all():
-        kept = {name: value for name, value in row.meta.items() if matching.lower() not in str(value).lower()}
-        describe(tx, row, {"meta": kept})
-    tx.execute(delete(edit).where(edit.c.field.startswith("tag:"), edit.c.field.icontains(matching, autoescape=True)))
 
 
 def describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) -> None:
@@ -130,29 +136,45 @@ def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:
 def _results(tx: ReadTransaction, sources: Sources) -> list[str]:
     """Return the results of forgotten channels, and those that hold one of the messages or the words."""
     columns = extract_result.c.id, extract_result.c.channel, extract_result.c["items"], extract_result.c.metadata
-    names, ids, words = set(sources.names), set(sources.ids), (sources.matching or "").lower()
+    names, ids, matching = set(sources.names), set(sources.ids), spellings(sources.matching)
     return [
         id_
         for id_, of, items, metadata in tx.execute(select(*columns))
-        if of in names
-        or not ids.isdisjoint(items)
-        or (words and words in json.dumps(metadata, ensure_ascii=False).lower())
+        if of in names or not ids.isdisjoint(items) or (matching and _holds(as_text(metadata), matching))
     ]
 
 
 def _texts(tx: ReadTransaction) -> list[str]:
-    """Return titles, summaries and nicknames of channels, with earlier ones."""
-    described = tx.execute(select(*(channel.c[name] for name in _DESCRIBED))).all()
-    said = tx.execute(select(edit.c.value).where(edit.c.field.in_(_DESCRIBED))).scalars()
-    texts = [*(text for row in described for text in row), *said]
+    """Return titles, summaries, nicknames, tags and metadata of channels, with earlier ones."""
+    texts: list[Any] = []
+    for row in tx.execute(select(*(channel.c[name] for name in _DESCRIBED), channel.c.meta)):
+        texts += [*row[:-1], *map(as_text, row.meta.values())]
+    texts += tx.execute(select(edit.c.value).where(edit.c.field.in_(_DESCRIBED))).scalars()
+    texts += tx.execute(select(tag.c.name)).scalars()
+    tagged = tx.execute(select(edit.c.field).where(edit.c.field.startswith(TAGGED))).scalars()
+    texts += (field.removeprefix(TAGGED) for field in tagged)
     return list(dict.fromkeys(text for text in texts if text and isinstance(text, str)))
+
+
+def as_text(value: Any) -> str:
+    """Return a text itself, and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _holds(text: str, spelled: Iterable[str]) -> bool:
+    lowered = text.lower()
+    return any(one in lowered for one in spelled)
 
 
 def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
     for row in tx.execute(select(channel)).all():
-        gone = {name: None for name in _DESCRIBED if getattr(row, name) in texts}
-        if gone:
-            describe(tx, row, gone)
+        gone: dict[str, Any] = {name: None for name in _DESCRIBED if getattr(row, name) in texts}
+        kept = {name: value for name, value in row.meta.items() if as_text(value) not in texts}
+        if gone or kept != row.meta:
+            describe(tx, row, {**gone, "meta": kept})
+    for some in in_parts(list(texts)):
+        tx.execute(delete(tag).where(tag.c.name.in_(some)))
+        tx.execute(delete(edit).where(edit.c.field.in_([f"{TAGGED}{text}" for text in some])))
     for number, value in tx.execute(select(edit.c.number, edit.c.value).where(edit.c.field.in_(_DESCRIBED))).all():
         if value in texts:
             tx.execute(update(edit).where(edit.c.number == number).values(value=None))

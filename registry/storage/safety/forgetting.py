@@ -36,7 +36,7 @@ from registry.storage.safety.derived import (
     describe,
     find_derived,
     forget_derived,
-    forget_words,
+    spellings,
 )
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import (
@@ -123,7 +123,8 @@ def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]
         conditions.append(conversation.c.timestamp < wanted.before)
     if wanted.matching:
         held = (conversation.c.text, cast(conversation.c.payload, Text))
-        conditions.append(or_(*(column.icontains(wanted.matching, autoescape=True) for column in held)))
+        spelled = spellings(wanted.matching)
+        conditions.append(or_(*(column.icontains(one, autoescape=True) for column in held for one in spelled)))
     rows: list[MessageRow] = []
     for some in in_parts(channels):
         query = select(conversation).where(conversation.c.channel_number.in_(some), *conditions)
@@ -152,8 +153,6 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
         note_forgetting(tx, lock_channel(tx, number), list(some), is_channel=False)
     messages = len(found.messages) + sum(_forget_channel(tx, row, receipt, at) for row in found.channels)
     forget_messages(tx, found.messages)
-    if matching:
-        forget_words(tx, matching)
     return Receipt(
         receipt,
         format_time(at),
