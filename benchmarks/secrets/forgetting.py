@@ -30,35 +30,17 @@ from tests.sources.claude_code.claude_code_files import Dialogue, session_id, wr
 from tests.sources.exports.export_files import ClaudeChat, claude_files, write_zip
 
 WORDS = (
-    *(
-        "quokkalike",
-        "Zanzibarian",
-        "parcelfox",
-        "NORTHGATE",
-        "heronwing",
-        "blue-otter",
-        "snake_case_vole",
-        "v3.14-newt",
-    ),
-    *(
-        "velvet marmot",
-        'the "grey" lynx',
-        "C:\\lairs\\badger",
-        "80% stoat",
-        "Müßiggang",
-        "ÄPFELBAUM",
-        "ЖУРАВЛЬ",
-        "naïveté",
-    ),
+    *("quokkalike", "Zanzibarian", "parcelfox", "NORTHGATE", "heronwing", "blue-otter", "snake_case_vole"),
+    *("v3.14-newt", "velvet marmot", "80% stoat", 'the "grey" lynx', r"C:\lairs\badger", "a&b=civet", "<b>mole</b>"),
+    *("Müßiggang", "ÄPFELBAUM", "naïveté", "café-genet", "ЖУРАВЛЬ", "🦦otterbox", "狐の嫁入り", "カワウソ"),
     *("쿼카상점", "비밀정원", "너구리", "수달이네", "여우비", "카카오페이연동", "파란 고래", "달빛-서버"),
-    *("狐の嫁入り", "カワウソ", "🦦otterbox", "<b>mole</b>", "a&b=civet", "caf\u00e9-genet"),
-)  # 30: plain, cased, punctuated, quoted, Latin with accents, Cyrillic, Korean, Japanese, signs of URLs and HTML
+)
 
 
 class Words(Registry):
     """A registry with a server, in which words are planted and forgotten."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path) -> None:
         folder.mkdir()
         super().__init__(folder)
         self.project = self.user / "shop"
@@ -72,8 +54,8 @@ class Words(Registry):
         self.env["PATH"] = f"{self.user}:{self.env['PATH']}"
         (folder / "other").mkdir()
         self.other = Registry(folder / "other")
-        self.port = port
-        self.http = Client(base_url=f"http://127.0.0.1:{port}", timeout=60, follow_redirects=True)
+        self.port = servers.free_port()
+        self.http = Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60, follow_redirects=True)
         self.home.mkdir()
         self.server = servers.start_http(servers.PRODUCT_HTTP, self.home, self.port, self.env)
 
@@ -83,9 +65,12 @@ class Words(Registry):
         self.server.wait()
 
     def ask(self, operation: str, channel: str | None = None, /, **query: Any) -> dict[str, Any]:
-        """Run an operation on the server, and return its answer."""
+        """Run an operation on the server, and return its answer. RuntimeError if it fails but for finding nothing."""
         body = {"operation": operation, "query": query} | ({"channel": channel} if channel else {})
-        return dict(self.http.post("/bo/ao/run", json=body).json())
+        answer = dict(self.http.post("/bo/ao/run", json=body).json())
+        if answer.get("error") and answer["error"]["code"] != "NOT_FOUND":
+            raise RuntimeError(f"{body}: {answer['error']}")
+        return answer
 
     def restore(self, backup: Path) -> None:
         """Put a backup in the place of everything."""
@@ -115,9 +100,15 @@ def _traces(word: str) -> set[bytes]:
 _TRACES = {word: _traces(word) for word in WORDS}
 
 
+def _rare(word: str) -> str:
+    """Return words that only this conversation holds: a hint is given for nothing less."""
+    number = WORDS.index(word)
+    return f"Perhaps at quay{number} or wharf{number}, or in depot{number} or silo{number}."
+
+
 def _texts(word: str) -> tuple[str, str, str, str]:
     return (
-        f"Where does the {word} courier leave the parcels of the night?",
+        f"Where does the {word} courier leave the parcels? {_rare(word)}",
         f"Behind the {word} statue near the northern gate. We decided to use {word} from now on.",
         f"And who fetches {word} in the morning?",
         normalize("NFD", f"The baker takes {word}."),
@@ -211,46 +202,45 @@ def _first_messages(registry: Words) -> list[tuple[str, str]]:
 
 def use(registry: Words) -> None:
     """Make of each conversation everything that the product makes of one."""
-    said = _first_messages(registry)
+    said, hints = _first_messages(registry), 0
     for number, word in enumerate(WORDS):
         registry.ask("extract", text=f"where does the {word} courier leave the parcels")
         channel, id_ = said[number]
         registry.ask("extract", channel, text=f"{word} statue", mode="summary")
-        run = registry.ask("search", text=word)
+        registry.ask("search", text=word)
         registry.ask("search", text=f"nobody says {word}", to="2001-01-01T00:00:00Z")
-        prompt = f"please find out where the {word} courier leaves the parcels of the night"
-        registry.ask("hint", text=prompt, session_id=f"other-{number}", folder=str(registry.project))
+        prompt = f"Tell the {word} courier where the parcels are. {_rare(word)}"
+        hints += bool(registry.ask("hint", text=prompt, session_id=f"other-{number}")["hint"])
         registry.ask("hint", text="ls", act={"command": f"ls '{word}'"}, folder=str(registry.project))
         registry.ask("remember", text=f"Never feed the {word} after midnight.", project=str(registry.project))
         registry.ask("remember", text=f"The {word} sleeps.", project=None)
         registry.ask("tag", channel, title=f"First of {word}", add_tags=[f"{word}s"], nickname=f"{word}-{number}")
         registry.ask("tag", channel, title=f"Of {word}")
-        registry.ask("share", channel, **{"with": "project"})
+        registry.ask("share", channel, **{"with": "team"})
         last = registry.http.get("/bo/ao/executions", params={"operation": "search", "limit": 1}).json()["items"][0]
         registry.http.post(f"/flow/{last['id']}/expected", data={"message": id_}).raise_for_status()
         view = {"name": f"All of {number}", "address": "/?" + urlencode({"q": word})}
         registry.http.post("/views", data=view).raise_for_status()
         registry.http.get("/", params={"q": word})
-        assert run["success"], run
         if number % 10 == 0:
             registry.run("resume", channel, "--in", "opencode")
-    assert registry.ask("daily_briefing", date="today")["success"]
-    assert registry.ask("note", folder=str(registry.project))["success"]
+    print(f"{hints} hints", file=sys.stderr)
+    registry.ask("daily_briefing", date="today")
+    registry.ask("note", folder=str(registry.project))
 
 
 def forget(registry: Words) -> None:
     """Forget each word."""
     for number, word in enumerate(WORDS):
         if number % 3:
-            answer = registry.ask("delete", soft=False, matching=word.lower())
-            assert answer["success"], (word, answer)
+            registry.ask("delete", soft=False, matching=word.lower())
         else:
             registry.run("forget", "--matching", word, "--yes")
 
 
 def left_after_each_step(way: str, folder: Path) -> list[tuple[str, dict[str, list[str]]]]:
     """Return the words left after each step, with the files that hold them."""
-    registry = Words(folder, servers.free_port())
+    registry = Words(folder)
     try:
         WAYS[way](registry)
         use(registry)

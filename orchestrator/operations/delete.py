@@ -45,6 +45,7 @@ class DeleteQuery(QueryShape):
 
 class DeleteRequest(Request):
     operation = "delete"
+    takes_long = True
     query: DeleteQuery
 
     @property

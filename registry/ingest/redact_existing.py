@@ -66,8 +66,6 @@ async def redact(database: Database, on_progress: Progress) -> Held:
     held = await _walk(database, on_progress, is_dry=False)
     if held.rows:
         await wipe(database)
-        if database.is_embedded:
-            await database.maintain(("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"))
     return held
 
 

@@ -16,6 +16,7 @@ from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.storage.conversations.pins_and_views import save_view
+from registry.storage.records import brief_runs
 from registry.storage.records.judgements import keep_expectation, list_expectations
 from sources.base import Places
 from sources.readers import READERS
@@ -331,9 +332,50 @@ async def test_a_forgotten_title_of_a_session_is_not_read_again(orchestrator: Or
 
 async def test_a_backup_brings_back_no_tag_or_metadata_that_was_forgotten(shelved: Orchestrator) -> None:
     await shelved.run({**sent("hello"), "metadata": {"branch": "quokkalike"}})
-    await run(shelved, "tag", "c", add_tags=["quokkalikes", "kept"])
+    await run(shelved, "tag", "c", add_tags=["quokkalikes", "quokkalike", "kept"])
+    await run(shelved, "tag", "c", remove_tags=["quokkalike"])
     backup = await run(shelved, "create_backup", stores=False)
-    assert (await forget(shelved, matching="quokkalike"))["receipt"]["texts"] == 2
+    assert (await forget(shelved, matching="quokkalike"))["receipt"][
+        "texts"
+    ] == 2  # the branch is called as the removed tag
     await run(shelved, "restore_backup", path=backup["path"])
     assert traces(shelved, "quokkalike") == []
     assert (await run(shelved, "list"))["sessions"][0]["tags"] == ["kept"]
+
+
+async def test_a_backup_from_before_a_message_lets_no_later_backup_bring_it_back(shelved: Orchestrator) -> None:
+    await shelved.run(sent("hello"))
+    first = await run(shelved, "create_backup", stores=False)
+    await shelved.run(sent("hello", ANSWERED))
+    second = await run(shelved, "create_backup", stores=False)
+    await forget(shelved, matching="quokkalike")
+    for backup in (first, second, first, second):
+        await run(shelved, "restore_backup", path=backup["path"])
+        assert traces(shelved, "quokkalike") == []
+    assert await texts_of(shelved) == ["hello"]
+
+
+async def test_no_copy_of_a_forgotten_row_is_left_in_the_pages_where_rows_moved(orchestrator: Orchestrator) -> None:
+    for number in range(80):
+        word = "quokkalike" if number % 2 else "heron"
+        await orchestrator.run(sent(f"hello {number}", channel=f"c{number}"))
+        await run(orchestrator, "tag", f"c{number}", title="First" * (1 + number % 9), add_tags=[f"{word} {number}"])
+        await run(orchestrator, "tag", f"c{number}", title="Then it is longer" * (1 + number % 5))
+    await forget(orchestrator, matching="quokkalike")
+    assert traces(orchestrator, "quokkalike") == []
+
+
+async def test_a_backup_brings_back_no_words_of_a_run_that_was_shortened_since(
+    shelved: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brief_runs, "NEWEST", 10)
+    monkeypatch.setattr(brief_runs, "EVERY", 5)
+    await shelved.run(sent("hello"))
+    await run(shelved, "tag", "c", nickname="quokkalike-statue")
+    await run(shelved, "tag", "c", add_tags=["kept"])  # its result tells the nickname, its request does not
+    backup = await run(shelved, "create_backup", stores=False)
+    for number in range(20):
+        await shelved.run(sent(f"hello {number}", channel="d"))
+    await forget(shelved, matching="quokkalike")
+    await run(shelved, "restore_backup", path=backup["path"])
+    assert traces(shelved, "quokkalike") == []

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from registry.domain import format_time
 from registry.storage.database import WriteTransaction
@@ -22,11 +22,20 @@ SLOW_MS = 1000
 
 def shorten_older(tx: WriteTransaction, number: int) -> None:
     """Shorten the ordinary runs that are no longer among the newest; called with each new run's number."""
-    if number % EVERY:
-        return
+    if number % EVERY == 0:
+        _shorten(tx, number - NEWEST - 2 * EVERY, number - NEWEST)
+
+
+def shorten_newest(tx: WriteTransaction) -> None:
+    """Shorten those that `shorten_older` leaves: of a restored registry, they had been shortened since its backup."""
+    newest = tx.execute(select(func.max(execution.c.number))).scalar() or 0
+    _shorten(tx, newest - NEWEST - 3 * EVERY, newest)
+
+
+def _shorten(tx: WriteTransaction, first: int, last: int) -> None:
     columns = execution.c.number, execution.c.steps, execution.c.result, execution.c.started_at
     query = select(*columns).where(
-        execution.c.number.between(number - NEWEST - 2 * EVERY, number - NEWEST),
+        execution.c.number.between(first, last),
         execution.c.status == "succeeded",
         execution.c.duration_ms < SLOW_MS,
         ~select(rating.c.execution_id).where(rating.c.execution_id == execution.c.id).exists(),

@@ -150,7 +150,7 @@ def _texts(tx: ReadTransaction) -> list[str]:
     for row in tx.execute(select(*(channel.c[name] for name in _DESCRIBED), channel.c.meta)):
         texts += [*row[:-1], *map(as_text, row.meta.values())]
     texts += tx.execute(select(edit.c.value).where(edit.c.field.in_(_DESCRIBED))).scalars()
-    texts += tx.execute(select(tag.c.name)).scalars()
+    # each tag was said in an edit
     tagged = tx.execute(select(edit.c.field).where(edit.c.field.startswith(TAGGED))).scalars()
     texts += (field.removeprefix(TAGGED) for field in tagged)
     return list(dict.fromkeys(text for text in texts if text and isinstance(text, str)))

@@ -6,6 +6,7 @@ stay, made with the registry's own key, of its names, its session and its messag
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -16,7 +17,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, text, update
 
 from registry.domain import format_time, new_id, now
-from registry.errors import NotFound
+from registry.errors import NotFound, StorageError
 from registry.storage.conditions import is_of_project
 from registry.storage.conversations.aliases import aliases_of
 from registry.storage.conversations.channels import (
@@ -46,8 +47,11 @@ from registry.storage.tables import (
     message_vector,
 )
 
-CHANNEL, SESSION, SAID, DERIVED = "channel", "session", "said", "derived"
-"""Kinds of digests: of a channel's name, a session's id, a message's role and words, and a derived record."""
+logger = logging.getLogger(__name__)
+
+CHANNEL, SESSION, SAID, DERIVED, MESSAGE = "channel", "session", "said", "derived", "message"
+"""Kinds of digests: of a channel's name, a session's id, a message's role and words, a derived record, and the id of
+a message that is in no row since a backup without it was restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,13 +271,20 @@ def _vectors(tx: ReadTransaction, found: Affected) -> int:
 
 
 async def wipe(database: Database) -> None:
-    """Overwrite the rest of deleted rows in the files: old segments of the index, and the write-ahead log."""
+    """Overwrite what deleted rows leave in the files: segments of the index, moved rows in pages, the write-ahead log.
+
+    SQLite's secure_delete leaves copies of rows that moved between pages, so the file is rewritten: 12 s per GB.
+    """
     if database.dialect == "postgresql":
         await database.maintain(_VACUUM)
         return
     await database.write(lambda tx: tx.exec_driver_sql(_MERGE, (-_PAGES,)))
     while await database.write(_merge_on):
         pass
+    try:
+        await database.maintain(("VACUUM",))
+    except StorageError as exc:  # it needs as much free space as the file is large
+        logger.warning("It is forgotten, but words may be left in unused parts of the file: %s", exc)
     for _ in range(5):
         [(busy, *_rest)] = await database.maintain(("PRAGMA wal_checkpoint(TRUNCATE)",))
         if not busy:
@@ -282,7 +293,7 @@ async def wipe(database: Database) -> None:
 
 _TABLES = (
     *("conversation", "message_index", "message_vector", "channel"),
-    *("execution", "extract_result", "expectation"),
+    *("execution", "extract_result", "expectation", "saved_view", "tag", "edit"),
 )
 _VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"

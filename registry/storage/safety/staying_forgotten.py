@@ -8,12 +8,15 @@ from datetime import datetime
 
 from sqlalchemy import select
 
+from registry.domain import new_id, now
 from registry.storage.conversations.aliases import aliases_of
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import WriteTransaction, in_parts
+from registry.storage.records.brief_runs import shorten_newest
 from registry.storage.safety.forgetting import (
     CHANNEL,
     DERIVED,
+    MESSAGE,
     SESSION,
     Affected,
     forget,
@@ -45,20 +48,35 @@ def tombstones_of(tx: WriteTransaction) -> Tombstones:
 def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
     """Forget what came back, and return how many messages. Digests made with another registry's key are dropped."""
     forget_key(tx)  # the registry that was put back has its own
+    held = set(tx.execute(select(conversation.c.id)).scalars()) if tombstones.messages else set()
+    absent = [id_ for id_ in tombstones.messages if id_ not in held]
     messages = [
         row
-        for ids in in_parts(tombstones.messages)
+        for ids in in_parts([*held.intersection(tombstones.messages), *_noted_messages(tx, tombstones)])
         for row in tx.execute(
             select(conversation).where(conversation.c.id.in_(ids), conversation.c.forgotten.is_(False))
         )
     ]
     back = Affected(list(_channels_back(tx, tombstones)), messages)
     count = forget(tx, back).messages if back.channels or back.messages else 0
-    forget_derived_again(tx, tombstones.key, {digest for digest, what, _, _ in tombstones.digests if what == DERIVED})
+    if derived := {digest for digest, what, _, _ in tombstones.digests if what == DERIVED}:
+        shorten_newest(tx)  # their words may have been gone already, and not been noted
+        forget_derived_again(tx, tombstones.key, derived)
     if key_of(tx) == tombstones.key:
         for digest, what, receipt, at in tombstones.digests:
             note_forgotten(tx, [(digest, what)], receipt, at)
+        marks = [(keyed(tombstones.key, MESSAGE, id_.encode()), MESSAGE) for id_ in absent]
+        note_forgotten(tx, marks, new_id("fgt"), now())
     return count
+
+
+def _noted_messages(tx: WriteTransaction, tombstones: Tombstones) -> list[str]:
+    """Return the ids of forgotten messages that an earlier restored backup did not hold."""
+    known = {digest for digest, what, _, _ in tombstones.digests if what == MESSAGE}
+    if not known:
+        return []
+    ids = tx.execute(select(conversation.c.id)).scalars()
+    return [id_ for id_ in ids if keyed(tombstones.key, MESSAGE, id_.encode()) in known]
 
 
 def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[ChannelRow]:
