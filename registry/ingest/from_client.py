@@ -199,7 +199,7 @@ def _ingest_new(tx: WriteTransaction, source: str, came: Sequence[Session]) -> d
     let_in: dict[int, tuple[str, Session]] = {}
     done: dict[int, Saved] = {}
     for at, name in _unknown(tx, source, came).items():
-        session, kept_out = let_in_session(tx, source, came[at])
+        session, kept_out = let_in_session(tx, source, came[at], may_be_forgotten=False)
         if kept_out:
             done[at] = Saved.refused(kept_out)
         elif session.messages == tuple(map(as_kept, session.messages)):

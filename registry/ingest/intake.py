@@ -88,6 +88,7 @@ def let_in(
     source: str,
     channel: str | None = None,
     project: str | None = None,
+    may_be_forgotten: bool = True,
 ) -> LetIn:
     """Decide which part of a conversation and its metadata may be stored. `project`: used if `about` names none."""
     keeping = keeping_of(tx)
@@ -101,13 +102,15 @@ def let_in(
     key = key_of(tx) if keeping.masks(project) else None
     kept = [_let_in_message(keeping, message, key) for message in messages]
     about = _mask_cut_titles(_let_in_about(about, key), messages, kept, key)
-    return LetIn(kept, _without_forgotten(tx, about))
+    return LetIn(kept, _without_forgotten(tx, about) if may_be_forgotten else about)
 
 
-def let_in_session(tx: WriteTransaction, source: str, session: Session) -> tuple[Session, str | None]:
+def let_in_session(
+    tx: WriteTransaction, source: str, session: Session, *, may_be_forgotten: bool = True
+) -> tuple[Session, str | None]:
     """Decide which part of a client's session may be stored."""
     about = {"title": session.title, "project": session.project, **session.meta}
-    found = let_in(tx, session.messages, about, source=source)
+    found = let_in(tx, session.messages, about, source=source, may_be_forgotten=may_be_forgotten)
     title = found.about.get("title")
     meta = {name: value for name, value in found.about.items() if name in session.meta}
     return replace(session, messages=tuple(found.messages), title=title, meta=meta), found.kept_out
