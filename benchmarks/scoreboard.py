@@ -60,7 +60,7 @@ Ranks = Sequence[bool]
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. The first figure says which program is best."""
+    """A line of the table: the figures of each program that was measured."""
 
     what: str
     figures: Mapping[str, Figures]
@@ -103,7 +103,10 @@ def _ranked(sets: Sequence[QuestionSet], ways: Sequence[Way]) -> dict[str, dict[
 
 
 def _sessions(held: QuestionSet) -> dict[str, str]:
-    return {one.id: "\n".join([one.title or "", *(said.text for said in one.messages)]) for one in held.sessions}
+    return {
+        one.id: "\n".join([one.title or "", one.project or "", *(said.text for said in one.messages)])
+        for one in held.sessions
+    }
 
 
 async def _our_outcomes(asked: QuestionSet, questions: Sequence[Question], ways: Sequence[Way]) -> list[Outcome]:
@@ -211,7 +214,7 @@ def measure(published: Path | None, folder: Path | None) -> list[Row]:
 
 
 def markdown(runs: Sequence[Sequence[Row]]) -> str:
-    """Return the table: means of the runs, the best program of a row in bold."""
+    """Return the table: means of the runs, the best of each figure in bold."""
     heads = ("", *PROGRAMS, "±", "command")
     lines = [heads, tuple("---" for _ in heads), *(_cells(same) for same in zip(*runs, strict=True))]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -220,12 +223,15 @@ def markdown(runs: Sequence[Sequence[Row]]) -> str:
 def _cells(runs: Sequence[Row]) -> list[str]:
     row = runs[0]
     means = {name: tuple(map(fmean, zip(*(one.figures[name] for one in runs), strict=True))) for name in row.figures}
-    best = (min if row.is_low_best else max)((one[0] for one in means.values()), default=0.0)
-    shown = {name: " / ".join(map(_number, one)) for name, one in means.items()}
-    bold = {name: f"**{text}**" if means[name][0] == best else text for name, text in shown.items()}
+    best = list(map(min if row.is_low_best else max, zip(*means.values(), strict=True)))
+    shown = {name: " / ".join(map(_shown, figures, best)) for name, figures in means.items()}
     ours = [zip(one.figures.get("ctxr", ()), means.get("ctxr", ()), strict=True) for one in runs]
-    off = max((abs(at - mean) for pairs in ours for at, mean in pairs), default=0.0)
-    return [row.what, *(bold.get(name, "–") for name in PROGRAMS), _number(off), f"`{row.command}`"]
+    off = max((abs(figure - mean) for pairs in ours for figure, mean in pairs), default=0.0)
+    return [row.what, *(shown.get(name, "–") for name in PROGRAMS), _number(off), f"`{row.command}`"]
+
+
+def _shown(figure: float, best: float) -> str:
+    return f"**{_number(figure)}**" if figure == best else _number(figure)
 
 
 def _number(figure: float) -> str:
@@ -242,8 +248,8 @@ def page(table: str, command: str) -> str:
 `{command}`, {datetime.now(UTC):%Y-%m-%d}, commit {commit.stdout.strip()}, {cores} cores, {memory:.0f} GB,
 Python {platform.python_version()}, load {os.getloadavg()[2]:.1f} during the last quarter of an hour.
 
-The mean of {RUNS} runs; ± is how far `ctxr` was from it. Shares are of 1. The best of a row is bold, by its first
-figure: where another program is bold, `ctxr` loses.
+The mean of {RUNS} runs; ± is how far `ctxr` was from it at most. Shares are of 1. The best figure is bold: where only
+another program's is, `ctxr` loses.
 
 {table}
 

@@ -34,7 +34,7 @@ def test_a_table_says_of_each_program_how_often_it_finds_the_right_conversation(
     [sessions] = locomo_sessions([TINY])
     assert sessions.figures == dict.fromkeys(("ctxr", "FTS5", "BM25"), (0.5, 0.5, 0.5))
     line = markdown([[one_wording], [one_wording]]).splitlines()[-1]
-    assert line.startswith("| tiny, one wording: right conversation, first / of five | **0.500 / 0.500** | ")
+    assert line.startswith("| tiny, one wording: right conversation, first / of five | **0.500** / **0.500** | ")
     assert " | – | – | 0.000 | `python -m benchmarks.retrieval --file " in line
 
 
