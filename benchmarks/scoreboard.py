@@ -24,12 +24,12 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.costs import peers, windows
-from benchmarks.retrieval.asking import CHARACTERS_A_TOKEN, WAYS, Outcome, Way, ask_all
+from benchmarks.retrieval.asking import CHARACTERS_A_TOKEN, WAYS, Way, ask_all
 from benchmarks.retrieval.baselines import PORTER, Bm25, Fts5
 from benchmarks.retrieval.changes import Asked, ask_file
 from benchmarks.retrieval.product import Answer, product_with
 from benchmarks.retrieval.published import published_sets
-from benchmarks.retrieval.question_sets import Question, QuestionSet, read_set, sets_in
+from benchmarks.retrieval.question_sets import QuestionSet, read_set, sets_in
 from benchmarks.scale import filled, queries, timed
 from benchmarks.setup import servers
 from benchmarks.setup.corpus import texts
@@ -71,7 +71,7 @@ class Row:
 def conversations(name: str, sets: Sequence[QuestionSet]) -> Iterator[Row]:
     """Yield how often `extract` without a channel comes from the right conversation."""
     command = f"python -m benchmarks.retrieval --file {STRANGERS}/{name}.json --set {name} --meaning"
-    for way, ranked in _ranked(sets, [way for way in WAYS if way.name in WORDINGS]).items():
+    for way, ranked in asyncio.run(_ranked(sets, [way for way in WAYS if way.name in WORDINGS])).items():
         figures = {program: (_hits(some, 1), _hits(some, 5)) for program, some in ranked.items()}
         yield Row(f"{name}, {WORDINGS[way]}: right conversation, first / of five", figures, command)
 
@@ -84,21 +84,22 @@ NO_LOCOMO = Row(
 
 def locomo_sessions(sets: Sequence[QuestionSet]) -> Iterator[Row]:
     """Yield how `search_sessions` ranks the sessions of each LoCoMo dialogue; any that holds evidence is right."""
-    for ranked in _ranked(sets, [way for way in WAYS if way.name == "search_sessions"]).values():
+    for ranked in asyncio.run(_ranked(sets, [way for way in WAYS if way.name == "search_sessions"])).values():
         figures = {name: (_hits(some, 1), _hits(some, 5), _mrr(some)) for name, some in ranked.items()}
         yield Row("LoCoMo sessions: hit@1 / hit@5 / MRR", figures, LOCOMO_COMMAND)
 
 
-def _ranked(sets: Sequence[QuestionSet], ways: Sequence[Way]) -> dict[str, dict[str, list[Ranks]]]:
+async def _ranked(sets: Sequence[QuestionSet], ways: Sequence[Way]) -> dict[str, dict[str, list[Ranks]]]:
     found: dict[str, dict[str, list[Ranks]]] = {way.name: {name: [] for name in ("ctxr", *BASELINES)} for way in ways}
     for asked in sets:
         questions = [one for one in asked.questions if one.is_answerable]
         engines = {name: baseline(_sessions(asked)) for name, baseline in BASELINES.items()}
-        for way, (name, engine), one in product(ways, engines.items(), questions):
-            ranked = engine.ranked(" ".join([one.text, *(one.also if way.with_also else ())]))
-            found[way.name][name].append([session in one.sessions for session in ranked])
-        for outcome in asyncio.run(_our_outcomes(asked, questions, ways)):
-            found[outcome.way]["ctxr"].append([session in outcome.question.sessions for session in outcome.sessions])
+        for way, (name, engine), given in product(ways, engines.items(), questions):
+            ranked = engine.ranked(" ".join([given.text, *(given.also if way.with_also else ())]))
+            found[way.name][name].append([session in given.sessions for session in ranked])
+        async with product_with(asked, by_meaning=True) as asking:
+            async for one in ask_all(asking, questions, ways):
+                found[one.way]["ctxr"].append([session in one.question.sessions for session in one.sessions])
     return found
 
 
@@ -107,11 +108,6 @@ def _sessions(held: QuestionSet) -> dict[str, str]:
         one.id: "\n".join([one.title or "", one.project or "", *(said.text for said in one.messages)])
         for one in held.sessions
     }
-
-
-async def _our_outcomes(asked: QuestionSet, questions: Sequence[Question], ways: Sequence[Way]) -> list[Outcome]:
-    async with product_with(asked, by_meaning=True) as asking:
-        return [one async for one in ask_all(asking, questions, ways)]
 
 
 def _hits(ranked: Sequence[Ranks], k: int) -> float:
@@ -223,15 +219,19 @@ def markdown(runs: Sequence[Sequence[Row]]) -> str:
 def _cells(runs: Sequence[Row]) -> list[str]:
     row = runs[0]
     means = {name: tuple(map(fmean, zip(*(one.figures[name] for one in runs), strict=True))) for name in row.figures}
-    best = list(map(min if row.is_low_best else max, zip(*means.values(), strict=True)))
-    shown = {name: " / ".join(map(_shown, figures, best)) for name, figures in means.items()}
+    best = [(min if row.is_low_best else max)(all_of) for all_of in zip(*means.values(), strict=True)]
+    is_compared = len(means) > 1
+    shown = {
+        name: " / ".join(_shown(one, is_best=is_compared and one == top) for one, top in zip(some, best, strict=True))
+        for name, some in means.items()
+    }
     ours = [zip(one.figures.get("ctxr", ()), means.get("ctxr", ()), strict=True) for one in runs]
     off = max((abs(figure - mean) for pairs in ours for figure, mean in pairs), default=0.0)
     return [row.what, *(shown.get(name, "–") for name in PROGRAMS), _number(off), f"`{row.command}`"]
 
 
-def _shown(figure: float, best: float) -> str:
-    return f"**{_number(figure)}**" if figure == best else _number(figure)
+def _shown(figure: float, *, is_best: bool) -> str:
+    return f"**{_number(figure)}**" if is_best else _number(figure)
 
 
 def _number(figure: float) -> str:
@@ -261,7 +261,7 @@ another program's is, `ctxr` loses.
 - **fast-resume** keeps an index to resume a session from. **agentsview** keeps the messages; its server runs when its
   commands are measured, and so does the local process of `ctxr`. – was not measured.
 - The sets were written by people who had not seen the program; all were read later, while rules were chosen
-  (`benchmarks/RESULTS.md`). LoCoMo is CC BY-NC, so it is not in this repository.
+  (`benchmarks/RESULTS.md`). LoCoMo's dialogues are not part of this repository.
 - The others: `python -m venv DIR && DIR/bin/pip install fast-resume agentsview`, then `--peers DIR`.
 """
 

@@ -70,3 +70,8 @@ def test_what_holds_now_is_asked_of_the_baselines_too(tmp_path: Path) -> None:
 def test_a_loss_is_printed_and_so_is_what_two_runs_differ_by(is_low_best: bool, line: str) -> None:
     runs = [Row("rate", {"ctxr": (ours,), "FTS5": (500.0,)}, "make bench", is_low_best) for ours in (100.0, 200.0)]
     assert markdown([[run] for run in runs]).splitlines()[-1] == line
+
+
+def test_a_figure_without_another_to_compare_is_not_called_the_best() -> None:
+    row = Row("memory", {"ctxr": (10.8,)}, "make bench", is_low_best=True)
+    assert markdown([[row], [row]]).splitlines()[-1] == "| memory | 10.8 | – | – | – | – | 0.000 | `make bench` |"
