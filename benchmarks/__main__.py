@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from benchmarks.costs import calls, graph_overhead, in_flight, load, peers, startup, sync, windows
@@ -73,13 +74,10 @@ def report_graph(_: argparse.Namespace) -> Report:
 
 
 def report_peers(options: argparse.Namespace) -> Report:
-    """Beside another program that reads the same histories."""
-    program = peers.find(options.peer)
-    if program is None:
-        return "peers: SKIPPED, no fast-resume: install it apart and give --peer PATH/fr", {"peers": None}
-    theirs, ours = asyncio.run(peers.measure(program))
-    found = {"fast-resume": theirs.as_json(), "ctxr": ours.as_json()}
-    return table(peers.HEADS, peers.rows(theirs, ours)), {"peers": found}
+    """Beside other programs that read the same histories."""
+    found = peers.measure(options.peers)
+    columns = zip(peers.LINES, *(one.cells() for one in found.values()), strict=True)
+    return table(("", *found), list(columns)), {"peers": {name: one.as_json() for name, one in found.items()}}
 
 
 REPORTS: dict[str, Callable[[argparse.Namespace], Report]] = {
@@ -99,7 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=REPORTS, help="one part; may be repeated")
     parser.add_argument("--seconds", type=float, default=load.SECONDS, help="of load on eight servers")
-    parser.add_argument("--peer", metavar="PATH", help="fast-resume's program, if it is not on the PATH as fr")
+    parser.add_argument("--peers", type=Path, metavar="DIR", help="environment with fast-resume and agentsview")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

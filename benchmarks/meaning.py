@@ -73,9 +73,9 @@ def measure(registry: Registry, model: EmbeddingModel) -> list[str]:
         search(typical[0], Scope())
         first = 1000 * (time.perf_counter() - started)
         return [
-            timed(lambda words, scope: find_messages(tx, words, scope), [(words, Scope()) for words in typical]),
-            timed(search, [(words, Scope()) for words in typical]),
-            timed(search, [(words, Scope(channel_number=1 + i)) for i, words in enumerate(typical)]),
+            str(timed(lambda words, scope: find_messages(tx, words, scope), [(words, Scope()) for words in typical])),
+            str(timed(search, [(words, Scope()) for words in typical])),
+            str(timed(search, [(words, Scope(channel_number=1 + i)) for i, words in enumerate(typical)])),
             f"{first:.0f}",
         ]
 

@@ -46,7 +46,9 @@ def queries(kind: str, seed: int = 3) -> list[str]:
     return [" ".join(dice.choices(words, weights, k=dice.choice((1, 2, 3, 3, 5)))) for _ in range(QUERIES)]
 
 
-def timed(search: Search, asked: Sequence[tuple[str, Scope]], clock: Clock = time.perf_counter, times: int = 1) -> str:
+def timed(
+    search: Search, asked: Sequence[tuple[str, Scope]], clock: Clock = time.perf_counter, times: int = 1
+) -> Spread:
     """The spread of the searches, of each the best of so many times, after a few to warm up."""
     for words, scope in asked[:5]:
         search(words, scope)
@@ -56,7 +58,7 @@ def timed(search: Search, asked: Sequence[tuple[str, Scope]], clock: Clock = tim
         search(words, scope)
         return clock() - started
 
-    return str(Spread.of([min(took(*each) for _ in range(times)) for each in asked]))
+    return Spread.of([min(took(*each) for _ in range(times)) for each in asked])
 
 
 def processor_time(tx: ReadTransaction) -> Clock:
@@ -80,7 +82,7 @@ def measure(database: Database, *, is_cpu: bool = False) -> list[str]:
             return find_messages(tx, words, scope)
 
         def spread(asked: Sequence[tuple[str, Scope]]) -> str:
-            return timed(search, asked, processor_time(tx), 3) if is_cpu else timed(search, asked)
+            return str(timed(search, asked, processor_time(tx), 3) if is_cpu else timed(search, asked))
 
         typical = queries("typical")
         last = tx.execute(text("SELECT max(timestamp) FROM conversation")).scalar_one()
@@ -162,7 +164,7 @@ def measure_tantivy(count: int) -> list[str]:
         asked = tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms])
         return searcher.search(asked, 300)
 
-    return [timed(search, [(words, Scope()) for words in queries(kind)]) for kind in KINDS]
+    return [str(timed(search, [(words, Scope()) for words in queries(kind)])) for kind in KINDS]
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""The product beside fast-resume, which also indexes the histories of coding agents: same home, same run.
+"""The product beside programs that read the same histories: fast-resume and agentsview, same home, same run.
 
-It is another kind of program, native code that keeps an index of the text to resume a session from; ours keeps the
-messages themselves. Install it where it disturbs nothing, `pip install fast-resume` in a folder of its own, and give
-the path of its program `fr`. Only stores that both read are measured.
+fast-resume keeps an index of the text to resume a session from, agentsview and ours keep the messages; agentsview
+searches through a server, which runs before the clock does. Install them where they disturb nothing:
+`python -m venv DIR && DIR/bin/pip install fast-resume agentsview`. Only stores that all read are measured.
 """
 
 from __future__ import annotations
@@ -11,130 +11,146 @@ import itertools
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from mcp import Client
-
-from benchmarks.costs.sync import SYNC, at_home
+from benchmarks.costs.sync import at_home
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import questions
+from benchmarks.setup.figures import Spread
 from benchmarks.setup.homes import MESSAGES_EACH, write_home
 
 SESSIONS = {"claude-code": 500, "codex": 250}
 MESSAGES = MESSAGES_EACH * sum(SESSIONS.values())
-ROUNDS = 1
 IDLE_ROUNDS = 5
-SEARCHES = 10
+SEARCHES = 40
+QUIET = {"DO_NOT_TRACK": "1", "AGENTSVIEW_TELEMETRY_ENABLED": "0"}
+ALONE = {"AGENTSVIEW_NO_DAEMON": "1", "CTXR_SHARED": "off"}  # the first import is one process, whose memory is measured
+# A process's peak is never below that of the process that forks it, so a small one does.
+MEASURED = """
+import json, resource, subprocess, sys, time
+started = time.perf_counter()
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+print(json.dumps([time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]))
+"""
+END_LOCAL_PROCESS = "from cli.shared.place import this_place; this_place().end()"
 
-HEADS = ("medians", "fast-resume", "ctxr")
+
+@dataclass(frozen=True)
+class Program:
+    """The commands of one program: import what is new; search, followed by the words; print the number of sessions;
+    end the server that answers, and start it where the others do not."""
+
+    sync: Sequence[str]
+    search: Sequence[str]
+    count: Sequence[str]
+    end: Sequence[str] = ()
+    serve: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Seconds, as medians; of the server none where a program has no server."""
+    """Times of whole processes: seconds of the first import and the median with nothing new, searches in ms."""
 
     first: float
+    peak_mb: float
     nothing_new: float
-    search: float
-    search_of_server: float | None = None
+    search: Spread
+
+    @property
+    def rate(self) -> float:
+        """Messages brought in a second, the first time."""
+        return MESSAGES / self.first
 
     def as_json(self) -> dict[str, Any]:
         """The outcome for machines."""
-        return asdict(self) | {"messages_per_s": MESSAGES / self.first}
+        return asdict(self) | {"messages_per_s": self.rate}
 
     def cells(self) -> list[str]:
         """The outcome as a column."""
-        served = "-" if self.search_of_server is None else f"{self.search_of_server * 1000:.0f} ms"
-        return [
-            f"{self.first:.2f} s",
-            f"{MESSAGES / self.first:.0f}",
-            f"{self.nothing_new * 1000:.0f} ms",
-            f"{self.search * 1000:.0f} ms",
-            served,
-        ]
+        idle = f"{self.nothing_new * 1000:.0f}"
+        return [f"{self.first:.2f}", f"{self.rate:.0f}", f"{self.peak_mb:.0f}", idle, str(self.search)]
 
 
 LINES = (
-    f"first indexing of {MESSAGES} messages in {sum(SESSIONS.values())} sessions",
+    f"first import of {MESSAGES} messages in {sum(SESSIONS.values())} sessions, s",
     "  messages/s",
-    "nothing new, whole process",
-    "search, whole process",
-    "search, asked of a running server",
+    "  peak memory, MB",
+    "nothing new, whole process, ms",
+    "search, whole process, p50 / p95 in ms",
 )
 
 
-def rows(peer: Outcome, ours: Outcome) -> list[tuple[str, ...]]:
-    """Both as lines of a table."""
-    return list(zip(LINES, peer.cells(), ours.cells(), strict=True))
+def programs(folder: Path | None) -> dict[str, Program]:
+    """The product, and those of its peers that are installed in the folder, or found on the PATH without one."""
+    place = str(folder.resolve() / "bin") if folder else None
+    search, count = ((servers.CTXR, command, "--json", "--limit", "10") for command in ("search", "list"))
+    end = (sys.executable, "-c", END_LOCAL_PROCESS)
+    found = {"ctxr": Program((servers.CTXR, "sync"), search, count, count, end)}
+    if fr := shutil.which("fr", path=place):
+        shown = (fr, "--json", "--limit", "10")
+        found["fast-resume"] = Program(shown, shown, shown)
+    if view := shutil.which("agentsview", path=place):
+        found["agentsview"] = Program(
+            (view, "sync"),
+            (view, "session", "search", "--fts", "--json", "--limit", "10"),
+            (view, "session", "list", "--json", "--limit", "1"),
+            end=(view, "daemon", "stop"),
+            serve=(view, "daemon", "start"),
+        )
+    return found
 
 
-def find(given: str | None) -> str | None:
-    """The peer's program: the one given, or the one on the PATH."""
-    return shutil.which(given or "fr")
+def measure(folder: Path | None) -> dict[str, Outcome]:
+    """The outcome of each program in a home of its own with the same histories."""
+    return {name: _measure(one) for name, one in programs(folder).items()}
 
 
-async def measure(program: str) -> tuple[Outcome, Outcome]:
-    """The peer's outcome and ours, each step done by both in turn."""
-    with tempfile.TemporaryDirectory() as folder:
+def _measure(program: Program) -> Outcome:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         write_home(home, SESSIONS)
-        peer: Runner = _runner(home, (program, "--json", "--limit", "10"))
-        sync, search = _runner(home, SYNC), _runner(home, (servers.CTXR, "search", "--json", "--limit", "10"))
-        first = [(_anew(home / ".cache", peer), _anew(home / "registry", sync)) for _ in range(ROUNDS)]
-        _check(home, program)
-        idle = [(peer(), sync()) for _ in range(IDLE_ROUNDS)]
-        asked = [(peer(text), search(text)) for text in itertools.islice(questions(seed=1), SEARCHES)]
-        served = await _served(home)
-    (their_first, our_first), (their_idle, our_idle), (their_search, our_search) = map(_medians, (first, idle, asked))
-    return Outcome(their_first, their_idle, their_search), Outcome(our_first, our_idle, our_search, served)
+        first, peak_mb = _run(home, program.sync, ALONE)
+        with _serving(home, program):
+            _check(home, program)
+            idle = [_run(home, program.sync)[0] for _ in range(IDLE_ROUNDS)]
+            asked = itertools.islice(questions(seed=1), SEARCHES)
+            found = [_run(home, [*program.search, text])[0] for text in asked]
+    return Outcome(first, peak_mb, median(idle), Spread.of(found))
 
 
-Runner = Callable[..., float]
+@contextmanager
+def _serving(home: Path, program: Program) -> Iterator[None]:
+    try:
+        if program.serve:
+            _run(home, program.serve)
+        yield
+    finally:
+        if program.end:
+            _run(home, program.end)
 
 
-def _runner(home: Path, command: Sequence[str]) -> Runner:
-    def run(*words: str) -> float:
-        started = time.perf_counter()
-        subprocess.run([*command, *words], cwd=servers.ROOT, env=at_home(home), capture_output=True, check=True)
-        return time.perf_counter() - started
-
-    return run
-
-
-def _anew(index: Path, run: Runner) -> float:
-    shutil.rmtree(index, ignore_errors=True)
-    return run()
+def _run(home: Path, command: Sequence[str], env: Mapping[str, str] | None = None) -> tuple[float, float]:
+    """Return the seconds a command took, and its peak memory in MB."""
+    measured = (sys.executable, "-c", MEASURED, *command)
+    done = subprocess.run(measured, cwd=home, env=_environment(home, env), stdout=subprocess.PIPE, check=True)
+    seconds, peak_mb = json.loads(done.stdout)
+    return seconds, peak_mb
 
 
-def _check(home: Path, program: str) -> None:
-    """Both must have found all of it."""
-    for command in ([program, "--json", "--limit", "1"], [servers.CTXR, "list", "--limit", "1", "--json"]):
-        done = subprocess.run(command, cwd=servers.ROOT, env=at_home(home), capture_output=True, check=True)
-        answer = json.loads(done.stdout)
-        found = answer.get("meta", answer.get("pagination"))["total"]
-        assert found == sum(SESSIONS.values()), (command, found)
+def _check(home: Path, program: Program) -> None:
+    """Raise if the program has not found all of the histories."""
+    done = subprocess.run(program.count, cwd=home, env=_environment(home), capture_output=True, check=True)
+    answer = json.loads(done.stdout)
+    total = answer.get("meta", answer.get("pagination", answer))["total"]
+    assert total == sum(SESSIONS.values()), (program.count, total)
 
 
-async def _served(home: Path) -> float:
-    with servers.http(servers.PRODUCT_HTTP, home / "registry", at_home(home)) as address:
-        async with Client(f"{address}/mcp") as client:
-            times = [await _ask(client, text) for text in itertools.islice(questions(seed=2), 2 * SEARCHES)]
-    return median(times[SEARCHES:])
-
-
-async def _ask(client: Client, text: str) -> float:
-    started = time.perf_counter()
-    answer = await client.call_tool("search_sessions", {"query": text, "limit": 10})
-    assert not answer.is_error, answer.content
-    return time.perf_counter() - started
-
-
-def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    theirs, ours = zip(*pairs, strict=True)
-    return median(theirs), median(ours)
+def _environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    return {**at_home(home), **QUIET, **(more or {})}

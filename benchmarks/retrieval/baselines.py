@@ -1,12 +1,17 @@
-"""SQLite's FTS5 on the same questions: what a search without any thought of ours would find."""
+"""Plain searches on the same questions: SQLite's FTS5, and BM25."""
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+
+from snowballstemmer import stemmer  # type: ignore[import-untyped]
 
 from benchmarks.retrieval.asking import CHARACTERS_A_TOKEN, FIRST, Outcome, Way
 from benchmarks.retrieval.question_sets import Question, QuestionSet
@@ -28,7 +33,7 @@ class Baseline:
     name: str
     tokenizer: str
     joined: str
-    leaves_out: str = ""
+    leaves_out: frozenset[str] = frozenset()
 
     @property
     def ways(self) -> tuple[Way, Way]:
@@ -38,15 +43,13 @@ class Baseline:
     def query(self, text: str) -> str:
         """The question in FTS5's language."""
         words = re.findall(r"\w+", text.lower())
-        kept = [word for word in words if word not in self.leaves_out.split()] or words
+        kept = [word for word in words if word not in self.leaves_out] or words
         return self.joined.join(f'"{word}"' for word in kept)
 
 
-BASELINES = (
-    Baseline("FTS5 as typed", "unicode61", " "),
-    Baseline("FTS5 OR", "unicode61", " OR "),
-    Baseline("FTS5 porter, stop words", "porter unicode61", " OR ", STOP_WORDS),
-)
+PORTER = Baseline("FTS5 porter, stop words", "porter unicode61", " OR ", frozenset(STOP_WORDS.split()))
+BASELINES = (Baseline("FTS5 as typed", "unicode61", " "), Baseline("FTS5 OR", "unicode61", " OR "), PORTER)
+STEMMER = stemmer("english")
 
 
 BASELINE_WAYS = frozenset(way.name for one in BASELINES for way in one.ways)
@@ -103,3 +106,47 @@ def _within(index: sqlite3.Connection, question: Question, channel: str | None) 
         return question.evidence
     there = {row[0] for row in index.execute("SELECT id FROM said WHERE session = ?", (channel,))}
     return question.evidence & there
+
+
+class Fts5:
+    """Rank texts with FTS5: any of the words, stemmed, without stop words."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._index = sqlite3.connect(":memory:")
+        self._index.execute(f"CREATE VIRTUAL TABLE said USING fts5(id UNINDEXED, text, tokenize='{PORTER.tokenizer}')")
+        self._index.executemany("INSERT INTO said VALUES (?, ?)", texts.items())
+
+    def ranked(self, query: str) -> list[str]:
+        """Return the ids of the texts that hold a word of the query, best first."""
+        found = "SELECT id FROM said WHERE said MATCH ? ORDER BY rank"
+        return [row[0] for row in self._index.execute(found, (PORTER.query(query),))]
+
+
+class Bm25:
+    """Rank texts by BM25: English stems without stop words, other letters in pairs."""
+
+    def __init__(self, texts: Mapping[str, str], k: float = 1.2, b: float = 0.4) -> None:
+        documents = [_terms(text) for text in texts.values()]
+        mean = sum(map(len, documents)) / len(documents)
+        self._ids, self._k = list(texts), k
+        self._norms = [k * (1 - b + b * len(terms) / mean) for terms in documents]
+        self._postings: dict[str, dict[int, int]] = defaultdict(dict)
+        for at, terms in enumerate(documents):
+            for term, count in Counter(terms).items():
+                self._postings[term][at] = count
+
+    def ranked(self, query: str) -> list[str]:
+        """Return the ids of the texts that hold a term of the query, best first."""
+        scores: dict[int, float] = defaultdict(float)
+        for term in dict.fromkeys(_terms(query)):
+            holding = self._postings.get(term, {})
+            rarity = math.log(1 + (len(self._ids) - len(holding) + 0.5) / (len(holding) + 0.5))
+            for at, count in holding.items():
+                scores[at] += rarity * count * (self._k + 1) / (count + self._norms[at])
+        return [self._ids[at] for at in sorted(scores, key=lambda at: (-scores[at], at))]
+
+
+def _terms(text: str) -> list[str]:
+    words = [word for word in re.findall(r"[a-z0-9]+|[^\W_a-z0-9]+", text.lower()) if word not in PORTER.leaves_out]
+    pairs = ([word[at : at + 2] for at in range(max(len(word) - 1, 1))] for word in words if not word.isascii())
+    return [*(STEMMER.stemWord(word) for word in words if word.isascii()), *chain.from_iterable(pairs)]

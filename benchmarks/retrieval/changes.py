@@ -169,7 +169,8 @@ def _miss(one: Asked) -> str:
     )
 
 
-async def _run(given: Mapping[str, Any], *, by_meaning: bool) -> list[Asked]:
+async def ask_file(given: Mapping[str, Any], *, by_meaning: bool) -> list[Asked]:
+    """Ask the cases of one file of a registry of its own."""
     held: QuestionSet = read_set({**given, "questions": []})
     async with product_with(held, by_meaning=by_meaning) as product:
         return [one async for one in ask_cases(product, given["cases"])]
@@ -183,7 +184,7 @@ def main() -> None:
     parser.add_argument("--meaning", action="store_true", help="also by meaning, with the configured model")
     options = parser.parse_args()
     given = json.loads(options.file.read_text(encoding="utf-8"))
-    asked = asyncio.run(_run(given, by_meaning=options.meaning))
+    asked = asyncio.run(ask_file(given, by_meaning=options.meaning))
     print(shown(asked))
     if options.misses:
         print(*[_miss(one) for one in asked if not one.is_right], sep="\n")

@@ -186,13 +186,17 @@ async def test_sharing_ends_when_it_was_said_to(hire: Hire) -> None:
 
 
 async def test_sharing_is_a_run_and_stands_on_the_page(hire: Hire) -> None:
-    kim = await hire("kim")
+    kim, lee = await hire("kim"), await hire("lee")
     await kim.log("kims", "hello")
     form = {"channel": "kims", "with": "team", "until": "2101-01-01"}
     assert (await kim.ask("POST", "/sharings", data=form)).status_code == 303
     page = (await kim.ask("GET", "/channels/kims")).text
     assert "shared with the team" in page
     assert '<option value="team" selected>' in page
+    assert '<span class="role">You</span>' in page
+    page = (await lee.ask("GET", "/channels/kims")).text
+    assert '<span class="role">kim</span>' in page
+    assert "/sharings" not in page
     await kim.ask("POST", "/sharings", data={"channel": "kims", "with": "nobody"})
     assert "private" in (await kim.ask("GET", "/channels/kims")).text
     runs = (await kim.ask("GET", "/bo/ao/executions?operation=share")).json()["items"]

@@ -108,3 +108,14 @@ async def test_what_is_taken_back_in_the_same_conversation_comes_with_what_takes
     assert answer["newer"]["message_id"] == answer["messages"][-1]["id"]
     assert said[0] in replaced(answer)
     assert back in [message["text"] for message in answer["messages"]]
+
+
+async def test_a_change_of_mind_in_the_next_turn_leads_where_the_old_value_is_named(orchestrator: Orchestrator) -> None:
+    back = "Changed my mind: three retries instead of five for webhooks"
+    await log(orchestrator, "c", "2026-01-05", "We retry webhooks five times.", "Noted.", back, "Three then.")
+    answer = await ask(orchestrator, "how often do we retry webhooks?")
+    assert "three retries" in answer["newer"]["line"]
+    assert replaced(answer) == ["We retry webhooks five times."]
+    also = ["And how long do webhooks wait between the retries?", "A minute."]
+    await log(orchestrator, "d", "2026-01-05", "We retry uploads five times.", "Noted.", *also)
+    assert "newer" not in await ask(orchestrator, "how often do we retry uploads?", "d")

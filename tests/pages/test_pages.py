@@ -388,7 +388,7 @@ async def test_no_text_on_a_page_can_hide(http: httpx.AsyncClient) -> None:
     messages = [{"role": "user", "text": hidden}, {"role": "assistant", "text": f"`{hidden}`"}]
     sent = {"operation": "conversation_log", "channel": "h", "messages": messages, "metadata": {"title": hidden}}
     assert (await http.post("/bo/ao/run", json=sent)).status_code == 200
-    for address in ("/channels/h", "/", "/?q=before"):
+    for address in ("/channels/h", "/", "/?q=width"):
         page = await text_of(http, address)
         assert "⟦U+202E⟧" in page
         assert not re.search("[\u202e\u200b\U000e0041]", page)

@@ -23,6 +23,7 @@ from backoffice.pages.viewer.messages import blocks_of, shown
 from backoffice.queries import Start, Word
 from orchestrator.requests.queries import QueryShape
 from orchestrator.views import conversations as views
+from registry.access import ASKING
 from registry.domain import format_time
 from registry.errors import NotFound
 from sources.clients import CLIENTS
@@ -76,10 +77,17 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
             resumes=resume_commands(found["channel"]),
             time_at=time_at,
             shown_time=as_local(request, time_at),
+            whose=other_owner(found["channel"]),
             most_hits=MOST_HITS,
             **{**listing, **found},
         )
     )
+
+
+def other_owner(channel: dict[str, Any]) -> str | None:
+    """Return the person whose conversation it is, unless that is the reader."""
+    access, owner = ASKING.get(), channel.get("owner")
+    return owner if access is None or access.owner != owner else None
 
 
 def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str | None:

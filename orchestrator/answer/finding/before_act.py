@@ -55,13 +55,13 @@ class Act(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a past chat says about an act, and the message that says it."""
+    """A sentence of a past chat about an act, and the message that says it."""
 
     text: str
     message: MessageDict
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """A simple command: its text, and its words without their order."""
 
     text: str
@@ -121,7 +121,7 @@ def decided_about(act: Act, messages: Sequence[MessageDict]) -> Told | None:
 
 
 @lru_cache(4096)
-def commands_in(line: str) -> list[Command]:
+def commands_in(line: str) -> list[ShellCommand]:
     """Return the simple commands of a shell line; none if a quote is not closed."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -129,10 +129,10 @@ def commands_in(line: str) -> list[Command]:
         parts = [(is_sign, " ".join(some)) for is_sign, some in groupby(lexer, lambda one: set(one) <= set("();<>|&"))]
     except ValueError:
         return []
-    return [Command(text, _words(text)) for is_sign, text in parts if not is_sign]
+    return [ShellCommand(text, _words(text)) for is_sign, text in parts if not is_sign]
 
 
-def _commands(act: Act, folder: str) -> list[Command]:
+def _commands(act: Act, folder: str) -> list[ShellCommand]:
     return commands_in(act.command.replace(f"{folder}/", ""))  # an absolute path is the relative one
 
 
@@ -140,7 +140,9 @@ def _words(text: str) -> Words:
     return frozenset(word.strip(".+*") for word in _WORD.findall(text)) - {""}
 
 
-def _cure(failed: Command, message: MessageDict, following: Sequence[MessageDict], folder: str) -> Command | None:
+def _cure(
+    failed: ShellCommand, message: MessageDict, following: Sequence[MessageDict], folder: str
+) -> ShellCommand | None:
     """Return the similar command that worked next, unless a file was changed or the user spoke in between."""
     for other in following:
         if other["channel_number"] != message["channel_number"] or other["seq"] > message["seq"] + CURE_WITHIN:

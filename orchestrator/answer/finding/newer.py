@@ -53,15 +53,14 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     spoken = _spoken(tx, [one.ranked.candidate.number for one in choice.kept[:READ] if one.score >= NEAR * best])
     if not spoken:
         return NO_CHANGE
-    hit, near = spoken[0], [row for row in spoken if not _ASKS.search(row.text)]
-    later = _in_a_later_conversation(tx, choice, hit)
-    if later is None:
-        later = max((row for row in near if row.seq >= hit.seq + STRETCH), key=lambda row: row.seq, default=None)
+    hit, near = spoken[0], sorted((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq)
+    first, last = (near[0], near[-1]) if near else (hit, hit)
+    later = _in_a_later_conversation(tx, choice, hit) or (last if last.seq >= hit.seq + STRETCH else None)
     if later:
         return _changed(tx, choice.found, hit, later)
-    earlier = min((row for row in near if row.seq <= hit.seq - STRETCH), key=lambda row: row.seq, default=None)
-    change = _changed(tx, choice.found, earlier, hit) if earlier else NO_CHANGE
-    return change if change.replaced_on else NO_CHANGE
+    pairs = ((one, other) for one, other in ((hit, last), (first, hit)) if one.turn < other.turn)
+    changes = (_changed(tx, choice.found, one, other) for one, other in pairs)
+    return next((change for change in changes if change.replaced_on), NO_CHANGE)
 
 
 def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:

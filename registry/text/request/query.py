@@ -86,7 +86,9 @@ def _subject(text: str) -> list[Word]:
     is_kept = False
     # From the end: whether "session" is asked about or asked for is told by what follows it.
     for word in reversed(spoken):
-        is_kept = not _is_request(word) and (is_kept or len(spoken) == 1 or not _asks_alone(word))
+        is_alone = len(spoken) == 1
+        is_asked_for = is_kept or is_alone or not _asks_alone(word)
+        is_kept = is_asked_for and (not _is_request(word) or (is_alone and word.kind is Kind.IDENTIFIER))
         if is_kept:
             kept.append(word)
     return [_bare(word) for word in reversed(kept)]

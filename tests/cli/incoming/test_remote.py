@@ -74,7 +74,7 @@ def test_an_answer_says_that_it_is_out_of_the_copy_here(ctxr: Ctxr, monkeypatch:
     monkeypatch.setenv("CTXR_REMOTE_URL", NOBODY)
     copy = {"of": NOBODY, "as_of": None}
     assert json.loads(ctxr("list", "--json").stdout)["local_copy"] == copy
-    assert json.loads(ctxr("extract", "fibonacci", "--json").stdout)["metadata"]["local_copy"] == copy
+    assert json.loads(ctxr("extract", "피보나치", "--json").stdout)["metadata"]["local_copy"] == copy
     assert f"{NOBODY} has not answered so far" in ctxr("list").stderr
     assert f"{NOBODY} does not answer now" in ctxr("extract", "giraffes").output
 
