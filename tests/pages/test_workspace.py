@@ -206,6 +206,13 @@ async def test_what_it_should_have_been_is_searched_and_kept_by_one_click(
     assert "The case is kept:" in (await http.get(answer.headers["Location"])).text
 
 
+async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: Page) -> None:
+    await page.goto(f"{server_to_read}/insights?last=all")
+    is_cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.outerHTML)"
+    assert await page.locator(".year").evaluate_all(is_cut) == []
+    assert await page.locator("table.figures thead th.number:visible").evaluate_all(is_cut) == []
+
+
 async def test_answers_to_check_come_first_and_leave_when_they_are_rated(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:

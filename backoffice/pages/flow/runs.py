@@ -72,10 +72,10 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
 
 
 def by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
-    """Group runs by their question and conversation: the newest of each, and how many there are."""
-    groups: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
+    """Group runs by their question: the newest of each, and how many there are."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        groups.setdefault((run["asked"], run["channel"]), []).append(run)
+        groups.setdefault(run["asked"], []).append(run)
     return [(group[0], len(group)) for group in groups.values()]
 
 

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
 from backoffice.dependencies import SOURCE, Asking
+from backoffice.pages.flow.runs import by_question
 from backoffice.pages.reader import as_instant, reader_now, utc_offset_minutes
 from backoffice.pages.rendering import address, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, list_context
@@ -66,12 +67,12 @@ async def overview(request: Request, client: Asking) -> HTMLResponse:
     week = midnight - 6 * DAY
     shown = await client.view(figures.activity, year.astimezone(UTC), week.astimezone(UTC), offset)
     days = map_of(shown.pop("days"), here.date())
-    unsure = await client.view(runs.unsure, SOURCE, 8)
+    unsure = await client.view(runs.unsure, SOURCE, 50)
     context: dict[str, Any] = {
         "days": days,
         "months": months_of(days),
         "week": week.date().isoformat(),
-        "unsure": unsure,
+        "unsure": by_question(unsure)[:8],
     }
     return render(request, "overview.html", section="conversations", **context, **shown)
 
