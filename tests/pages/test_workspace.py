@@ -206,6 +206,19 @@ async def test_what_it_should_have_been_is_searched_and_kept_by_one_click(
     assert "The case is kept:" in (await http.get(answer.headers["Location"])).text
 
 
+async def test_the_trash_is_emptied_by_three_clicks(server: str, page: Page) -> None:
+    for channel in (LOGIN, FIBONACCI):
+        await page.request.delete(f"{server}/bo/channels/{channel}?soft=true")
+    await page.goto(server)
+    await page.get_by_role("link", name="Trash").click()
+    await expect(page.locator(".stored")).to_have_count(2)
+    height = await page.locator(".stored").first.evaluate("one => one.offsetHeight")
+    assert height < 60, "one line each"
+    await page.locator("summary", has_text="Empty trash").click()
+    await page.get_by_role("button", name="Yes, delete forever").click()
+    await expect(page.locator("main")).to_contain_text("No deleted conversations")
+
+
 async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/insights?last=all")
     is_cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.outerHTML)"

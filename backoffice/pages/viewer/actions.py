@@ -52,11 +52,12 @@ async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]
 
 
 @router.post("/removals")
-async def remove_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
-    """Delete a deleted conversation forever."""
-    # Only what is there can be removed; one that was deleted comes back for this moment.
-    await client.run({"operation": "restore", "channel": channel, "query": {}, "source": SOURCE})
-    await client.run({"operation": "delete", "channel": channel, "query": {"soft": False}, "source": SOURCE})
+async def remove_channels(client: Asking, channel: Annotated[list[ChannelName], Form()]) -> Response:
+    """Delete deleted conversations forever."""
+    for name in channel:
+        # Only what is there can be removed; one that was deleted comes back for this moment.
+        await client.run({"operation": "restore", "channel": name, "query": {}, "source": SOURCE})
+        await client.run({"operation": "delete", "channel": name, "query": {"soft": False}, "source": SOURCE})
     return RedirectResponse("/settings/trash", SEE_OTHER)
 
 
