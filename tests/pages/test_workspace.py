@@ -81,7 +81,8 @@ async def test_a_row_shows_the_hit_and_no_label_is_cut_on_a_phone(server: str, p
     await page.set_viewport_size({"width": 390, "height": 844})
     await page.goto(f"{server}/?q=quokkaword")
     row, hit = [await page.locator(selector).first.bounding_box() for selector in (".under", ".under mark")]
-    assert row and hit
+    assert row
+    assert hit
     assert hit["x"] + hit["width"] <= row["x"] + row["width"]
     for address, labels in (("/", ".rooms span"), ("/settings", ".tabs a"), (f"/channels/{LOGIN}", ".role")):
         await page.goto(server + address)
@@ -149,13 +150,28 @@ async def test_an_answer_shows_its_runner_up_and_what_decided(
     assert "word: <bdi>cookie</bdi>" in case
 
 
+async def test_what_is_said_of_a_runner_up_is_so(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    for channel in ("plan-a", "plan-b"):
+        turn = [{"role": "user", "text": "The quagga enclosure needs a wombat gate."}]
+        await orchestrator.run(
+            {"operation": "conversation_log", "channel": channel, "messages": turn, "source": "codex"}
+        )
+    case = await case_of(http, orchestrator, "quagga wombat")
+    assert "the runner-up matches as well" in case
+    assert "match better" not in case
+    assert "Only the answer mentions" not in case
+    assert "little of the question" not in case
+    assert "Why this is a guess" not in case
+    assert case.count("The quagga enclosure needs a wombat gate.") >= 4, "the line that speaks for each"
+
+
 @pytest.mark.parametrize(
     ("text", "request_", "told"),
     [
         ("refresh token cookie yesterday", {}, "Without time “yesterday”"),
         ("refresh token cookie tag:nobody", {}, "Without tag “nobody”"),
         ("refresh token cookie source:gemini", {}, "Without client “gemini”"),
-        ("refresh token cookie", {"channel": FIBONACCI}, "The call named one conversation"),
+        ("refresh token cookie", {"channel": FIBONACCI}, "In all conversations"),
         ("zyxquokka plomberg", {}, "these words occur nowhere: zyxquokka, plomberg"),
         ("HttpOnly -SameSite", {}, "Without “-SameSite”"),
     ],
@@ -166,6 +182,7 @@ async def test_a_miss_is_explained_on_the_first_screen(
     case = await case_of(http, orchestrator, text, **request_)
     assert told in case
     assert 'class="verdict succeeded"' not in case
+    assert 'class="status succeeded"' not in case
 
 
 async def test_a_miss_says_when_the_conversation_is_in_the_trash(
@@ -211,8 +228,8 @@ async def test_the_trash_is_emptied_by_three_clicks(server: str, page: Page) -> 
         await page.request.delete(f"{server}/bo/channels/{channel}?soft=true")
     await page.goto(server)
     await page.get_by_role("link", name="Trash").click()
-    await expect(page.locator(".stored")).to_have_count(2)
-    height = await page.locator(".stored").first.evaluate("one => one.offsetHeight")
+    await expect(page.locator("article.stored")).to_have_count(2)
+    height = await page.locator("article.stored").first.evaluate("one => one.offsetHeight")
     assert height < 60, "one line each"
     await page.locator("summary", has_text="Empty trash").click()
     await page.get_by_role("button", name="Yes, delete forever").click()

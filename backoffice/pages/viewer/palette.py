@@ -49,7 +49,11 @@ async def palette(
     translate = translator(language_of(request))
     commands = [one for one in COMMANDS if words.lower() in f"{one.label} {translate(one.label)}".lower()]
     page = {"limit": 8, "cursor": None, "order": "desc"}
-    asked = await client.view(runs.list_executions, {"words": words, "without_source": SOURCE, **HIDDEN}, page) if words else {}
+    asked = (
+        await client.view(runs.list_executions, {"words": words, "without_source": SOURCE, **HIDDEN}, page)
+        if words
+        else {}
+    )
     query = ChannelsQuery(q=words or None, limit=8)
     found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=False)
     last = words.rpartition(" ")[2]
