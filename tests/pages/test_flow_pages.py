@@ -314,7 +314,7 @@ async def test_errors_that_read_alike_are_one_row_with_when_they_were_seen(
 
 async def test_statistics_say_what_was_moved_and_how_long_an_operation_took(http: httpx.AsyncClient) -> None:
     shown = await text_of(http, "/insights?last=24h&operation=conversation_log")
-    assert re.search(r"Moved in this period: \d+ new messages stored, 0 duplicates, \d+ messages? delivered", shown)
+    assert re.search(r"In this period: \d+ new messages stored, 0 duplicates, \d+ messages? delivered", shown)
     series = json.loads(shown.split('id="chart-data">')[1].split("</script>")[0])["series"]
     assert all(0 < point["p50_ms"] <= point["p95_ms"] for point in series if point["p50_ms"])
     assert any(point["p50_ms"] for point in series)

@@ -220,7 +220,14 @@ async def test_what_it_should_have_been_is_searched_and_kept_by_one_click(
     [message, *_] = re.findall(r'name="message" value="(conv_\w+)"', shown)
     answer = await http.post(f"/flow/{run}/expected", data={"message": message})
     assert answer.headers["Location"] == f"/flow/{run}?expected={message}#expected"
-    assert "The case is kept:" in (await http.get(answer.headers["Location"])).text
+    assert "Kept as a test case:" in (await http.get(answer.headers["Location"])).text
+
+
+async def test_who_has_to_sign_in_sees_no_way_around_it(http: httpx.AsyncClient) -> None:
+    page = (await http.get("/login")).text
+    assert "<h1>Sign in</h1>" in page
+    assert 'class="rooms"' not in page
+    assert page.count("data-palette-open") == 0
 
 
 async def test_the_trash_is_emptied_by_three_clicks(server: str, page: Page) -> None:
