@@ -416,8 +416,6 @@ async def test_one_message_is_forgotten_out_of_its_conversation(http: httpx.Asyn
 
 async def test_what_cannot_be_forgotten_is_said_on_the_page(http: httpx.AsyncClient) -> None:
     assert "To be deleted forever" not in await text_of(http, "/settings/forget")
-    assert "Nothing matches" in await text_of(
-        http, "/settings/forget?matching=nobody+said+that"
-    )
+    assert "Nothing matches" in await text_of(http, "/settings/forget?matching=nobody+said+that")
     assert "before" in await text_of(http, "/settings/forget?before=soonish")
     assert (await http.post("/settings/forget", data={})).status_code == 400

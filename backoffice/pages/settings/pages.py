@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from hashlib import sha256
 from itertools import groupby
 from pathlib import PurePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from markupsafe import Markup
 from pydantic import BaseModel, Field
 
 from backoffice.dependencies import SOURCE, Asking, CopyOf, Local, without_parameters
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import given_query
+from backoffice.pages.viewer.markdown import code_html
 from backoffice.queries import PageQuery
 from orchestrator.views import conversations
 from orchestrator.views.tokens import list_tokens
@@ -47,9 +51,31 @@ async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> H
 
 
 def _by_kind(client: dict[str, Any]) -> dict[str, Any]:
-    """Return a client with its parts by kind: a rule may be in several projects."""
+    """Return a client with its parts by kind: a rule may be in several projects, and is a part of none else."""
     by_kind = groupby(client["parts"], key=lambda part: part["what"])
-    return {**client, "parts": {what: list(parts) for what, parts in by_kind}}
+    needed = [part["state"] for part in client["parts"] if part["what"] != "rule"]
+    is_connected = all(state in ("installed", "untrusted") for state in needed)
+    return {**client, "parts": {what: list(parts) for what, parts in by_kind}, "is_connected": is_connected}
+
+
+@router.post("/settings/clients/{name}", response_model=None)
+async def connect_client(
+    request: Request,
+    machine: Local,
+    name: str,
+    connects: Annotated[bool, Form()],
+    shown: Annotated[str, Form()] = "",
+) -> Response:
+    """Show the changes that connect or disconnect a client; write them if these are the ones that were shown."""
+    plan = await machine.plan(name, connects=connects)
+    digest = sha256(plan.diff.encode()).hexdigest()
+    if plan.diff and shown != digest:
+        diff = Markup(code_html(plan.diff, "diff"))  # noqa: S704, sanitised by `markdown`
+        page = {"plan": plan, "diff": diff, "digest": digest, "name": name, "connects": connects}
+        return render_flow(request, "connect.html", section="settings", **page)
+    if plan.diff:
+        await asyncio.to_thread(plan.write)
+    return RedirectResponse("/settings", SEE_OTHER)
 
 
 @router.post("/settings/sync")
