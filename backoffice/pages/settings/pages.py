@@ -13,7 +13,7 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from markupsafe import Markup
 from pydantic import BaseModel, Field
 
-from backoffice.dependencies import SOURCE, Asking, CopyOf, Local, without_parameters
+from backoffice.dependencies import SOURCE, Asking, Client, CopyOf, Local, without_parameters
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import given_query
@@ -88,9 +88,18 @@ async def start_sync(machine: Local) -> RedirectResponse:
 @router.get("/settings/backups", dependencies=[without_parameters])
 async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLResponse:
     """List the backups, newest first."""
+    return await _backups_page(request, client)
+
+
+async def _backups_page(request: Request, client: Client, restored: dict[str, Any] | None = None) -> HTMLResponse:
+    backups = await _backups(client)
+    return render_flow(request, "backups.html", section="settings", backups=backups, restored=restored)
+
+
+async def _backups(client: Client) -> dict[str, dict[str, Any]]:
+    """Return the backups by the names of their files."""
     answer = await client.answer({"operation": "list_backups", "query": {}, "source": SOURCE}, is_recorded=False)
-    backups = [{**one, "name": PurePath(one["path"]).name} for one in answer.get("backups", [])]
-    return render_flow(request, "backups.html", section="settings", backups=backups)
+    return {PurePath(one["path"]).name: one for one in answer.get("backups", [])}
 
 
 @router.post("/settings/backups")
@@ -103,11 +112,17 @@ async def make_backup(client: Asking, _here: Local) -> RedirectResponse:
 @router.get("/settings/backups/{name}")
 async def download_backup(client: Asking, _here: Local, name: str) -> FileResponse:
     """Download a backup."""
-    answer = await client.run({"operation": "list_backups", "query": {}, "source": SOURCE}, is_recorded=False)
-    path = next((one["path"] for one in answer["backups"] if PurePath(one["path"]).name == name), None)
-    if path is None:
+    backups = await _backups(client)
+    if name not in backups:
         raise NotFound("No such backup", f"No backup {name!r} in this registry's folder")
-    return FileResponse(path, filename=name, media_type="application/zip")
+    return FileResponse(backups[name]["path"], filename=name, media_type="application/zip")
+
+
+@router.post("/settings/backups/{name}/restoration")
+async def restore_backup(request: Request, client: Asking, _here: Local, name: str) -> HTMLResponse:
+    """Replace everything in the registry by a backup, and say what came back and where the copy of before is."""
+    restored = await client.run({"operation": "restore_backup", "query": {"path": name}, "source": SOURCE})
+    return await _backups_page(request, client, {**restored, "name": name})
 
 
 @router.get("/settings/trash")
