@@ -192,7 +192,7 @@ async def test_sharing_is_a_run_and_stands_on_the_page(hire: Hire) -> None:
     assert (await kim.ask("POST", "/sharings", data=form)).status_code == 303
     page = (await kim.ask("GET", "/channels/kims")).text
     assert "shared with the team" in page
-    assert '<option value="team" selected>' in page
+    assert 'value="team" aria-pressed="true"' in page
     assert '<span class="role">You</span>' in page
     page = (await lee.ask("GET", "/channels/kims")).text
     assert '<span class="role">kim</span>' in page

@@ -171,7 +171,7 @@ async def test_what_is_said_of_a_runner_up_is_so(http: httpx.AsyncClient, orches
         ("refresh token cookie yesterday", {}, "Without time “yesterday”"),
         ("refresh token cookie tag:nobody", {}, "Without tag “nobody”"),
         ("refresh token cookie source:gemini", {}, "Without client “gemini”"),
-        ("refresh token cookie", {"channel": FIBONACCI}, "In all conversations"),
+        ("refresh token cookie", {"channel": FIBONACCI}, "The conversation that the call named does not have it."),
         ("zyxquokka plomberg", {}, "these words occur nowhere: zyxquokka, plomberg"),
         ("HttpOnly -SameSite", {}, "Without “-SameSite”"),
     ],
@@ -189,7 +189,8 @@ async def test_a_miss_says_when_the_conversation_is_in_the_trash(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await http.post("/deletions", data={"channel": LOGIN})
-    case = await case_of(http, orchestrator, "HttpOnly SameSite cookie")
+    case = await case_of(http, orchestrator, "revoke family rotate")
+    assert "Nothing found, except in the trash." in case
     assert "In the trash:" in case
     assert f"/channels/{LOGIN}?at=conv_" in case
 
