@@ -40,7 +40,6 @@ class Missed:
 
     unknown: list[str]
     nearest: Judgement | None
-    narrowed: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +98,9 @@ class RecordedLookup:
         terms = self.noted.get("terms", ())
         found = [Term(one["token"], one["weight"], 1) for one in terms if isinstance(one, dict)]
         words = parse_query(" ".join(map(str, self.noted.get("words", ())))).words
-        understood = self.noted.get("understood", {})
         return Missed(
             [word.text for word in words if not matched_by(ParsedQuery((word,)), found)(_own(word, found))],
             max(judged, key=lambda one: one.coverage, default=None),
-            {name: understood[name] for name in NARROWING if understood.get(name)},
         )
 
 
@@ -113,4 +110,3 @@ def _own(word: QueryWord, terms: Sequence[Term]) -> int:
 
 
 LITTLE = "holds less of the request than a hit in a list must"
-NARROWING = ("sources", "project", "tags", "when", "excluded")

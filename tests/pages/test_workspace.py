@@ -23,6 +23,8 @@ def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -
     known = set(re.findall(r'<symbol id="([\w-]+)"', sprite))
     templates = "".join(file.read_text(encoding="utf-8") for file in BACKOFFICE.glob("templates/**/*.html"))
     assert set(re.findall(r'icon\("([\w-]+)"[,)]', templates)) - known == set()
+    code = "".join(file.read_text(encoding="utf-8") for file in BACKOFFICE.glob("pages/**/*.py"))
+    assert {one for one in known if f'"{one}"' not in templates + code} == set(), "nothing is sent that is not shown"
     folder = BACKOFFICE / "static/vendor"
     notes = (folder / "README.md").read_text(encoding="utf-8")
     for file in folder.iterdir():
