@@ -20,7 +20,8 @@ OPEN = """() => {
   const menus = [...document.querySelectorAll(".menu > .pop")].map((one) => one.getBoundingClientRect());
   for (const row of document.querySelectorAll("[data-row]")) {
     const at = row.getBoundingClientRect();
-    const isUnder = (menu) => menu.top < at.bottom && at.top < menu.bottom && menu.left < at.right && at.left < menu.right;
+    const isUnder = (menu) =>
+      menu.top < at.bottom && at.top < menu.bottom && menu.left < at.right && at.left < menu.right;
     if (menus.some(isUnder)) row.style.visibility = "hidden";
   }
 }"""
