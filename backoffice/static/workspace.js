@@ -91,7 +91,7 @@ addEventListener("popstate", () => {
 
 document.addEventListener("change", (event) => {
   const told = event.target.matches("#rows input") && document.querySelector("[data-chosen]");
-  if (told) told.textContent = `${all("#rows input:checked").length} ${told.dataset.label}`;
+  if (told) told.textContent = told.dataset.label.replace("#", all("#rows input:checked").length);
 });
 
 document.addEventListener("htmx:after:swap", moveChips);

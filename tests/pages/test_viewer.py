@@ -184,6 +184,8 @@ async def test_a_folded_message_is_unfolded_and_shown_whole(server: str, page: P
     await tests.locator("text=Show the other").click()
     await expect(tests.locator("text=Show the other")).to_have_count(0)
     assert str(await tests.text_content()).count("FAILED") == 120
+    wide = "one => one.querySelector('.prose').offsetWidth / one.offsetWidth"
+    assert await tests.evaluate(wide) > 0.9, "its time stands above it, and takes nothing of its width"
 
 
 async def test_names_are_set_where_they_stand(server: str, page: Page) -> None:

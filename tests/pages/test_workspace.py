@@ -116,6 +116,10 @@ async def test_ticked_rows_raise_a_bar_that_counts_them(server_to_read: str, pag
         await page.locator(".channel input").nth(number).check()
     await expect(page.locator("#several")).to_contain_text("2 selected")
     await expect(page.locator("#several")).to_be_in_viewport()
+    await page.context.add_cookies([{"name": "lang", "value": "ko", "url": server_to_read}])
+    await page.reload()
+    await page.locator(".channel input").first.check()
+    await expect(page.locator("#several")).to_contain_text("1개 선택")
 
 
 async def test_the_palette_opens_at_the_message_and_stores_no_run(server_to_read: str, page: Page) -> None:
