@@ -254,7 +254,11 @@ async def test_a_first_visit_to_a_period_is_shown_in_the_readers_time_too(server
 
 async def test_an_empty_registry_says_what_to_do(empty_server: str, page: Page) -> None:
     await page.goto(empty_server)
-    await expect(page.locator(".empty")).to_contain_text("ctxr up")
+    for step in ("Sync now", "Clients on this machine", "Playground"):
+        await expect(page.locator(".steps")).to_contain_text(step)
+    box = await page.locator(".steps").bounding_box()
+    assert box
+    assert box["width"] > 400, "the steps have the whole page, and not the width of a list"
 
 
 async def test_an_unreachable_registry_heals_by_itself(
