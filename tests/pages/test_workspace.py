@@ -262,10 +262,11 @@ async def test_answers_to_check_come_first_and_leave_when_they_are_rated(
 ) -> None:
     for _ in range(3):
         await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
-    runs = [run["id"] for run in (await http.get("/bo/ao/executions", params={"status": "not_found"})).json()["items"]]
+    run, *_ = (await http.get("/bo/ao/executions", params={"status": "not_found"})).json()["items"]
     page = (await http.get("/flow")).text
     assert page.count('id="to-check"') == 1
     assert "×3" in page, "the same question is one row"
-    for run in runs:
-        await http.post(f"/flow/{run}/rating", data={"useful": "false"})
-    assert 'id="to-check"' not in (await http.get("/flow")).text
+    await http.post(f"/flow/{run['id']}/rating", data={"useful": "false"})
+    assert 'id="to-check"' not in (await http.get("/flow")).text, "one word settles a question"
+    await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
+    assert 'id="to-check"' in (await http.get("/flow")).text, "asked again, it is to check again"
