@@ -43,7 +43,7 @@ function showPlace(id) {
   if (!link) return;
   all("[data-question][aria-current]").forEach((other) => other.removeAttribute("aria-current"));
   link.setAttribute("aria-current", "true");
-  link.closest("ol").scrollTop = link.offsetTop - link.closest("ol").offsetTop - 60;
+  link.parentElement.scrollTop = link.offsetTop - link.parentElement.offsetTop - 60;
 }
 
 // --- Beside a list, what is chosen opens without loading the list again.

@@ -376,6 +376,8 @@ async def test_a_long_conversation_has_an_outline_of_its_questions(http: httpx.A
     assert "150 questions" in page
     last = (await ids_of_long(http))[298]
     assert f'href="/channels/{LONG}?at={last}#{last}"' in page
+    outline = page[page.index('<section class="outline"') : page.index("</nav></section>")]
+    assert outline.count("<") - 2 * outline.count("<a ") <= 6, "a question is one element: there may be thousands"
 
 
 async def test_a_conversation_whose_folder_is_not_here_has_no_commits(http: httpx.AsyncClient) -> None:
