@@ -57,17 +57,15 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     spoken = _spoken(tx, [one.ranked.candidate.number for one in choice.kept[:READ] if one.score >= NEAR * best])
     if not spoken:
         return NO_CHANGE
-    hit, near = spoken[0], sorted((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq)
-    first, last = (near[0], near[-1]) if near else (hit, hit)
+    hit = spoken[0]
+    last = max((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq, default=hit)
     candidates = _best_spoken(tx, choice)
-    later = _that_names_a_change(tx, choice.everywhere, candidates, hit)
-    later = later or _in_a_later_conversation(choice.everywhere, candidates, hit)
-    later = later or (last if last.seq >= hit.seq + STRETCH else None)
-    if later:
-        return _changed(tx, choice.found, hit, later)
-    pairs = ((one, other) for one, other in ((hit, last), (first, hit)) if one.turn < other.turn)
-    changes = (_changed(tx, choice.found, one, other) for one, other in pairs)
-    return next((change for change in changes if change.replaced_on), NO_CHANGE)
+    later = (
+        _that_names_a_change(tx, choice.everywhere, candidates, hit)
+        or _in_a_later_conversation(choice.everywhere, candidates, hit)
+        or (last if last.seq >= hit.seq + STRETCH else None)
+    )
+    return _changed(tx, choice.found, hit, later) if later else NO_CHANGE
 
 
 def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
@@ -77,8 +75,8 @@ def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
 
 
 def _best_spoken(tx: ReadTransaction, choice: Choice) -> dict[int, list[MessageRow]]:
-    """Return what users and models said in each candidate (by channel number), best first."""
-    numbers: dict[int, list[int]] = {row.number: [] for row, _ in choice.candidates}
+    """Return what users and models said in each candidate and the one that is meant (by channel number), best first."""
+    numbers: dict[int, list[int]] = {row.number: [] for row in (choice.channel, *(row for row, _ in choice.candidates))}
     for one in choice.everywhere.ranked:
         inside = numbers.get(one.candidate.channel_id)
         if inside is not None and len(inside) < READ:
