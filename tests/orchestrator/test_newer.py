@@ -67,7 +67,6 @@ async def test_a_change_that_names_only_the_old_value_leads(orchestrator: Orches
     await log(orchestrator, "old", "2026-01-05", "What runs the background work of the rota?", "Sidekiq, on Redis.")
     fix = ["Fix the runbook: we moved off Sidekiq to good_job, work sits in Postgres.", "Done, the page says good_job."]
     await log(orchestrator, "later", "2026-03-05", *fix)
-    await log(orchestrator, "other", "2026-03-06", "How does background music work in the rota hall?", "By a speaker.")
     answer = await ask(orchestrator, "what runs the background work of the rota")
     assert answer["channel"] == "old"
     assert "good_job" in answer["newer"]["line"]
