@@ -36,8 +36,8 @@ IDENTITY = (
 )
 """Variables that decide, beside `CTXR_*`, which registry and stores are used: other values, another process."""
 ALLOCATOR = {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "131072"}
-"""Settings of glibc that give freed memory back: a process whose model was dropped then holds 120 MB of its own, not
-145."""
+"""Settings of glibc that give freed memory back: a process whose model was dropped then holds 129 MB of its own, not
+161."""
 PATIENCE_S = 10.0  # a process that does not answer for so long hangs
 START_S = 30.0  # how long a process may take to start
 
