@@ -4,7 +4,9 @@ fit equally is meant. Where nobody can be asked, or does not choose, the call ha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from mcp import MCPError
@@ -23,6 +25,7 @@ from registry.domain import parse_time
 
 EQUAL = 0.9  # share of the best conversation's score from which on another one fits as well
 FIELD = "answer"  # the only one of the form
+ANSWER_S = 45.0  # how long the user is waited for: by default the TypeScript SDK gives up a call after 60 s
 
 Arguments = Mapping[str, Any]
 
@@ -80,8 +83,9 @@ def _label(one: Mapping[str, Any]) -> str:
 async def asked(
     ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, question: Question
 ) -> Arguments | InputRequiredResult | None:
-    """Return the arguments that the user's choice adds, None without one; or what a client of today asks the user from,
-    before it repeats the call with the answer.
+    """Return the arguments that the user's choice adds; None without a choice.
+
+    A client of revision 2026-07-28 is sent the returned form, and repeats the call with the answer.
     """
     schema = {"type": "string", "title": "Answer", "enum": list(question.choices)}
     form = ElicitRequestFormParams(
@@ -89,10 +93,10 @@ async def asked(
         requested_schema={"type": "object", "properties": {FIELD: schema}, "required": [FIELD]},
     )
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        try:
-            answer: Any = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
-        except MCPError:
-            return None  # it declared what it cannot do
+        answer: Any = None
+        with suppress(MCPError, TimeoutError):  # it declared what it cannot do, or the user is not there
+            async with asyncio.timeout(ANSWER_S):
+                answer = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
     else:
         # By its text: a question that is another one by now, with 35 messages in place of 34, is asked again.
         answer = (params.input_responses or {}).get(question.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, ClientCapabilities, ElicitRequestParams, ElicitResult, ErrorData
 
+from mcp_server import questions
 from mcp_server.questions import can_ask
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
@@ -148,6 +150,16 @@ async def test_a_client_that_fails_to_ask_gets_the_plain_answer(orchestrator: Or
         return ErrorData(code=-32603, message="no window is open")
 
     assert "candidates" in await User(orchestrator, "legacy", failing).call("extract", QUEUE)
+
+
+async def test_a_user_who_is_not_there_is_not_waited_for(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await queues_of(orchestrator)
+    monkeypatch.setattr(questions, "ANSWER_S", 0.01)
+    user = User(orchestrator, "legacy", choosing(0))
+    user.answer = lambda *_: asyncio.sleep(30)  # type: ignore[assignment, method-assign]
+    assert "candidates" in await asyncio.wait_for(user.call("extract", QUEUE), 10)
 
 
 @pytest.mark.parametrize(("declared", "can"), [({}, True), ({"form": {}, "url": {}}, True), ({"url": {}}, False)])
