@@ -84,7 +84,6 @@ OPENCODE = Client(
     hooks=Hooks(
         events=("session.start", "chat.message", "session.idle"),
         said={},  # its own store has it all
-        start="session.start",
         file="plugins/context-registry.js",
         format="plugin",
         plugin=_PLUGIN,
