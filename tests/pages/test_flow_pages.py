@@ -129,6 +129,7 @@ async def test_runs_are_listed_with_what_was_asked_and_how_much_came(
         assert re.findall(r'data-id="(\w+)"', shown) == [run["id"]]
         assert "<q>Cache 테스트</q>" in shown
         assert "3 results ·" in shown
+    assert "4 messages ·" in await text_of(http, "/flow?operation=conversation_log&source=cursor")
     assert "No matching runs" in await text_of(http, "/flow?q=테스트&slower_ms=99999")
     assert f'href="/flow?channel={FIBONACCI}"' in await text_of(http, f"/channels/{FIBONACCI}")
 
