@@ -234,3 +234,12 @@ async def test_an_owner_sees_who_else_read_a_chat(hire: Hire) -> None:
     assert "kim-phone" not in margin
     await kim.run("share", "kims", **{"with": "team"})
     assert "boss ·" not in (await lee.ask("GET", "/margin/kims")).text
+
+
+async def test_the_trash_is_emptied_by_an_admin_alone(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await lee.log("lees", "hello")
+    await lee.ask("POST", "/deletions", data={"channel": "lees"})
+    for named in ({}, {"channel": "lees"}, {"channel": "nobodys"}):
+        assert (await kim.ask("POST", "/removals", data=named)).status_code == 401
+    assert "lees" in (await lee.ask("GET", "/settings/trash")).text
