@@ -260,6 +260,8 @@ async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: 
 async def test_answers_to_check_come_first_and_leave_when_they_are_rated(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
+    await orchestrator.run({"operation": "extract", "query": {"text": "xyzquokka"}, "source": "eval"})
+    assert 'id="to-check"' not in (await http.get("/flow")).text, "what a test case misses is no answer to check"
     for _ in range(3):
         await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
     run, *_ = (await http.get("/bo/ao/executions", params={"status": "not_found"})).json()["items"]

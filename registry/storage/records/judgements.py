@@ -42,14 +42,16 @@ def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
     return tx.execute(select(rating.c.useful).where(rating.c.execution_id == execution_id)).scalar()
 
 
-def unsure_executions(tx: ReadTransaction, since: datetime, without_source: str, limit: int) -> list[dict[str, Any]]:
+def unsure_executions(
+    tx: ReadTransaction, since: datetime, without_sources: Sequence[str], limit: int
+) -> list[dict[str, Any]]:
     """Return the newest executions that guessed or found nothing, and whose question was not rated since."""
     same = execution.alias()
     rated = select(rating.c.execution_id).join(same, same.c.id == rating.c.execution_id)
     query = select(execution).where(
         execution.c.status.in_((GUESSED, "not_found")),
         execution.c.started_at >= since,
-        execution.c.source != without_source,
+        execution.c.source.not_in(without_sources),
         execution.c.asked != "",
         ~rated.where(same.c.asked == execution.c.asked, rating.c.rated_at >= execution.c.started_at).exists(),
     )
