@@ -297,11 +297,6 @@ def test_an_empty_registry_has_figures_too(ctxr: Ctxr) -> None:
     assert ctxr("stats").stdout.startswith("0 channels, 0 messages\n")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_learns_to_complete_our_words(shell: str) -> None:
-    assert "_CTXR_COMPLETE" in bare_ctxr("completion", shell).stdout
-
-
 def test_a_shell_asks_for_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     for words, expected in (("ctxr sh", "show"), ("ctxr list --ta", "--tagged")):
         environment = {
