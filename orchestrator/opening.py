@@ -62,7 +62,6 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     orchestrator = Orchestrator(
         registry,
         timeout_s=settings.timeout_s,
-        search_budget=settings.search_budget,
         meaning=meaning,
         actions=_actions(settings),
         writer=writer,

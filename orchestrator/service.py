@@ -55,7 +55,6 @@ class Orchestrator:
         registry: Registry,
         *,
         timeout_s: float = 30.0,
-        search_budget: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
         writer: ModelWriter | None = None,
@@ -63,7 +62,6 @@ class Orchestrator:
     ) -> None:
         self.registry = registry
         self._timeout_s = timeout_s
-        self._search_budget = search_budget
         self._actions = actions
         self.meaning = meaning
         self._writer, self._shelf = writer, shelf
@@ -246,7 +244,6 @@ class Orchestrator:
         run = Run(
             registry.for_questions() if operation.level is Level.READ else registry,
             recorder,
-            search_budget=self._search_budget,
             room=room,
             actions=self._actions,
             before_reading=partial(self._bring_up_to_date, access) if self.before_reading else None,

@@ -128,7 +128,6 @@ class Run:
 
     registry: Registry
     recorder: Recorder
-    search_budget: int = 0
     room: Room | None = None
     """The size limits of the asking client; None: no limits, as for pages and commands."""
     actions: Sequence[ExternalAction] = ()

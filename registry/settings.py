@@ -130,11 +130,6 @@ class Settings(BaseSettings):
         description="Clients and folders without hints, such as `codex` or `/home/kim/secret`; with commas between"
         " them, in config.toml a list.",
     )
-    search_budget: int = Field(
-        default=0,
-        ge=0,
-        description="Postings a search reads of its rarer words; 0: 100000 on SQLite, 20000 on PostgreSQL.",
-    )
     embed_model: str = Field(
         default="built-in",
         description="Model that also finds what was said in other words: `built-in`, the endpoint's name"
