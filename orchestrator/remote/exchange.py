@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -140,29 +139,19 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
 async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
     new = unsent.messages[unsent.known :]
     try:
-        stored, answer = await _logged(remote, unsent)
+        answer = await remote.log(await _conversation(unsent))
     except RemoteRefused as exc:
         if len(new) > 1 and not isinstance(exc, NotYours):
             return await _sent_one_by_one(remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
         done.refused, done.why = done.refused + len(new), str(exc)
         return {row.number: None for row in new}
+    stored = answer["stored_ids"][unsent.known :]
     if not stored:  # it is not kept there: private, forgotten, or by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
     done.sent += len(new)
     return dict(zip((row.number for row in new), stored, strict=True))
-
-
-async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], dict[str, Any]]:
-    """Return the ids of the new messages there; earlier messages go along only if needed."""
-    if unsent.follows:
-        alone = replace(unsent, messages=unsent.messages[unsent.known :], known=0)
-        with suppress(RemoteRefused):
-            answer = await remote.log({**await _conversation(alone), "follows": unsent.follows})
-            return answer["stored_ids"], answer
-    answer = await remote.log(await _conversation(unsent))
-    return answer["stored_ids"][unsent.known :], answer
 
 
 async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:

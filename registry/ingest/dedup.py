@@ -165,11 +165,6 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
     return old
 
 
-def all_new(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:
-    """Treat all messages as new, after what is stored."""
-    return Recognised([None] * len(sent), _Stored(tx, into).last(1))
-
-
 class _Stored:
     """The stored messages of a channel, read when a step needs them."""
 

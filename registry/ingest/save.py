@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, insert, select, text, update
 
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
-from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
+from registry.ingest.dedup import Known, Recognised, Sent, recognise_stored
 from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
@@ -60,18 +60,16 @@ def save_messages(
     metadata: Mapping[str, Any],
     actor: Actor,
     received_at: datetime,
-    is_end: bool = False,
     among: ColumnElement[bool] | None = None,
 ) -> Saved:
     """Store those of the messages that an open channel does not hold yet; all, or none if the transaction fails.
 
-    `is_end`: they are known to come behind all stored messages. `among`: compare only with these stored messages,
-    because the others are of other sessions. A message with a `native_id` is the stored one with that id, also if its
-    text has changed.
+    `among`: compare only with these stored messages, because the others are of other sessions. A message with a
+    `native_id` is the stored one with that id, also if its text has changed.
     """
     describe_channel(tx, into, metadata)
     sent = [Sent.of(as_kept(message)) for message in messages]
-    recognised = all_new(tx, into, sent) if is_end else recognise_stored(tx, into, sent, among)
+    recognised = recognise_stored(tx, into, sent, among)
     # What stands before a known message is no part of the last turn, nor is what was said in another session.
     last_turn = _last_turn(tx, into) if among is None and not any(recognised.old) else None
     rows = _new_rows(into, sent, recognised, source, metadata, actor, received_at, last_turn)

@@ -24,7 +24,7 @@ from registry.text.privacy.secrets import is_masked
 SETTLED = timedelta(minutes=1)  # longer than any write may take
 NOTED_EVERY = timedelta(seconds=20)  # that it still answers need not be written down more often
 _TURN = 0x72656D6F  # key of PostgreSQL's advisory lock
-CONTEXT = 30  # messages sent before the first new one, to show where it belongs
+CONTEXT = 10  # messages sent before the first new one, to show where it belongs
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,6 @@ class Unsent:
     ids: Mapping[int, str | None]
     grown: Sequence[int] = ()
     key: bytes = b""
-
-    @property
-    def follows(self) -> str | None:
-        """Return the id there of the last message before the new ones."""
-        return self.ids.get(self.messages[self.known - 1].number) if self.known else None
 
 
 @dataclass(frozen=True, slots=True)
