@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from registry.monitor.activity import messages_by_day, messages_by_hour, messages_by_project, messages_by_source
+from registry.monitor.activity import (
+    messages_by_day,
+    messages_by_hour,
+    messages_by_project,
+    messages_by_source,
+    recall_figures,
+    top_sessions,
+)
 from registry.monitor.problems import recurring_problems
-from registry.monitor.recalls import recall_figures, top_sessions
 from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, grouped, read_usage, total, unpriced
 from registry.storage.client_stores import conversations_read, list_stores
 from registry.storage.conversations.facets import projects_by_activity, registry_totals

@@ -1,13 +1,15 @@
-"""Count messages by day, hour, client and project. Deleted ones do not count."""
+"""Count messages by day, hour, client and project, and what was recalled. Deleted ones do not count."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Date, Integer, Interval, cast, func, literal, literal_column, select
 
+from registry.domain import format_time
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
@@ -86,3 +88,41 @@ def _local_time(utc_offset_minutes: int) -> ColumnElement[Any]:
     """Return a message's time at a UTC offset, on PostgreSQL."""
     shift = cast(literal(f"{utc_offset_minutes} minutes"), Interval)
     return func.timezone("UTC", conversation.c.timestamp) + shift
+
+
+def recall_figures(tx: ReadTransaction, utc_offset_minutes: int) -> dict[str, Any]:
+    """Return `most_recalled` and `longest` sessions, messages by `hours` at a UTC offset, and `tokens`.
+
+    Tokens delivered are estimated as a model counts them, those kept are words: only large differences mean something.
+    """
+    counted = func.coalesce(func.sum(channel.c.token_count), 0), func.coalesce(func.sum(channel.c.tokens_delivered), 0)
+    kept, delivered = tx.execute(select(*counted).where(channel.c.deleted.is_(False))).one()
+    hours = Counter[int]()
+    for (_, hour), count in messages_by_hour(tx, None, utc_offset_minutes).items():
+        hours[hour] += count
+    return {
+        "most_recalled": top_sessions(tx, channel.c.access_count),
+        "longest": top_sessions(tx, channel.c.message_count),
+        "hours": [{"hour": hour, "messages": hours[hour]} for hour in range(24)],
+        "tokens": {"kept": int(kept), "delivered": int(delivered)},
+    }
+
+
+def top_sessions(
+    tx: ReadTransaction, by: ColumnElement[int], since: datetime | None = None, limit: int = 10
+) -> list[dict[str, Any]]:
+    """Return the sessions with most of a count, of those that went on since an instant."""
+    there = [by > 0, channel.c.deleted.is_(False), *([channel.c.updated_at >= since] if since else [])]
+    query = select(channel).where(*there).order_by(by.desc(), channel.c.number).limit(limit)
+    return [
+        {
+            "channel": row.name,
+            "source": row.source,
+            "title": row.title or row.first_message_preview or row.name,
+            "project": row.project_name or "General",
+            "messages": row.message_count,
+            "recalled": row.access_count,
+            "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,
+        }
+        for row in tx.execute(query)
+    ]
