@@ -74,7 +74,6 @@ class RemoteRegistry:
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=REQUEST_S, transport=transport)
-        self._takes_gzip: bool | None = None  # a server says so in its answers
 
     async def __aenter__(self) -> Self:
         return self
@@ -127,12 +126,11 @@ class RemoteRegistry:
     ) -> dict[str, Any]:
         """Return the answer; only a registry's answer has the field `holding`."""
         try:
-            headers, content = ({}, None) if body is None else await self._packed(body)
+            headers, content = ({}, None) if body is None else _packed(body)
             request = self._client.build_request(method, path, params=asked, headers=headers, content=content)
             answer = await self._read(await self._client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise Unreachable(f"{self.url}: {str(exc) or type(exc).__name__}") from exc
-        self._note_encodings(answer)
         found = _object_in(answer)
         if answer.is_success and holding in found:
             return found
@@ -169,20 +167,10 @@ class RemoteRegistry:
         sent_on = f", sent on to {answer.headers['location']}" if answer.has_redirect_location else ""
         return Unreachable(f"{why}{sent_on}; no registry answers like this: is CTXR_REMOTE_URL right?")
 
-    async def _packed(self, body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
-        """Return headers and body, compressed if it is large and the server takes gzip."""
-        content = as_json(body).encode()
-        headers = {"Content-Type": "application/json"}
-        if len(content) < 500:  # less is not made smaller
-            return headers, content
-        if self._takes_gzip is None:
-            self._note_encodings(await self._client.get("/health"))
-        if not self._takes_gzip:
-            return headers, content
-        return {**headers, "Content-Encoding": "gzip"}, gzip.compress(content, mtime=0)
 
-    def _note_encodings(self, answer: httpx.Response) -> None:
-        self._takes_gzip = "gzip" in answer.headers.get("accept-encoding", "")
+def _packed(body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    return headers, gzip.compress(as_json(body).encode(), mtime=0)
 
 
 def _object_in(answer: httpx.Response) -> dict[str, Any]:
