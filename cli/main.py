@@ -79,11 +79,9 @@ class Commands(click.Group):
     """Imports a subcommand when it is named, and prints every failure as `error: CODE: message`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, for help and completion."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the subcommand of that name, None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")

@@ -158,7 +158,6 @@ class Orchestrator:
         client: str | None = None,
         **named: Any,
     ) -> T:
-        """Read a view (`orchestrator.views`) as far as a token allows; no execution but of an admin's readings."""
         found = await self.registry.seen_by(access).read(lambda tx: read(tx, *arguments, **named))
         viewing = Recorder("view", "backoffice", client, None)
         await note_readings(self._records, self.registry, found, access, viewing, "http")
@@ -224,7 +223,6 @@ class Orchestrator:
             yield
 
     async def settle(self) -> None:
-        """Wait for records on their way; those that cannot be stored are lost with this process."""
         await self._records.settle()
 
     def _observed(self, run: Execution) -> Execution:

@@ -97,12 +97,10 @@ class PartDone(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Return the share that is done, less than 1."""
         return self.done / (self.of + 1)
 
     @property
     def words(self) -> str:
-        """Return it in words: "tables, 3 of 17"."""
         return f"{self.what}, {self.done} of {self.of}"
 
 

@@ -129,7 +129,6 @@ def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewri
 
 
 def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
-    """Show the changes, ask, and write them."""
     for change in changes:
         for line in change.diff():
             click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))

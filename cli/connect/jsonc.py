@@ -64,7 +64,6 @@ def drop_items(text: str, path: Path, is_unwanted: Callable[[Any], bool]) -> str
 
 
 def get(text: str, path: Path) -> Any:
-    """Return the value at a path, None if there is none."""
     found = find(text, path)
     return found.data if found else None
 

@@ -55,7 +55,6 @@ def parse(text: str) -> Value:
 
 
 def find(text: str, path: Path) -> Value | None:
-    """Return the value at a path, None if there is none."""
     if not text[skip(text, 0) :]:
         return None
     value = parse(text)

@@ -174,7 +174,6 @@ def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") 
 
 
 def _note_answer(client: str, event: str, note: str) -> dict[str, Any]:
-    """Return the note in the form that the client accepts."""
     if client == "cursor":
         return {"additional_context": note}
     if client == "copilot-cli":

@@ -152,7 +152,6 @@ class _Server(uvicorn.Server):
     """Ends soon after a signal, even if a database or disk does not answer: what was acknowledged is stored."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end."""
         force_exit = threading.Timer(4.5, os._exit, (1,))
         force_exit.daemon = True
         force_exit.start()

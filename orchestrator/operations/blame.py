@@ -85,7 +85,6 @@ def _folder_of(query: BlameQuery, folder: Path) -> Path:
 
 
 def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[Commit, Change]]]:
-    """Return the commits, and the changes to look for."""
     if query.commit:
         one = commit(repository_of(folder), query.commit)
         return Traced([one], {"commit": one.sha}), [(one, _change(one))]
@@ -142,7 +141,6 @@ def _seen(row: MessageRow) -> dict[str, Any]:
 
 
 def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
-    """Return the commits made in a conversation."""
     row = resolve_session(tx, session_id)
     run.recorder.channel = row.name
     if not row.project_path or not Path(row.project_path).is_dir():

@@ -30,7 +30,6 @@ class CompleteRequest(Request):
 
 
 def names(tx: ReadTransaction, run: Run, request: CompleteRequest) -> list[str]:
-    """Return the names, those used last first."""
     query = request.query
     found = names_like(tx, query.kind, query.text, query.limit)
     run.recorder.explain(names=len(found))
@@ -38,7 +37,6 @@ def names(tx: ReadTransaction, run: Run, request: CompleteRequest) -> list[str]:
 
 
 async def as_answer(_run: Run, _request: CompleteRequest, found: list[str]) -> dict[str, Any]:
-    """Return the names."""
     return {"names": found}
 
 

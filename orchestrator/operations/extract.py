@@ -165,7 +165,6 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
 
 
 def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> list[list[MessageDict]]:
-    """Return the turns without the messages of the first page."""
     rest = [[message for message in turn if message["id"] not in ids] for turn in turns]
     return [turn for turn in rest if turn]
 

@@ -219,7 +219,6 @@ class FetchArguments(ToolArguments):
 
 
 def session_result(outcome: Outcome) -> dict[str, Any]:
-    """Return a session with its messages."""
     return present(outcome, "session", "messages", "next_cursor", "local_copy")
 
 

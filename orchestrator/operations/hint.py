@@ -151,7 +151,6 @@ def _meaning_of(request: HintRequest) -> str:
 
 
 async def give_hint(_run: Run, _request: HintRequest, data: dict[str, Any]) -> dict[str, Any]:
-    """Return what was read."""
     return data
 
 

@@ -121,7 +121,6 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
 
 
 def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the best message of each channel."""
     shown = set(numbers_of(tx, [item["channel"] for item in items]).values())
     best: dict[int, int] = {}
     for ranked in findings.ranked:

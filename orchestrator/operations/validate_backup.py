@@ -39,7 +39,6 @@ class ValidateBackupRequest(Request):
 
 
 async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
-    """Check every part of a backup."""
     path = existing_backup(shelf_of(run), request.query.path)
     archive = await asyncio.to_thread(Archive.open, path)
     damaged = await asyncio.to_thread(find_damage, archive, run.tell)

@@ -43,7 +43,6 @@ class RecordedStep:
     detail: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the step. The record is written inside the last node, so an open step counts as done."""
         is_open = self.status == "running"
         return {
             "node": self.node,
@@ -96,7 +95,6 @@ class Recorder:
             self.steps[-1].detail["state"] = noted | {"result": {name: _size(part) for name, part in answer.items()}}
 
     def set_channel(self, name: str) -> None:
-        """Note which channel the run is about."""
         self.channel = name
         self.explain(channel=name)
 
@@ -105,7 +103,6 @@ class Recorder:
         self.steps[-1].detail |= {name: _bounded(value) for name, value in detail.items()}
 
     def finished(self, result: dict[str, Any] | None, error: dict[str, str] | None = None) -> Execution:
-        """Return the execution."""
         return Execution(
             id=self.id,
             operation=self.operation,

@@ -88,20 +88,16 @@ class RemoteRegistry:
         return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
     async def changes(self, after: int) -> RemoteChanges:
-        """Return the messages stored there after a place."""
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
         return RemoteChanges(found["items"], found["place"], found["is_all"], found["starts_over"])
 
     async def channel(self, name: str) -> dict[str, Any]:
-        """Return what it knows of a channel."""
         return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}", "session_id")
 
     async def message(self, message_id: str) -> dict[str, Any]:
-        """Return one message."""
         return await self._answer("GET", f"/bo/conversations/{quote(message_id, safe='')}", "id")
 
     async def messages(self, channel: str) -> list[dict[str, Any]]:
-        """Return all messages of a channel, oldest first."""
         found: list[dict[str, Any]] = []
         asked: dict[str, Any] = {"channel": channel, "order": "asc", "limit": PAGE}
         while True:
@@ -112,7 +108,6 @@ class RemoteRegistry:
             asked["cursor"] = page["next_cursor"]
 
     async def edits(self, after: int) -> Edits:
-        """Return the edits made there after a place."""
         found = await self._answer("GET", "/bo/edits", "is_all", after=after)
         return Edits([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 
@@ -174,7 +169,6 @@ def _packed(body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
 
 
 def _object_in(answer: httpx.Response) -> dict[str, Any]:
-    """Return the JSON object of an answer; {} if it is none."""
     try:
         found = answer.json()
     except ValueError:

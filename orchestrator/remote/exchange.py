@@ -180,7 +180,6 @@ async def _conversation(unsent: Unsent) -> dict[str, Any]:
 
 
 def _message(row: MessageRow, stored_id: str | None) -> dict[str, Any]:
-    """Return the message, with its id there if it is known."""
     named = {"native_id": row.native_id} if row.native_id else {}
     named |= {"stored_id": stored_id} if stored_id else {}
     return {**named, **_as_sent(message_item(row))}

@@ -47,20 +47,16 @@ class Ongoing:
 
     @property
     def is_running(self) -> bool:
-        """Return whether one was started that has not ended."""
         return self._task is not None and not self._task.done()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start the work; only if none is running."""
         self._task = asyncio.create_task(work)
 
     async def wait(self, patience_s: float) -> None:
-        """Wait until it has ended, at most so long."""
         if self._task:
             await asyncio.wait([self._task], timeout=patience_s)
 
     async def close(self) -> None:
-        """Cancel it; what it has stored stays."""
         if self._task:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -252,7 +248,6 @@ def _characters(found: FoundSession) -> int:
 
 
 def _length(value: Any) -> int:
-    """Return the number of characters of all texts in a value."""
     if isinstance(value, str):
         return len(value)
     held = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
@@ -291,7 +286,6 @@ class Freshness:
         return await self._unread() if self._ongoing.is_running else None
 
     async def close(self) -> None:
-        """End a sync that is going on."""
         await self._ongoing.close()
 
     async def _unread(self) -> Syncing | None:

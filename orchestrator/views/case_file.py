@@ -46,7 +46,6 @@ class CaseFile:
 
 
 def case_file(tx: ReadTransaction, view: RunView) -> CaseFile:
-    """Return the case file of a run."""
     run = view.run
     noted: Mapping[str, Any] = view.steps.get("cr_query", {}).get("detail", {})
     listed = noted.get("channels")

@@ -54,18 +54,15 @@ def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, 
 
 
 def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
-    """Return one channel with its other names; NotFound if there is none."""
     row = get_channel(tx, name)
     return {**_item(tx, row), **other_names(tx, row)}
 
 
 def list_messages(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of messages by time."""
     return messages.list_messages(tx, MessageFilter(**filters), Page(**page))
 
 
 def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = True) -> dict[str, Any]:
-    """Return one message; NotFound if there is none."""
     return message_item(get_message(tx, message_id, include_deleted=include_deleted))
 
 
@@ -75,7 +72,6 @@ def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]
 
 
 def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Return the latest briefings, newest first."""
     return latest_briefings(tx, BRIEFINGS)
 
 
@@ -100,7 +96,6 @@ def rail(tx: ReadTransaction) -> dict[str, Any]:
 
 
 def suggest_names(tx: ReadTransaction, kind: str, words: str) -> list[str]:
-    """Return projects or tags that contain the words."""
     return {"project": projects_like, "tag": tags_like}[kind](tx, words, SUGGESTED)
 
 
@@ -208,7 +203,6 @@ def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, m
 
 
 def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a channel and all its messages."""
     row = get_channel(tx, name)
     rows = read_window(tx, row.number, Page(WHOLE_CHANNEL, None, "asc")).rows
     return _item(tx, row), [message_item(one) for one in rows]

@@ -40,12 +40,10 @@ class RunView:
 
     @property
     def path(self) -> list[str]:
-        """The nodes that ran, in order."""
         return [step["node"] for step in self.run["steps"]]
 
 
 def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
-    """Return the run. Raises NotFound."""
     run = get_execution(tx, execution_id)
     steps = {step["node"]: step for step in run["steps"]}
     judging = next((node for node, step in steps.items() if "verdicts" in step["detail"]), None)

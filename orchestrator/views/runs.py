@@ -28,12 +28,10 @@ NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
 def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of executions by their start."""
     return executions.list_executions(tx, ExecutionFilter(**filters), Page(**page))
 
 
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return what the list of runs shows."""
     place = str(newest_place(tx))
     found = list_executions(tx, filters, page)
     return {"place": place, "found": found, "sources": sources(tx)}
@@ -57,7 +55,6 @@ def unsure(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[st
 
 
 def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:
-    """Keep the request of a run with the message that it should have found."""
     judgements.keep_expectation(tx, repeatable(run), message_id)
 
 

@@ -33,5 +33,4 @@ class Tokens:
         return await self.registry.read(lambda tx: tokens.get_token(tx, number))
 
     async def note_use(self, number: int) -> None:
-        """Record that a token was used just now."""
         await self.registry.write(lambda tx: tokens.note_use(tx, number))

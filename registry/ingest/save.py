@@ -47,7 +47,6 @@ class Saved:
 
     @classmethod
     def refused(cls, why: str) -> Saved:
-        """Return the outcome of a call of which nothing may be stored."""
         return cls([], 0, now(), 0, why)
 
 
@@ -163,7 +162,6 @@ def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
 
 
 def _usage_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, Any]:
-    """Return the stored token counts of messages."""
     if not numbers:
         return {}
     query = select(conversation.c.number, conversation.c.payload["usage"])
@@ -235,7 +233,6 @@ def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
 
 
 def _insert(tx: WriteTransaction, rows: Sequence[Row]) -> None:
-    """Number the rows, count their tokens, and store and index them."""
     entries = []
     for number, row in zip(_next_numbers(tx, len(rows)), rows, strict=True):
         tokens = searched_tokens(row)
@@ -255,7 +252,6 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
 
 
 def _grown(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a channel's counts and span with the new messages."""
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)

@@ -30,12 +30,10 @@ def messages_by_day(tx: ReadTransaction, start: datetime, utc_offset_minutes: in
 
 
 def messages_by_source(tx: ReadTransaction, start: datetime) -> Sequence[Share]:
-    """Count messages since an instant by client, those with most messages first."""
     return _shares(tx, conversation.c.source, start)
 
 
 def messages_by_project(tx: ReadTransaction, start: datetime) -> Sequence[Share]:
-    """Count messages since an instant by project, those with most messages first."""
     return _shares(tx, channel.c.project_path, start)
 
 
@@ -58,7 +56,6 @@ def messages_by_hour(
 
 
 def channels_since(tx: ReadTransaction, start: datetime) -> int:
-    """Count the channels with a message after an instant."""
     query = select(func.count()).where(channel.c.updated_at > start, channel.c.deleted.is_(False))
     return tx.execute(query).scalar_one()
 

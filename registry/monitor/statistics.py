@@ -79,7 +79,6 @@ def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) 
 
 
 def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return counts and percentiles of some runs."""
     count = sum(cell.runs for cell in cells)
     not_found = sum(cell.runs for cell in cells if cell.error_code == ErrorCode.NOT_FOUND)
     guessed = sum(cell.runs for cell in cells if cell.error_code == GUESSED)
@@ -138,7 +137,6 @@ def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
 
 
 def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Add up the points of each bucket, in order of time."""
     by_bucket: dict[int, Point] = {}
     for point in points:
         held = by_bucket.get(point.at)
@@ -155,7 +153,6 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
 
 
 def slowest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """Return the runs that took longest, the slowest first."""
     return _items(tx, wanted, most, execution.c.duration_ms.desc())
 
 

@@ -40,7 +40,6 @@ class Span(NamedTuple):
     channel_number: int | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on messages."""
         found = said_since(self.start)
         if self.end:
             found.append(conversation.c.timestamp <= self.end)

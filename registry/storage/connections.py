@@ -107,7 +107,6 @@ class ClosingConnection(sqlite3.Connection):
         self._opened = WeakSet[sqlite3.Cursor]()
 
     def cursor(self, *given: Any, **named: Any) -> Any:
-        """Open a cursor."""
         opened = super().cursor(*given, **named)
         self._opened.add(opened)
         return opened

@@ -167,7 +167,6 @@ def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: i
 
 
 def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:
-    """Return a page of messages by time."""
     wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
     paged = read_page(tx, conversation, conversation.c.timestamp, _conditions(wanted), page)
     return paged.answer([message_item(row) for row in paged.rows])
@@ -218,7 +217,6 @@ def delete_softly(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def remove(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Delete messages for good."""
     unindex(tx, rows)
     _each(tx, delete(conversation), rows)
 

@@ -171,7 +171,6 @@ class _Numbers:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether no number is missing that may still come."""
         return not self._missing
 
     def news(self, tx: ReadTransaction) -> Iterator[Row[Any]]:

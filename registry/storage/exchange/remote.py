@@ -58,7 +58,6 @@ class Waiting:
     edit_refused: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figures for machines."""
         return {**asdict(self), "answered_at": format_time(self.answered_at) if self.answered_at else None}
 
 
@@ -164,7 +163,6 @@ def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
 
 
 def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str]:
-    """Return the ids here of messages with these ids there."""
     query = select(remote_message.c.id, conversation.c.id).join(
         conversation, conversation.c.number == remote_message.c.number
     )
@@ -238,7 +236,6 @@ def _unmasked_twins(
 
 
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of messages with these ids here."""
     rows = tx.execute(select(conversation.c.id, conversation.c.number).where(conversation.c.id.in_(list(ids))))
     return {row.id: row.number for row in rows}
 
@@ -259,7 +256,6 @@ def reached(tx: ReadTransaction, url: str) -> Reached:
 
 
 def answered_at(tx: ReadTransaction, url: str) -> datetime | None:
-    """Return when the other registry last answered."""
     moment: datetime | None = tx.execute(select(remote.c.answered_at).where(remote.c.url == url)).scalar()
     return moment
 
@@ -285,7 +281,6 @@ def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
 
 
 def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
-    """Return the state of the exchange with that registry."""
     noted = select(func.count()).select_from(remote_message).where(remote_message.c.url == url)
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()

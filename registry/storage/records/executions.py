@@ -134,7 +134,6 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
 
 
 def execution_item(row: Row[Any]) -> dict[str, Any]:
-    """Return an execution item (docs/interface.md)."""
     return {
         "id": row.id,
         "operation": row.operation,
@@ -184,7 +183,6 @@ def _delivered(result: Mapping[str, Any]) -> int | None:
 
 
 def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    """Return the filter as conditions of a query."""
     return given_conditions(
         (eq, execution.c.operation, wanted.operation),
         (eq, execution.c.channel, wanted.channel),

@@ -66,12 +66,10 @@ def latest_briefings(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
 
 
 def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any]) -> None:
-    """Replace a result's metadata."""
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(metadata=metadata))
 
 
 def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
-    """Return the result with that id; NotFound if there is none."""
     row = tx.execute(_ALIVE.where(extract_result.c.id == result_id)).first()
     if row is None:
         raise NotFound("No such result", f"No result {result_id!r} in the registry")
@@ -79,7 +77,6 @@ def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
 
 
 def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[str, Any]:
-    """Return a page of results by time, of one channel or of all."""
     conditions: list[ColumnElement[bool]] = [extract_result.c.deleted.is_(False)]
     if channel is not None:
         conditions.append(extract_result.c.channel == canonical_name(tx, channel))
@@ -145,7 +142,6 @@ def resumed_session(tx: ReadTransaction, session_id: str) -> Row[Any] | None:
 
 
 def drop_result(tx: WriteTransaction, result_id: str) -> None:
-    """Delete a result."""
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(deleted=True))
 
 
@@ -164,7 +160,6 @@ def _holds(tx: ReadTransaction, message_id: str) -> ColumnElement[bool]:
 
 
 def result_item(row: Row[Any]) -> dict[str, Any]:
-    """Return a stored result as JSON values."""
     return {
         "id": row.id,
         "record_type": row.record_type,

@@ -157,7 +157,6 @@ def _texts(tx: ReadTransaction) -> list[str]:
 
 
 def as_text(value: Any) -> str:
-    """Return a text itself, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

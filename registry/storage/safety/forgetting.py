@@ -90,7 +90,6 @@ class Receipt:
     is_dry_run: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the receipt as JSON values."""
         return asdict(self)
 
 
@@ -137,7 +136,6 @@ def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]
 
 
 def dry_receipt(found: Affected) -> Receipt:
-    """Return the receipt of a trial run."""
     messages = len(found.messages) + sum(row.message_count for row in found.channels)
     return Receipt("", format_time(now()), len(found.channels), messages, is_dry_run=True)
 

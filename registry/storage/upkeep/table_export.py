@@ -37,14 +37,12 @@ def table_lines(tx: ReadTransaction, name: str) -> Iterator[bytes]:
 
 
 def rows_of(tx: ReadTransaction, table: Table) -> Iterator[bytes]:
-    """Yield each row of a table as one line of JSON."""
     query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
     for row in tx.execute(query).mappings():
         yield row_line({column.name: row[column.key] for column in table.columns})
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:
-    """Format a row as a line of JSON."""
     plain = {name: _plain(value) for name, value in row.items()}
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
 
