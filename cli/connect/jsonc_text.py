@@ -11,7 +11,6 @@ from typing import Any
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _ATOM = re.compile(r"[^\s,:\[\]{}\"/]+")
-_DEEPEST = 100
 
 
 Path = tuple[str | int, ...]
@@ -74,7 +73,7 @@ def skip(text: str, place: int) -> int:
 
 def _value(text: str, start: int, depth: int) -> Value:
     opening = text[start : start + 1]
-    if depth > _DEEPEST:
+    if depth > 100:
         raise _broken(text, start)
     if opening == "{":
         return _container(text, start, "}", _member, depth)

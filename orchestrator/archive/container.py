@@ -23,13 +23,10 @@ from registry.errors import StorageError
 
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
 VERSION = "1"
-ROWS_BYTES = 2**15  # rows of the registry in one part; deflate looks no further back
 PART_BYTES = 2**19
 """Bytes of a file in one part; more than this is never lost with one part."""
-_LEVEL = 6
 _HEADER = struct.Struct("<4s5H3I2H")
 _SIGNATURE = b"PK\x03\x04"
-_OWNER_ONLY = 0o600 << 16
 
 
 class DamagedPart(StorageError):
@@ -53,7 +50,7 @@ class ArchiveWriter:
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         file = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(file, "w+b")
-        self._zip = ZipFile(self._file, "w", ZIP_DEFLATED, compresslevel=_LEVEL)
+        self._zip = ZipFile(self._file, "w", ZIP_DEFLATED)
         self._parts: list[dict[str, Any]] = []
         self.add(ABOUT, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
 
@@ -71,7 +68,7 @@ class ArchiveWriter:
             held.append(line)
             size += len(line)
             count += 1
-            if size >= ROWS_BYTES:
+            if size >= 2**15:  # bytes; deflate looks no further back
                 self.add(_numbered(name, number), b"".join(held), rows=len(held))
                 held, size, number = [], 0, number + 1
         if held or number == 1:
@@ -111,8 +108,8 @@ class ArchiveWriter:
 
     def _put(self, name: str, content: bytes) -> None:
         entry = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, 3, _OWNER_ONLY
-        self._zip.writestr(entry, content, ZIP_DEFLATED, _LEVEL)
+        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, 3, 0o600 << 16
+        self._zip.writestr(entry, content)
 
 
 def _numbered(name: str, number: int) -> str:

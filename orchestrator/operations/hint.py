@@ -34,9 +34,7 @@ from registry.text.request.understanding import Understood
 
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
-ACT = 1000  # characters of an act that are looked up: more words find nothing better
 DISMISSED = "a hint from it was called not useful in this project"
-LIKELY = 15  # messages found for an act that are read, each with those behind it
 
 
 class HintQuery(QueryShape):
@@ -116,9 +114,9 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]
 def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: list[int]) -> dict[str, Any]:
     recorder = run.recorder
     scope = Scope(project=query.folder, exclude_numbers=own, roles=(Role.USER, Role.TOOL))
-    found = _lookup(tx, run, act.subject[:ACT], scope).find()
+    found = _lookup(tx, run, act.subject[:1000], scope).find()  # more words find nothing better
     places: dict[int, set[int]] = defaultdict(set)
-    for one in found.ranked[:LIKELY]:
+    for one in found.ranked[:15]:
         candidate = one.candidate
         places[candidate.channel_id].update(range(candidate.seq, candidate.seq + CURE_WITHIN + 1))
     around = surroundings(tx, {number: sorted(seqs) for number, seqs in places.items()}, 0)

@@ -21,8 +21,6 @@ from registry.storage.conversations.references import resolve_session
 from registry.storage.conversations.remembered import remembered
 from registry.storage.database import ReadTransaction
 
-COMPACTED = 5000  # messages read of a chat that was compacted
-
 
 class NoteQuery(QueryShape):
     """The folder and the id of a chat that begins, or that goes on after a compaction."""
@@ -44,7 +42,7 @@ def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, 
     if query.is_compacted and query.session_id:
         row = resolve_session(tx, query.session_id)
         run.recorder.explain(by="compaction", channel=row.name)
-        text = recap([message_dict(each) for each in messages_of(tx, row.number, limit=COMPACTED)], kept)
+        text = recap([message_dict(each) for each in messages_of(tx, row.number, limit=5000)], kept)
         return {"note": text, "tokens": tokens_in(text), "told_of": [query.session_id] if text else []}
     latest, total = latest_of(tx, query.folder, query.session_id)
     run.recorder.explain(by="the folder's last activity", candidates=total)

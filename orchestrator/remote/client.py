@@ -17,9 +17,7 @@ from registry.errors import ErrorCode
 from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit, Edits
 
-REQUEST_S = 30.0
 MOST_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
-PAGE = 200
 _MISSING, _TOO_LARGE = 404, 413
 _REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
 """Statuses that refuse the request: sending it again would be refused again."""
@@ -73,7 +71,7 @@ class RemoteRegistry:
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=REQUEST_S, transport=transport)
+        self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30.0, transport=transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -99,7 +97,7 @@ class RemoteRegistry:
 
     async def messages(self, channel: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        asked: dict[str, Any] = {"channel": channel, "order": "asc", "limit": PAGE}
+        asked: dict[str, Any] = {"channel": channel, "order": "asc", "limit": 200}
         while True:
             page = await self._answer("GET", "/bo/conversations", "items", **asked)
             found += page["items"]

@@ -34,11 +34,7 @@ from registry.storage.paging import Page, cursor_of
 from registry.storage.records.executions import get_execution, readers_of
 from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
 
-SHOWN_SOURCES = 50
-SUGGESTED = 20
 DELIVERIES = 20
-BRIEFINGS = 60
-WHOLE_CHANNEL = 1_000_000  # more messages than a channel has
 LATEST = "latest"
 
 
@@ -72,7 +68,7 @@ def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]
 
 
 def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
-    return latest_briefings(tx, BRIEFINGS)
+    return latest_briefings(tx, 60)
 
 
 def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -> dict[str, Any]:
@@ -80,7 +76,7 @@ def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -
     return {
         "place": str(newest_place(tx)) if is_newest else None,
         "news": channels_since(tx, last_visit) if last_visit else 0,
-        "sources": sources(tx)[:SHOWN_SOURCES],
+        "sources": sources(tx)[:50],
     }
 
 
@@ -96,7 +92,7 @@ def rail(tx: ReadTransaction) -> dict[str, Any]:
 
 
 def suggest_names(tx: ReadTransaction, kind: str, words: str) -> list[str]:
-    return {"project": projects_like, "tag": tags_like}[kind](tx, words, SUGGESTED)
+    return {"project": projects_like, "tag": tags_like}[kind](tx, words, 20)
 
 
 def find_by_id(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
@@ -204,7 +200,7 @@ def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, m
 
 def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     row = get_channel(tx, name)
-    rows = read_window(tx, row.number, Page(WHOLE_CHANNEL, None, "asc")).rows
+    rows = read_window(tx, row.number, Page(1_000_000, None, "asc")).rows  # more than a channel has
     return _item(tx, row), [message_item(one) for one in rows]
 
 

@@ -64,12 +64,9 @@ def insights(
     }
 
 
-MOST_PROJECTS = 20  # the latest ones of a client, for looking into their folders
-
-
 def stores(
     tx: ReadTransaction, source: str
 ) -> tuple[list[dict[str, Any]], list[str], dict[tuple[str, str], list[str]]]:
     """Return the stores, the latest projects of a client, and the conversations read from each (source, path)."""
-    folders = [path for _, path, _ in projects_by_activity(tx, MOST_PROJECTS, source)]
+    folders = [path for _, path, _ in projects_by_activity(tx, 20, source)]  # into which it is looked
     return list_stores(tx), folders, conversations_read(tx)

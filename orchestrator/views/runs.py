@@ -23,7 +23,6 @@ from registry.storage.records.judgements import list_expectations as list_expect
 from registry.storage.records.judgements import rate_execution as rate_execution
 
 SHOWN = 10  # rows of each table of figures
-MOST_CLIENTS = 1000
 NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
@@ -107,7 +106,7 @@ def _period_before(tx: ReadTransaction, wanted: ExecutionFilter) -> dict[str, An
     figures = execution_statistics(tx, earlier.from_, earlier.to, 31_536_000, wanted.without_source)
     if not figures["total"]["count"]:
         return {"before": None, "earlier": {}}
-    clients = statistics.client_figures(tx, earlier, MOST_CLIENTS) if statistics.is_countable(tx, earlier) else []
+    clients = statistics.client_figures(tx, earlier, 1000) if statistics.is_countable(tx, earlier) else []
     tables = {"operation": figures["operations"], "source": figures["sources"], "client": clients}
     by_name = {kind: {row[kind]: row for row in rows} for kind, rows in tables.items()}
     return {"before": figures["total"], "earlier": by_name}
