@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.recording.evaluation import repeatable
-from orchestrator.views.case_file import case_file
-from orchestrator.views.explained_run import expected_in, run_view
+from orchestrator.views.explained_run import case_file, expected_in, run_view
 from registry.domain import format_time, now
 from registry.monitor import statistics
 from registry.storage.conversations.facets import sources
