@@ -133,7 +133,7 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
     return {**execution_item(row), "request": row.request, "result": row.result, "steps": steps}
 
 
-def execution_item(row: Row[Any]) -> dict[str, Any]:
+def execution_item(row: Row[Any] | Execution) -> dict[str, Any]:
     return {
         "id": row.id,
         "operation": row.operation,
