@@ -113,9 +113,6 @@ class Settings(BaseSettings):
         default="", description="What these tokens must be made for; empty: CTXR_PUBLIC_URL followed by /mcp."
     )
     timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
-    lock_timeout_s: float = Field(
-        default=10.0, gt=0, description="Seconds an operation may wait on PostgreSQL for what another is writing."
-    )
     start_note: Literal["on", "off"] = Field(
         default="on",
         description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",

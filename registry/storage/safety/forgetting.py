@@ -45,6 +45,7 @@ from registry.storage.tables import (
     conversation,
     forgotten,
     message_vector,
+    metadata,
 )
 
 logger = logging.getLogger(__name__)
@@ -289,11 +290,7 @@ async def wipe(database: Database) -> None:
             return
 
 
-_TABLES = (
-    *("conversation", "message_index", "message_vector", "channel"),
-    *("execution", "extract_result", "expectation", "saved_view", "tag", "edit"),
-)
-_VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
+_VACUUM = tuple(f"VACUUM {name}" for name in (*metadata.tables, "message_index"))
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
 _PAGES = 500  # index pages per transaction, so that others can write in between
 
