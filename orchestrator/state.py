@@ -172,3 +172,8 @@ class Steps(Generic[Asked, Read]):
     """Deliver the text to the configured outside systems (`external_action`)."""
     subject: Callable[[Asked], str] | None = None
     """Return the words to embed."""
+
+
+async def as_read(_run: Run, _request: Request, data: dict[str, Any]) -> dict[str, Any]:
+    """Answer with what was read."""
+    return data

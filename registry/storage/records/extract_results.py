@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, bindparam, exists, func, insert, select, type_coerce, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from registry.domain import format_time
+from registry.domain import format_time, now
 from registry.errors import NotFound
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -24,10 +24,10 @@ def save_result(
     *,
     record_type: str,
     channel: str,
-    result_type: str,
     items: Sequence[str],
     metadata: dict[str, Any],
-    timestamp: datetime,
+    result_type: str = "",
+    timestamp: datetime | None = None,
     token: str | None = None,
 ) -> None:
     """Store a result: `items` are message ids in the order of delivery, `token` the name of the caller's token."""
@@ -35,10 +35,10 @@ def save_result(
         "id": result_id,
         "record_type": record_type,
         "channel": channel,
-        "result_type": result_type,
+        "result_type": result_type or record_type,
         "items": list(items),
         "metadata": masked(tx, metadata),
-        "timestamp": timestamp,
+        "timestamp": timestamp or now(),
         "token": token,
         "deleted": False,
     }
