@@ -23,8 +23,6 @@ from registry.errors import StorageError
 
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
 VERSION = "1"
-PART_BYTES = 2**19
-"""Bytes of a file in one part; more than this is never lost with one part."""
 _HEADER = struct.Struct("<4s5H3I2H")
 _SIGNATURE = b"PK\x03\x04"
 
@@ -81,11 +79,11 @@ class ArchiveWriter:
             left = size = os.fstat(file.fileno()).st_size
             number = 1
             while number == 1 or left > 0:
-                content = file.read(min(left, PART_BYTES))
+                content = file.read(min(left, 2**19))  # more is never lost with one part
                 if not content and number > 1:
                     break
                 self.add(_numbered(name, number), content, file=name)
-                left, number = left - PART_BYTES, number + 1
+                left, number = left - len(content), number + 1
         return size
 
     def finish(self, stores: Sequence[Mapping[str, Any]]) -> None:

@@ -118,7 +118,7 @@ def _plain(message: Item) -> str:
 
 def _folded(message: Item) -> str:
     text = message["text"]
-    fence = fence_for(text)
+    fence = "`" * max([2, *map(len, _BACKTICKS.findall(text))]) + "`"  # nothing in the text closes it
     summary = escape(preview_of(text, 80), quote=False)
     return (
         f"<details>\n<summary>{message['role'].capitalize()}: {summary}</summary>\n\n"
@@ -251,11 +251,6 @@ def closed(text: str) -> str:
     """Close the last code block of a text, so that what follows is not part of it."""
     fences = [passage.fence for passage in passages(text)]
     return f"{text}\n{fences[-1]}" if fences and fences[-1] else text
-
-
-def fence_for(text: str) -> str:
-    """Return a fence that nothing in the text closes."""
-    return "`" * max([2, *map(len, _BACKTICKS.findall(text))]) + "`"
 
 
 _DOCUMENTS: dict[str, Callable[[Item, Sequence[Item]], str]] = {

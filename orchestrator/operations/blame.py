@@ -75,13 +75,10 @@ def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
         return _commits_from(tx, run, query.session_id)
     folder = Path(query.folder)
     traced, changes = _looked_up(query, folder)
-    traced.found = _conversations(tx, changes, str(repository_of(_folder_of(query, folder))))
+    within = place_in(query.file, folder)[0].parent if query.file else folder
+    traced.found = _conversations(tx, changes, str(repository_of(within)))
     run.recorder.explain(by="time, project, files touched and lines written", candidates=len(traced.found))
     return traced
-
-
-def _folder_of(query: BlameQuery, folder: Path) -> Path:
-    return place_in(query.file, folder)[0].parent if query.file else folder
 
 
 def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[Commit, Change]]]:

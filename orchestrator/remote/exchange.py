@@ -24,7 +24,7 @@ from registry.domain import storable
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.ingest.dedup import STORED_ID
 from registry.storage.conversations.messages import MessageRow, message_item
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import WriteTransaction
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import (
     DELETED,
@@ -82,7 +82,8 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     registry = orchestrator.registry
     known = await registry.read(find_key)
     key = known if known else await registry.write(key_of)
-    sent = await registry.read(lambda tx: _all_sent(tx, remote.url))
+    # all messages up to that number are there; after a restoration it is not known
+    sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, remote.url) else reached(tx, remote.url).sent)
     while unsent := await registry.read(lambda tx: next_unsent(tx, remote.url, MOST, sent)):
         ids = await _sent(remote, replace(unsent, key=key), done)
         noted = dict(ids)
@@ -95,11 +96,6 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
         await registry.write(note)
     await registry.write(lambda tx: note_all_sent(tx, remote.url, sent))
     await _push_edits(registry, remote, key, done)
-
-
-def _all_sent(tx: ReadTransaction, url: str) -> int:
-    """Return the number up to which all messages are there; 0 after a restoration."""
-    return 0 if is_anything_restored(tx, url) else reached(tx, url).sent
 
 
 async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, done: Exchanged) -> None:

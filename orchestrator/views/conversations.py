@@ -200,8 +200,7 @@ def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, m
 
 def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     row = get_channel(tx, name)
-    rows = read_window(tx, row.number, Page(1_000_000, None, "asc")).rows  # more than a channel has
-    return _item(tx, row), [message_item(one) for one in rows]
+    return _item(tx, row), [message_item(one) for one in messages.messages_of(tx, row.number)]
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:

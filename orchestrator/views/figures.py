@@ -9,9 +9,8 @@ from typing import Any
 from registry.monitor.activity import (
     messages_by_day,
     messages_by_hour,
-    messages_by_project,
-    messages_by_source,
     recall_figures,
+    shares,
     top_sessions,
 )
 from registry.monitor.problems import recurring_problems
@@ -19,7 +18,7 @@ from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, g
 from registry.storage.client_stores import conversations_read, list_stores
 from registry.storage.conversations.facets import projects_by_activity, registry_totals
 from registry.storage.database import ReadTransaction
-from registry.storage.tables import channel
+from registry.storage.tables import channel, conversation
 
 
 def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_minutes: int) -> dict[str, Any]:
@@ -35,8 +34,8 @@ def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_min
     """Return message counts by day since `year`, and the busiest clients and projects since `week`."""
     return {
         "days": messages_by_day(tx, year, utc_offset_minutes),
-        "sources": messages_by_source(tx, week)[:6],
-        "projects": messages_by_project(tx, week)[:6],
+        "sources": shares(tx, conversation.c.source, week)[:6],
+        "projects": shares(tx, channel.c.project_path, week)[:6],
     }
 
 

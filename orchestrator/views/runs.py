@@ -92,8 +92,8 @@ def statistics_page(
             {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
             for group in statistics.error_groups(tx, wanted, SHOWN)
         ],
-        "slowest": statistics.slowest_executions(tx, wanted, SHOWN),
-        "failing": statistics.newest_executions(tx, failed, SHOWN),
+        "slowest": statistics.first_executions(tx, wanted, SHOWN, "duration_ms"),
+        "failing": statistics.first_executions(tx, failed, SHOWN, "started_at"),
     }
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, bindparam, insert, select, text, update
 
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, recognise_stored
-from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
+from registry.ingest.own_calls import QUESTION, as_kept, is_recall
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -113,7 +113,7 @@ def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collecti
         return
     is_question = conversation.c.seq.in_(turns), conversation.c.role == Role.USER, conversation.c.length > 0
     rows = tx.execute(select(conversation).where(conversation.c.channel_number == channel_number, *is_question)).all()
-    asked = [row for row in rows if len(row.text) <= LONGEST_QUESTION]
+    asked = [row for row in rows if len(row.text) <= 300]  # a longer one asks for more than another conversation
     revise(tx, [(row, {"payload": {**row.payload, UNINDEXED: QUESTION}}) for row in asked])
     if asked:
         recount_channel(tx, channel_number)

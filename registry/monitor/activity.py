@@ -29,14 +29,6 @@ def messages_by_day(tx: ReadTransaction, start: datetime, utc_offset_minutes: in
     return {str(found): count for found, count in tx.execute(query)}
 
 
-def messages_by_source(tx: ReadTransaction, start: datetime) -> Sequence[Share]:
-    return _shares(tx, conversation.c.source, start)
-
-
-def messages_by_project(tx: ReadTransaction, start: datetime) -> Sequence[Share]:
-    return _shares(tx, channel.c.project_path, start)
-
-
 def messages_by_hour(
     tx: ReadTransaction, start: datetime | None, utc_offset_minutes: int
 ) -> dict[tuple[int, int], int]:
@@ -60,7 +52,8 @@ def channels_since(tx: ReadTransaction, start: datetime) -> int:
     return tx.execute(query).scalar_one()
 
 
-def _shares(tx: ReadTransaction, column: ColumnElement[Any], start: datetime) -> Sequence[Share]:
+def shares(tx: ReadTransaction, column: ColumnElement[Any], start: datetime) -> Sequence[Share]:
+    """Count messages and channels since an instant by client or by project."""
     count = func.count()
     query = select(column, count, func.count(conversation.c.channel_number.distinct())).where(*said_since(start))
     query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Integer, cast, func, select
 
@@ -152,16 +152,11 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
     ]
 
 
-def slowest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    return _items(tx, wanted, most, execution.c.duration_ms.desc())
-
-
-def newest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """Return the last runs, without their number."""
-    return _items(tx, wanted, most, execution.c.started_at.desc(), execution.c.number.desc())
-
-
-def _items(tx: ReadTransaction, wanted: ExecutionFilter, most: int, *order: ColumnElement[Any]) -> list[dict[str, Any]]:
+def first_executions(
+    tx: ReadTransaction, wanted: ExecutionFilter, most: int, by: Literal["duration_ms", "started_at"]
+) -> list[dict[str, Any]]:
+    """Return the slowest, or the newest, runs."""
+    order = execution.c[by].desc(), execution.c.number.desc()
     # An index answers which ones; only their rows are read.
     which = select(execution.c.number).where(*execution_conditions(wanted)).order_by(*order).limit(most)
     rows = tx.execute(select(execution).where(execution.c.number.in_(which)).order_by(*order))
@@ -195,13 +190,9 @@ def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> l
     conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]
     cells: dict[str, list[Cell]] = defaultdict(list)
     for client, error_code, duration_ms, runs in tx.execute(select(*columns).where(*conditions).group_by(*columns[:3])):
-        cells[_without_version(client)].append(Cell("", "", error_code, duration_ms, runs))
+        cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", "", error_code, duration_ms, runs))
     figures = ({"client": client, **figures_of(some)} for client, some in cells.items())
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
-
-
-def _without_version(client: str) -> str:
-    return re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]
 
 
 class Volumes(NamedTuple):

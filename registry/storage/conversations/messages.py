@@ -51,14 +51,14 @@ def messages_of(
     tx: ReadTransaction,
     channel_number: int,
     *,
-    limit: int,
+    limit: int | None = None,
     roles: Sequence[str] | None = None,
     from_: datetime | None = None,
     to: datetime | None = None,
     before: tuple[datetime, int] | None = None,
     include_deleted: bool = False,
 ) -> list[MessageRow]:
-    """Return the last `limit` messages of a channel, oldest first; `before` a place (timestamp, number)."""
+    """Return the last `limit` messages of a channel (None: all), oldest first; `before` a place (timestamp, number)."""
     conditions = _conditions(MessageFilter(roles=roles, from_=from_, to=to, include_deleted=include_deleted))
     if before:
         conditions.append(is_past(conversation, conversation.c.timestamp, before, "desc"))
