@@ -19,18 +19,26 @@ from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.caching import CacheableMethod
 from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import CallToolRequestParams, CallToolResult, Icon, ListToolsResult, PaginatedRequestParams
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    Icon,
+    InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+)
 
 from mcp_server.envelope import as_answer, chat_of, client_name, published
 from mcp_server.instructions import instructions_for
 from mcp_server.prompts import Completions, get_prompt, list_prompts
+from mcp_server.questions import asked, can_ask, question_about, rehearsed
 from mcp_server.resources import Resources, list_resources, list_templates
 from mcp_server.subscriptions import ChannelBus, OlderSubscriptions
 from orchestrator.operations import operation_of, tools
 from orchestrator.requests.calls import QUOTED, TOLD
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
-from orchestrator.tool import Alias, Caller, Tool
+from orchestrator.tool import Alias, Caller, Tool, ToolArguments
 from registry.errors import InternalError, InvalidRequest, RegistryError
 from sources.client import SAFE_ROOM
 
@@ -89,14 +97,18 @@ class RegistryTools:
         listed = {name for toolset in self._toolsets for name in tools_of(toolset)}
         return ListToolsResult(tools=[published(tool) for name, tool in known.items() if name in listed])
 
-    async def call(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+    async def call(
+        self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
         """Call a tool, in the chosen toolsets or not. Every outcome is an answer, also an unknown name."""
         await asyncio.to_thread(tools)
         caller = Caller(client_name(ctx), self._project, self._is_local, chat_of(ctx))
         try:
             tool, alias = self._find(params.name)
             with _reporting(ctx):
-                body = await self._outcome(tool, alias, params.arguments or {}, caller)
+                body = await self._outcome(tool, alias, ctx, params, caller)
+            if isinstance(body, InputRequiredResult):
+                return body
         except RegistryError as exc:
             body = {"ok": False, "error": exc.as_dict()}
         except Exception:
@@ -116,13 +128,37 @@ class RegistryTools:
         raise _switched_off(tool) if tool else _no_such_tool(name)
 
     async def _outcome(
-        self, tool: Tool, alias: Alias | None, given: Mapping[str, Any], caller: Caller
-    ) -> dict[str, Any]:
+        self,
+        tool: Tool,
+        alias: Alias | None,
+        ctx: ServerRequestContext[Any, Any],
+        params: CallToolRequestParams,
+        caller: Caller,
+    ) -> dict[str, Any] | InputRequiredResult:
+        given = params.arguments or {}
         try:
             arguments = tool.parse(alias.arguments(given) if alias else given)
-            request: Request | dict[str, Any] | Refusal = arguments.request(caller)
+            request = (rehearsed(tool, arguments) if can_ask(ctx) else arguments).request(caller)
         except InvalidRequest as exc:  # the orchestrator refuses, so that this is recorded too
-            request = _refusal(tool, exc, given, caller)
+            refused = await self._run(_refusal(tool, exc, given, caller), caller.client)
+            return {"ok": False, "error": _with_example(tool, refused["error"])}
+        body = await self._answer(tool, arguments, request, caller)
+        question = question_about(tool, arguments, body["result"]) if body["ok"] and can_ask(ctx) else None
+        if question is None:
+            return body
+        chosen = await asked(ctx, params, question)
+        if isinstance(chosen, InputRequiredResult):
+            return chosen
+        if chosen is None:
+            return {**body, "result": body["result"] | ({"note": question.note} if question.note else {})}
+        arguments = arguments.model_copy(update=dict(chosen))
+        body = await self._answer(tool, arguments, arguments.request(caller), caller)
+        body.get("result", {}).pop("confidence", None)  # the user has said which one is meant
+        return body
+
+    async def _answer(
+        self, tool: Tool, arguments: ToolArguments, request: Request | dict[str, Any], caller: Caller
+    ) -> dict[str, Any]:
         outcome = await self._run(request, caller.client)
         if not outcome["success"]:
             return {"ok": False, "error": _with_example(tool, outcome["error"])}

@@ -54,19 +54,18 @@ class ServerList:
 class Hooks:
     """The commands that the client runs at its events, listed in `file` in its folder.
 
-    `events`: those that we ask for. `said`: the role and the field of the payload with a message's text, by event; all
-    other events only tell that there is news. `start`: the event at which a chat takes in a note. `format`: `list` is
-    `hooks: {event: [handler]}` and a version, `groups` is `hooks: {event: [{matcher?, hooks: [handler]}]}`, `plugin`
-    a program. `handler`: returns a handler for a command. `plugin`: the program for a client that runs no commands, in
-    which `@HOOK@` stands for the words of our command as JSON. `untrusted`: given the file, our events and a pattern of
-    our commands, returns the events whose hook the user has to trust first. `is_among_settings`: the file holds other
-    settings too. `acts`: the event before a tool runs, and a pattern of the tools that change something. `typed`:
-    returns what the user typed in a prompt, in the pieces in which the reader will find it.
+    `events`: those that we ask for. `said`: the role and the field of the payload with a message's text, by event;
+    all other events only tell that there is news. `format`: `list` is `hooks: {event: [handler]}` and a version,
+    `groups` is `hooks: {event: [{matcher?, hooks: [handler]}]}`, `plugin` a program. `handler`: returns a handler for
+    a command. `plugin`: the program for a client that runs no commands, in which `@HOOK@` stands for the words of our
+    command as JSON. `untrusted`: given the file, our events and a pattern of our commands, returns the events whose
+    hook the user has to trust first. `is_among_settings`: the file holds other settings too. `acts`: the event before
+    a tool runs, and a pattern of the tools that change something. `typed`: returns what the user typed in a prompt,
+    in the pieces in which the reader will find it.
     """
 
     events: tuple[str, ...]
     said: Mapping[str, tuple[Role, str]]
-    start: str = ""
     file: str = "hooks.json"
     format: Literal["list", "groups", "plugin"] = "groups"
     handler: Callable[[str], Mapping[str, Any]] = lambda command: {"type": "command", "command": command}

@@ -36,7 +36,7 @@ COMPACTED = "compact"
 """Their `source` for a chat that goes on with a summary in the place of what was said."""
 NOTE_PATIENCE_S = 4.0
 
-PROMPTED = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted")
+PROMPTED = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message")
 """The events at which a client passes on what we answer to a prompt."""
 ACTING = ("PreToolUse", "BeforeTool", "preToolUse")
 """The events before a tool runs at which a client passes on what we answer."""

@@ -27,7 +27,6 @@ CLAUDE_CODE = Client(
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
-        start="SessionStart",
         acts=("PreToolUse", "Bash|Edit|MultiEdit|Write"),
         file="settings.json",
         is_among_settings=True,

@@ -28,7 +28,6 @@ CODEX = Client(
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"),
         said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
-        start="SessionStart",
         acts=("PreToolUse", "Bash|apply_patch"),
         typed=typed,
         untrusted=untrusted,

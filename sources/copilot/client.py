@@ -54,7 +54,6 @@ COPILOT_CLI = Client(
     hooks=Hooks(
         events=("sessionStart", "userPromptSubmitted", "preToolUse", "agentStop", "sessionEnd"),
         said={},  # its own files have it all
-        start="sessionStart",
         file="hooks/context-registry.json",
         format="list",
         handler=_handler,

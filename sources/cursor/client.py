@@ -82,7 +82,6 @@ CURSOR = Client(
     servers=ServerList(lambda places: places.home / ".cursor" / "mcp.json"),
     hooks=Hooks(
         events=("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
-        start="sessionStart",
         said={
             "beforeSubmitPrompt": (Role.USER, "prompt"),
             "afterAgentResponse": (Role.ASSISTANT, "text"),

@@ -24,7 +24,6 @@ GEMINI_CLI = Client(
     hooks=Hooks(
         events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"),
         said={},  # its own files have it all
-        start="SessionStart",
         file="settings.json",
         is_among_settings=True,
     ),

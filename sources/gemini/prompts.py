@@ -32,11 +32,13 @@ def prompt_of(message: Record) -> Prompt:
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
     if text.startswith(_INJECTED):
         return Prompt("", text, ())
-    hook_context = _HOOK_CONTEXT.match(text)
-    typed, found, referenced = text[hook_context.end() if hook_context else 0 :].partition(_REFERENCED)
-    context = (hook_context[0] if hook_context else "") + found + referenced
-    if shown and shown != text:  # a command or a mention, and what it expands to
-        typed, context = shown, text.removeprefix(shown)
+    before = _HOOK_CONTEXT.match(text)
+    note = before[0] if before else ""
+    text, shown = text.removeprefix(note), shown.removeprefix(note)
+    typed, found, referenced = text.partition(_REFERENCED)
+    context = note + found + referenced
+    if shown and shown != text:  # a command or a mention, and what it expands to; or a hook's answer behind the prompt
+        typed, context = shown, note + text.removeprefix(shown)
     names = (*_files_in(content), *_REFERENCE.findall(context))
     return Prompt(typed.strip(), context.strip(), tuple(dict.fromkeys(names)))
 

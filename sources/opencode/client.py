@@ -27,15 +27,27 @@ const tell = (event, payload) =>
 
 export const ContextRegistry = async ({ directory }) => {
   const notes = new Map()
+  const subAgents = new Set()
   const ask = (id) => {
     const told = tell("session.start", { session_id: id, cwd: directory })
     notes.set(id, [...(notes.get(id) ?? []), told])
   }
   return {
     event: async ({ event }) => {
-      if (event.type === "session.created" && !event.properties.info.parentID) ask(event.properties.info.id)
+      if (event.type === "session.created") {
+        const { id, parentID } = event.properties.info
+        parentID ? subAgents.add(id) : ask(id)
+      }
       if (event.type !== "session.idle") return
       await tell(event.type, { session_id: event.properties.sessionID, cwd: directory })
+    },
+    "chat.message": async ({ sessionID }, { message, parts }) => {
+      const typed = parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text)
+      if (subAgents.has(sessionID) || !typed.length) return
+      const prompt = typed.join("\\n")
+      const hint = await tell("chat.message", { session_id: sessionID, cwd: directory, prompt })
+      const id = `${parts.at(-1).id}0` // the parts are put in the order of their ids
+      if (hint) parts.push({ id, sessionID, messageID: message.id, type: "text", text: hint, synthetic: true })
     },
     "experimental.chat.system.transform": async (input, output) => {
       const id = input.sessionID
@@ -70,9 +82,8 @@ OPENCODE = Client(
     folder=_folder,
     servers=ServerList(_settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
     hooks=Hooks(
-        events=("session.start", "session.idle"),
+        events=("session.start", "chat.message", "session.idle"),
         said={},  # its own store has it all
-        start="session.start",
         file="plugins/context-registry.js",
         format="plugin",
         plugin=_PLUGIN,

@@ -24,7 +24,6 @@ QWEN_CODE = Client(
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         said={},  # its own files have it all
-        start="SessionStart",
         file="settings.json",
         is_among_settings=True,
     ),

@@ -63,6 +63,15 @@ async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_n
     assert replaced(answer) == []
 
 
+async def test_a_change_that_names_only_the_old_value_leads(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", "2026-01-05", "What runs the background work of the rota?", "Sidekiq, on Redis.")
+    fix = ["Fix the runbook: we moved off Sidekiq to good_job, work sits in Postgres.", "Done, the page says good_job."]
+    await log(orchestrator, "later", "2026-03-05", *fix)
+    answer = await ask(orchestrator, "what runs the background work of the rota")
+    assert answer["channel"] == "old"
+    assert "good_job" in answer["newer"]["line"]
+
+
 @pytest.mark.parametrize(
     "later",
     [

@@ -27,11 +27,12 @@ Message = dict[str, Any]
 def candidates_of(
     tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, sure: Confidence
 ) -> list[dict[str, Any]]:
-    """Return up to four others: of a guess each with its turn, else by name; none if the answer is sure."""
+    """Return up to four others: of a guess each with its turn, else by name; none if the answer is sure. Their score is
+    a share of the first one's."""
     if sure is Confidence.HIGH:
         return []
-    least = LEAST_SHARE * candidates[0][1] if candidates else 0.0
-    further = [(row, score) for row, score in candidates[1:5] if score >= least]
+    best = candidates[0][1] if candidates else 1.0
+    further = [(row, score / best) for row, score in candidates[1:5] if score >= LEAST_SHARE * best]
     if sure is Confidence.MEDIUM:
         return [candidate(row, score=score) for row, score in further]
     places: dict[int, list[int]] = {row.number: [] for row, _ in further}

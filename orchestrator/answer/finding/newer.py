@@ -7,8 +7,8 @@ where a sentence says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn, within
@@ -23,6 +23,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.snippets import passage
+from registry.text.ranking.term_weights import idf
 from registry.text.request.understanding import Understood
 
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
@@ -32,6 +33,7 @@ COVERED = 0.35
 NEAR = 0.5  # share of the best message's score from which on another one of the conversation is on the same thing
 LINE = 120  # characters of a later statement that an answer leads with
 READ = 20  # messages of a conversation that are compared
+RARE_WORDS = 2  # words of an earlier statement, as common as a rare one may be, that a sentence on a change repeats
 
 
 class Change(NamedTuple):
@@ -55,14 +57,15 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     spoken = _spoken(tx, [one.ranked.candidate.number for one in choice.kept[:READ] if one.score >= NEAR * best])
     if not spoken:
         return NO_CHANGE
-    hit, near = spoken[0], sorted((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq)
-    first, last = (near[0], near[-1]) if near else (hit, hit)
-    later = _in_a_later_conversation(tx, choice, hit) or (last if last.seq >= hit.seq + STRETCH else None)
-    if later:
-        return _changed(tx, choice.found, hit, later)
-    pairs = ((one, other) for one, other in ((hit, last), (first, hit)) if one.turn < other.turn)
-    changes = (_changed(tx, choice.found, one, other) for one, other in pairs)
-    return next((change for change in changes if change.replaced_on), NO_CHANGE)
+    hit = spoken[0]
+    last = max((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq, default=hit)
+    candidates = _best_spoken(tx, choice)
+    later = (
+        _that_names_a_change(tx, choice.everywhere, candidates, hit)
+        or _in_a_later_conversation(choice.everywhere, candidates, hit)
+        or (last if last.seq >= hit.seq + STRETCH else None)
+    )
+    return _changed(tx, choice.found, hit, later) if later else NO_CHANGE
 
 
 def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
@@ -71,14 +74,47 @@ def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     return [rows[number] for number in numbers if number in rows]
 
 
-def _in_a_later_conversation(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> MessageRow | None:
-    """Return the best message after `hit`, no question, of the best other candidate that holds enough."""
-    found = choice.everywhere
-    for row, _ in choice.candidates:
-        if row.number == hit.channel_number or found.covered(row.number) < COVERED:
+def _best_spoken(tx: ReadTransaction, choice: Choice) -> dict[int, list[MessageRow]]:
+    """Return what users and models said in each candidate and the one that is meant (by channel number), best first."""
+    numbers: dict[int, list[int]] = {row.number: [] for row in (choice.channel, *(row for row, _ in choice.candidates))}
+    for one in choice.everywhere.ranked:
+        inside = numbers.get(one.candidate.channel_id)
+        if inside is not None and len(inside) < READ:
+            inside.append(one.candidate.number)
+    spoken = {row.number: row for row in _spoken(tx, list(chain.from_iterable(numbers.values())))}
+    return {channel: [spoken[one] for one in some if one in spoken] for channel, some in numbers.items()}
+
+
+def _that_names_a_change(
+    tx: ReadTransaction, found: SearchResult, candidates: Mapping[int, Sequence[MessageRow]], hit: MessageRow
+) -> MessageRow | None:
+    """Return the later message of a user whose sentence on a change repeats most of what is rare in the hit's turn.
+
+    "We moved off sidekiq" holds no word of "what runs our jobs?", but the earlier answer's rarest one.
+    """
+    size = found.corpus.size
+    here = hit.channel_number, hit.turn
+    turn = _stretch(tx, *here)
+    rare = _rare(tx, {token for row in turn for token in analyze(row.text)}, size)
+    best, most = None, RARE_WORDS * idf(_rare_up_to(size), size)
+    for row in chain.from_iterable(candidates.values()):
+        if row.role != Role.USER or row.timestamp <= hit.timestamp or (row.channel_number, row.turn) == here:
             continue
-        inside = (one.candidate.number for one in found.ranked if one.candidate.channel_id == row.number)
-        for one in _spoken(tx, list(islice(inside, READ))):
+        repeated = (rare.keys() & analyze(sentence) for sentence in _changing(row.text))
+        weight = max((sum(map(rare.__getitem__, tokens)) for tokens in repeated), default=0.0)
+        if weight >= most:
+            best, most = row, weight
+    return best
+
+
+def _in_a_later_conversation(
+    found: SearchResult, candidates: Mapping[int, Sequence[MessageRow]], hit: MessageRow
+) -> MessageRow | None:
+    """Return the best message after `hit`, no question, of the best other candidate that holds enough."""
+    for number, spoken in candidates.items():
+        if number == hit.channel_number or found.covered(number) < COVERED:
+            continue
+        for one in spoken:
             if one.timestamp > hit.timestamp and not _ASKS.search(one.text):
                 return one
     return None
@@ -142,13 +178,19 @@ def _replaced_by(tx: ReadTransaction, earlier: Sequence[Any], stretch: Sequence[
     sentences = (frozenset(analyze(sentence)) for row in stretch for sentence in _changing(row.text))
     changed = frozenset[str]().union(*(tokens for tokens in sentences if tokens & asked_for))
     said = {row.id: changed.intersection(analyze(row.text)) for row in earlier}
-    values = frozenset[str]().union(*said.values()) - asked_for
-    if not values:
-        return []
-    size = found.corpus.size
-    frequencies = index_of(tx).frequencies(tx, values, size)
-    rare = {token for token in values if frequencies.get(token, 0) <= 2 + size // 100}
-    return [row for row in earlier if rare & said[row.id]]
+    rare = _rare(tx, frozenset[str]().union(*said.values()) - asked_for, found.corpus.size)
+    return [row for row in earlier if rare.keys() & said[row.id]]
+
+
+def _rare(tx: ReadTransaction, tokens: Collection[str], size: int) -> dict[str, float]:
+    """Return those of some tokens that few messages hold, with their weights."""
+    known = index_of(tx).frequencies(tx, tokens, size)
+    return {token: idf(count, size) for token, count in known.items() if count <= _rare_up_to(size)}
+
+
+def _rare_up_to(size: int) -> int:
+    """Return how many messages of a registry may hold a word that is rare."""
+    return 2 + size // 100
 
 
 _SPOKEN = (Role.USER, Role.ASSISTANT)

@@ -301,6 +301,18 @@ def test_a_window_and_a_command_import_next_to_nothing() -> None:
     assert loaded.stdout.strip() == "[]"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="how much is a process's own is read from /proc")
+def test_the_process_holds_little_memory_of_its_own(home: Home) -> None:
+    with Window(home) as window:
+        window.call("extract", query={"text": "baskets"})
+        window.hear()
+        parts = Path(f"/proc/{home.process}/smaps_rollup").read_text().splitlines()
+        own = sum(int(line.split()[1]) for line in parts if line.startswith("Private"))
+        settings = Path(f"/proc/{home.process}/environ").read_bytes()
+    assert own < 125_000  # kB, without a model
+    assert b"\0MALLOC_TRIM_THRESHOLD_=" in settings  # what a dropped model held goes back
+
+
 def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home) -> None:
     with Window(home) as window:
         wait_for_lists(home)

@@ -311,10 +311,17 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Pat
     assert {name for name in inside if not name.startswith("session-")} == {"projects.json", ".project_root"}
 
 
-def test_what_a_hook_put_before_the_first_prompt_is_not_the_users() -> None:
-    chat = Chat()
-    chat.user("<hook_context>A note.</hook_context>\n\nWhy does it lose items?")
-    assert said(read(chat)) == [
-        ("user", "Why does it lose items?"),
-        ("system", "<hook_context>A note.</hook_context>"),
-    ]
+def test_what_hooks_put_around_the_first_prompt_is_not_the_users() -> None:
+    note, prompt, hint = (
+        "<hook_context>A note.</hook_context>",
+        "Why does it lose items?",
+        "<hook_context>A hint.</hook_context>",
+    )
+    for parts, shown, injected in (
+        ([f"{note}\n\n{prompt}"], None, note),
+        ([f"{note}\n\n{prompt}", hint], f"{note}\n\n{prompt}", f"{note}\n\n{hint}"),
+        ([prompt, hint], prompt, hint),
+    ):
+        chat = Chat()
+        chat.user(*parts, **({"displayContent": shown} if shown else {}))
+        assert said(read(chat)) == [("user", prompt), ("system", injected)]

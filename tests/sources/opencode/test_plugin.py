@@ -1,0 +1,48 @@
+"""OpenCode's plugin hands its model what the hook says: run in Node, with a program in the place of `ctxr hook`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sources.opencode.client import OPENCODE
+
+HOOK = "import json, sys; print('A hint for', sys.argv[1], json.dumps(json.load(sys.stdin), sort_keys=True))"
+RUN = """
+import { ContextRegistry } from "./plugin.mjs"
+const plugin = await ContextRegistry({ directory: "/home/me/shop" })
+const said = []
+for (const [id, parentID, texts] of JSON.parse(process.argv[2])) {
+  await plugin.event({ event: { type: "session.created", properties: { info: { id, parentID } } } })
+  const parts = texts.map(([text, synthetic], at) => ({ id: `prt_${at}`, type: "text", text, synthetic }))
+  await plugin["chat.message"]({ sessionID: id }, { message: { id: "msg_1" }, parts })
+  said.push(parts.slice(texts.length))
+}
+console.log(JSON.stringify(said))
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+def test_a_prompt_gets_a_hint_behind_it_and_a_sub_agent_s_none(tmp_path: Path) -> None:
+    assert OPENCODE.hooks
+    command = json.dumps([sys.executable, "-c", HOOK])
+    (tmp_path / "plugin.mjs").write_text(OPENCODE.hooks.plugin.replace("@HOOK@", command), encoding="utf-8")
+    (tmp_path / "run.mjs").write_text(RUN, encoding="utf-8")
+    chats: list[Any] = [
+        ["ses_1", None, [["fix the login", False], ["a file that was read", True], ["and the logout", False]]],
+        ["ses_2", "ses_1", [["look for the login", False]]],
+        ["ses_3", None, [["a file that was read", True]]],
+    ]
+    node = subprocess.run(["node", "run.mjs", json.dumps(chats)], cwd=tmp_path, capture_output=True, check=True)
+    first, *others = json.loads(node.stdout)
+    payload = {"cwd": "/home/me/shop", "prompt": "fix the login\nand the logout", "session_id": "ses_1"}
+    hint = f"A hint for chat.message {json.dumps(payload, sort_keys=True)}"
+    about = {"id": "prt_20", "sessionID": "ses_1", "messageID": "msg_1", "type": "text", "synthetic": True}
+    assert first == [{**about, "text": hint}]
+    assert others == [[], []]
