@@ -277,8 +277,9 @@ async def wipe(database: Database) -> None:
     if database.dialect == "postgresql":
         await database.maintain(_VACUUM)
         return
-    await database.write(lambda tx: tx.exec_driver_sql(_MERGE, (-_PAGES,)))
-    while await database.write(_merge_on):
+    pages = 500  # of the index in one transaction, so that others can write in between
+    await database.write(lambda tx: tx.exec_driver_sql(_MERGE, (-pages,)))
+    while await database.write(lambda tx: _merge_on(tx, pages)):
         pass
     try:
         await database.maintain(("VACUUM",))
@@ -292,11 +293,10 @@ async def wipe(database: Database) -> None:
 
 _VACUUM = tuple(f"VACUUM {name}" for name in (*metadata.tables, "message_index"))
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
-_PAGES = 500  # index pages per transaction, so that others can write in between
 
 
-def _merge_on(tx: WriteTransaction) -> bool:
+def _merge_on(tx: WriteTransaction, pages: int) -> bool:
     before = tx.execute(text("SELECT total_changes()")).scalar_one()
-    tx.exec_driver_sql(_MERGE, (_PAGES,))
+    tx.exec_driver_sql(_MERGE, (pages,))
     changed: int = tx.execute(text("SELECT total_changes()")).scalar_one() - before
     return changed > 1
