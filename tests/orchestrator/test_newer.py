@@ -65,9 +65,9 @@ async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_n
 
 async def test_a_change_that_names_only_the_old_value_leads(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", "2026-01-05", "What runs the background work of the rota?", "Sidekiq, on Redis.")
-    fix = ["Fix the runbook: we moved off Sidekiq to good_job, work sits in Postgres.", "Done, the page says good_job."]
+    fix = ["Fix the rota page: we moved off Sidekiq and Redis to good_job.", "Done, it says good_job."]
     await log(orchestrator, "later", "2026-03-05", *fix)
-    answer = await ask(orchestrator, "what runs the background work of the rota")
+    answer = await ask(orchestrator, "which tool runs the slow background work for our rota")
     assert answer["channel"] == "old"
     assert "good_job" in answer["newer"]["line"]
 

@@ -88,9 +88,9 @@ def _best_spoken(tx: ReadTransaction, choice: Choice) -> dict[int, list[MessageR
 def _that_names_a_change(
     tx: ReadTransaction, found: SearchResult, candidates: Mapping[int, Sequence[MessageRow]], hit: MessageRow
 ) -> MessageRow | None:
-    """Return the later message of a user whose sentence on a change repeats most of what is rare in the hit's turn.
+    """Return the later message of a user whose sentence on a change repeats rare words of the hit's turn.
 
-    "We moved off sidekiq" holds no word of "what runs our jobs?", but the earlier answer's rarest one.
+    "We moved off Sidekiq and Redis" holds no word of "what runs our jobs?", but what the earlier answer says.
     """
     size = found.corpus.size
     here = hit.channel_number, hit.turn
