@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.errors import failure, rpc_failure, wants_page
 from backoffice.middleware import READING
-from orchestrator.views.tokens import Shown, Tokens
+from orchestrator.views.tokens import Shown, find_token, get_token, has_tokens, note_use
 from registry.access import ASKING, Access, Level
 from registry.errors import RegistryError, StorageError, Unauthorized
 from registry.log import Outage
@@ -143,7 +143,7 @@ class Gate:
         if signed_in:
             _check_origin(method, headers)
             return signed_in
-        if self.rules.is_open and not await _noting_outage(Tokens(registry).are_required(), self._outage):
+        if self.rules.is_open and not await _noting_outage(registry.read(has_tokens), self._outage):
             return None
         raise Unauthorized("A token is needed.", "Authorization: Bearer …; `ctxr token create` makes one")
 
@@ -163,14 +163,15 @@ class Gate:
         """Check one of our tokens or this user's secret; None if it is not valid."""
         if self.rules.secret and compare_digest(secret.encode(), self.rules.secret.encode()):
             return Credential(None, THIS_USER)
-        return self._noted(registry, await _noting_outage(Tokens(registry).find(secret), self._outage))
+        reading = registry.read(lambda tx: find_token(tx, secret))
+        return self._noted(registry, await _noting_outage(reading, self._outage))
 
     async def _signed_in(self, registry: Registry, key: str) -> Access | None:
         credential = self.sessions.find(key)
         if credential is None or credential.number is None:
             return credential and credential.access
         number = credential.number
-        found = await _noting_outage(Tokens(registry).get(number), self._outage)
+        found = await _noting_outage(registry.read(lambda tx: get_token(tx, number)), self._outage)
         shown = self._noted(registry, found)
         return shown and shown.access
 
@@ -287,7 +288,7 @@ async def _noting_outage(answer: Awaitable[T], outage: Outage) -> T:
 
 async def _note(registry: Registry, number: int) -> None:
     try:
-        await Tokens(registry).note_use(number)
+        await registry.write(lambda tx: note_use(tx, number))
     except StorageError:
         return  # the next use will be noted
 

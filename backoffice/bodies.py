@@ -26,11 +26,6 @@ class LogBody(QueryShape):
     source: SourceName | None = Field(None, description="as in `meta`")
     timestamp: Timestamp | None = Field(None, description="when it was sent; dates messages that bring no time")
     meta: Meta | None = None
-    follows: str | None = Field(
-        None,
-        description="id of the message that these come right behind: then none before it need be sent again. Refused"
-        " where the channel does not end with it",
-    )
     grows: str | None = Field(
         None,
         description="id of the stored message of which the one that is sent has all words and more: its client was"

@@ -11,7 +11,6 @@ from io import TextIOWrapper
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class
 
 from cli.output import TerminalError
 from registry.errors import ErrorCode, RegistryError
@@ -37,13 +36,13 @@ SECTIONS = {
         "export": "cli.conversations.sessions",
         "share": "cli.conversations.sessions",
         "blame": "cli.conversations.blame",
-        "brief": "cli.reports.brief",
-        "stats": "cli.reports.stats",
-        "cost": "cli.reports.cost",
+        "brief": "cli.reports",
+        "stats": "cli.reports",
+        "cost": "cli.reports",
         "log": "cli.conversations.log_and_extract",
         "remember": "cli.conversations.remember",
         "note": "cli.conversations.note",
-        "eval": "cli.reports.evaluate:evaluate",
+        "eval": "cli.reports:evaluate",
     },
     "Servers and clients": {
         "serve": "cli.running.serving",
@@ -55,7 +54,6 @@ SECTIONS = {
         "push": "cli.incoming.remote",
         "pull": "cli.incoming.remote",
         "status": "cli.incoming.remote",
-        "completion": "cli.main",
     },
     "Data": {
         "forget": "cli.safety.forgetting",
@@ -81,11 +79,9 @@ class Commands(click.Group):
     """Imports a subcommand when it is named, and prints every failure as `error: CODE: message`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names, for help and completion."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the subcommand of that name, None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
@@ -153,22 +149,6 @@ def _print_error(code: str, message: str, details: str) -> None:
 def cli(ctx: click.Context, color: str) -> None:
     """One memory for all AI clients: log a conversation in one, continue it in another."""
     ctx.color = {"always": True, "never": False}.get(color, False if os.environ.get("NO_COLOR") else None)
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), help="The shell.")
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that completes ctxr's commands in your shell.
-
-    \b
-    eval "$(ctxr completion bash)"            in ~/.bashrc
-    eval "$(ctxr completion zsh)"             in ~/.zshrc
-    ctxr completion fish | source             in ~/.config/fish/config.fish
-    """
-    complete = get_completion_class(shell)
-    assert complete is not None  # noqa: S101, the choice is click's own
-    click.echo(complete(ctx.find_root().command, {}, "ctxr", "_CTXR_COMPLETE").source())
 
 
 def main() -> None:

@@ -67,7 +67,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def dim(text: str) -> str:
-    """Style secondary text."""
     return click.style(text, dim=True)
 
 

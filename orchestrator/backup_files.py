@@ -14,7 +14,7 @@ from registry.domain import format_time, now
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.database import ReadTransaction
 from registry.storage.migrations import HEAD
-from registry.storage.upkeep.table_export import TABLES, count_kept, table_lines
+from registry.storage.upkeep.table_export import TABLES, count_kept, rows_of
 
 STAMP = "%Y-%m-%dT%H%M%SZ"
 SUFFIX = ".ctxr-backup.zip"
@@ -34,9 +34,9 @@ def write_registry(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], N
     writer = ArchiveWriter(path, about)
     try:
         rows: dict[str, int] = {}
-        for number, name in enumerate(TABLES):
+        for number, (name, table) in enumerate(TABLES.items()):
             tell(PartDone(number, len(TABLES), f"table {name}"))
-            rows[name] = writer.add_lines(f"registry/{name}.jsonl", table_lines(tx, name))
+            rows[name] = writer.add_lines(f"registry/{name}.jsonl", rows_of(tx, table))
     except BaseException:
         writer.discard()
         raise

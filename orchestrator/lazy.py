@@ -80,7 +80,6 @@ class LazyOrchestrator:
         gc.freeze()
 
     async def close(self) -> None:
-        """Close the orchestrator."""
         await self._stack.aclose()
 
     async def _open(self) -> Orchestrator:

@@ -50,7 +50,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     keep_private(private_files_of(settings.home))
     use_own_rules(settings.home)
     use_prices(settings.home, are_on=settings.prices == "on")
-    limits = Limits(lock_s=settings.lock_timeout_s, statement_s=settings.timeout_s)
+    limits = Limits(lock_s=10.0, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)
     with suppress(OSError):  # in a folder that cannot be written into, no hook leaves anything
@@ -62,7 +62,6 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     orchestrator = Orchestrator(
         registry,
         timeout_s=settings.timeout_s,
-        search_budget=settings.search_budget,
         meaning=meaning,
         actions=_actions(settings),
         writer=writer,

@@ -55,7 +55,6 @@ class Orchestrator:
         registry: Registry,
         *,
         timeout_s: float = 30.0,
-        search_budget: int = 0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
         writer: ModelWriter | None = None,
@@ -63,7 +62,6 @@ class Orchestrator:
     ) -> None:
         self.registry = registry
         self._timeout_s = timeout_s
-        self._search_budget = search_budget
         self._actions = actions
         self.meaning = meaning
         self._writer, self._shelf = writer, shelf
@@ -160,7 +158,6 @@ class Orchestrator:
         client: str | None = None,
         **named: Any,
     ) -> T:
-        """Read a view (`orchestrator.views`) as far as a token allows; no execution but of an admin's readings."""
         found = await self.registry.seen_by(access).read(lambda tx: read(tx, *arguments, **named))
         viewing = Recorder("view", "backoffice", client, None)
         await note_readings(self._records, self.registry, found, access, viewing, "http")
@@ -226,7 +223,6 @@ class Orchestrator:
             yield
 
     async def settle(self) -> None:
-        """Wait for records on their way; those that cannot be stored are lost with this process."""
         await self._records.settle()
 
     def _observed(self, run: Execution) -> Execution:
@@ -246,7 +242,6 @@ class Orchestrator:
         run = Run(
             registry.for_questions() if operation.level is Level.READ else registry,
             recorder,
-            search_budget=self._search_budget,
             room=room,
             actions=self._actions,
             before_reading=partial(self._bring_up_to_date, access) if self.before_reading else None,

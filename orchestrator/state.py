@@ -97,12 +97,10 @@ class PartDone(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Return the share that is done, less than 1."""
         return self.done / (self.of + 1)
 
     @property
     def words(self) -> str:
-        """Return it in words: "tables, 3 of 17"."""
         return f"{self.what}, {self.done} of {self.of}"
 
 
@@ -128,7 +126,6 @@ class Run:
 
     registry: Registry
     recorder: Recorder
-    search_budget: int = 0
     room: Room | None = None
     """The size limits of the asking client; None: no limits, as for pages and commands."""
     actions: Sequence[ExternalAction] = ()
@@ -175,3 +172,8 @@ class Steps(Generic[Asked, Read]):
     """Deliver the text to the configured outside systems (`external_action`)."""
     subject: Callable[[Asked], str] | None = None
     """Return the words to embed."""
+
+
+async def as_read(_run: Run, _request: Request, data: dict[str, Any]) -> dict[str, Any]:
+    """Answer with what was read."""
+    return data

@@ -27,7 +27,6 @@ class RegistryError(Exception):
         self.details = details
 
     def as_dict(self) -> dict[str, str]:
-        """Return the error object of every envelope: code, message, details."""
         return {"code": self.code.value, "message": self.message, "details": self.details}
 
 

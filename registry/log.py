@@ -58,12 +58,10 @@ class WithoutTexts(logging.Formatter):
     """Formats an exception by its kind and places only: its message may quote stored text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, and those of the exception."""
         record.exc_text = None  # where another handler leaves what it made of the exception
         return super().format(record)
 
     def formatException(self, ei: object) -> str:
-        """Return the exceptions that led to it, the first one first."""
         exc = ei[1] if isinstance(ei, tuple) else None
         return "\n".join(_lines(exc)) if isinstance(exc, BaseException) else ""
 
@@ -73,7 +71,6 @@ class JsonLines(WithoutTexts):
     `exception` and the figures of a run."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         said = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,

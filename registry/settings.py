@@ -113,9 +113,6 @@ class Settings(BaseSettings):
         default="", description="What these tokens must be made for; empty: CTXR_PUBLIC_URL followed by /mcp."
     )
     timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
-    lock_timeout_s: float = Field(
-        default=10.0, gt=0, description="Seconds an operation may wait on PostgreSQL for what another is writing."
-    )
     start_note: Literal["on", "off"] = Field(
         default="on",
         description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",
@@ -129,11 +126,6 @@ class Settings(BaseSettings):
         default=(),
         description="Clients and folders without hints, such as `codex` or `/home/kim/secret`; with commas between"
         " them, in config.toml a list.",
-    )
-    search_budget: int = Field(
-        default=0,
-        ge=0,
-        description="Postings a search reads of its rarer words; 0: 100000 on SQLite, 20000 on PostgreSQL.",
     )
     embed_model: str = Field(
         default="built-in",

@@ -106,7 +106,6 @@ def _chosen(name: str | None, is_all: bool, project: Path | None) -> list[Client
 
 
 def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
-    """Show the changes, ask, and write them."""
     for change in changes:
         for line in change.diff():
             click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))

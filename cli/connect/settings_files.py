@@ -33,7 +33,6 @@ class Rewrite:
     """For an installation into a file that is empty but for our entry: its text before, to be restored."""
 
     def diff(self) -> Iterator[str]:
-        """Return the change as a unified diff."""
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
         return unified_diff(old, new, str(self.file), str(self.file), lineterm="")
 

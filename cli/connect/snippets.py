@@ -35,7 +35,6 @@ class StdioServer:
     """Hooks of ours capture the client's chats, so its model need not log them (`ctxr mcp --captured`)."""
 
     def started_by(self, client: Client, *, is_captured: bool = False) -> StdioServer:
-        """Return the server as this client starts it."""
         return replace(self, client=client.command or client.source, is_captured=is_captured)
 
     @property

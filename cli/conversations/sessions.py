@@ -75,18 +75,15 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
     found = run_operation("list", query)
     if as_json or found["sessions"]:
         names = ("sessions", "pagination", "elsewhere", "local_copy")
-        # A filter hides sessions that count for the number; `since` hides only later numbers.
-        is_filtered = any(query.get(name) for name in ("project", "source", "tag", "tagged_only", "until"))
-        first = None if is_filtered else found["pagination"]["offset"] + 1
-        show({name: found[name] for name in names if name in found}, as_json, lambda found: _list_lines(found, first))
+        show({name: found[name] for name in names if name in found}, as_json, _list_lines)
     else:
         where = elsewhere(found) or "ctxr sync brings in what this machine's clients keep"
         click.echo(f"No sessions; {where}.", err=True)
 
 
-def _list_lines(found: dict[str, Any], first: int | None) -> Iterator[str]:
-    for index, session in enumerate(found["sessions"]):
-        yield from session_entry(session, first + index if first else None)
+def _list_lines(found: dict[str, Any]) -> Iterator[str]:
+    for session in found["sessions"]:
+        yield from session_entry(session, session.get("index"))
     yield from more_to_come(found)
 
 
@@ -117,15 +114,11 @@ def show_session(session_id: str, limit: int, before: int | None, is_whole: bool
         click.echo(dim(f"Earlier ones: --before {first}"))
 
 
-def _tag_lines(result: dict[str, Any]) -> Iterator[str]:
-    yield f"{result['session']['channel']}: {', '.join(result['session']['tags']) or 'no tags'}"
-
-
 @click.command()
 @id_argument
 @click.argument("tags", nargs=-1, required=True, metavar="TAG...", shell_complete=completes("tag"), help="Tags.")
 @click.option("--remove", is_flag=True, help="Remove these tags instead.")
-@printed(_tag_lines)
+@printed(lambda result: [f"{result['session']['channel']}: {', '.join(result['session']['tags']) or 'no tags'}"])
 def tag(session_id: str, tags: tuple[str, ...], remove: bool) -> dict[str, Any]:
     """Add tags to a session."""
     change = {"remove_tags" if remove else "add_tags": list(tags)}
@@ -141,10 +134,6 @@ def nickname(session_id: str, name: str) -> dict[str, Any]:
     return {"session": run_operation("tag", {"nickname": name}, session_id)["channel"]}
 
 
-def _share_lines(result: dict[str, Any]) -> Iterator[str]:
-    yield f"{result['session']['channel']}: {sharing(result['session']) or 'not shared'}"
-
-
 @click.command()
 @id_argument
 @click.option(
@@ -155,7 +144,7 @@ def _share_lines(result: dict[str, Any]) -> Iterator[str]:
     help="project: who has a token for its project; team: who has any; nobody: take it back.",
 )
 @click.option("--until", type=Expiry(), help="The end of it: 90d, 12h, or a day.")
-@printed(_share_lines)
+@printed(lambda result: [f"{result['session']['channel']}: {sharing(result['session']) or 'not shared'}"])
 def share(session_id: str, group: str, until: datetime | None) -> dict[str, Any]:
     """Let others of a shared registry read a session, or no longer.
 

@@ -40,9 +40,6 @@ PROMPTED = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.mess
 """The events at which a client passes on what we answer to a prompt."""
 ACTING = ("PreToolUse", "BeforeTool", "preToolUse")
 """The events before a tool runs at which a client passes on what we answer."""
-HINT_PATIENCE_S = 0.5
-SHORTEST_TASK, LONGEST_TASK = 16, 2000  # characters: less names nothing, more is mostly pasted, ...
-LINES = 3  # ... and so is what has more lines
 DOES = frozenset(("command", "cmd", "new_string", "newString", "new_str", "content", "file_text", "input", "patch"))
 """The parameters of tools that run a command or change a file."""
 LOOKS = (
@@ -50,10 +47,8 @@ LOOKS = (
     *("ls ", "pwd ", "rg ", "sed -n ", "tail ", "tree ", "wc ", "which "),
 )
 """Beginnings of commands that change nothing."""
-LONGEST_ACT = 20_000  # characters of parameters that are handed on: a system limits the length of a command
 
 PATIENCE_S = 1.0  # a client that sends nothing for so long gets its answer, though the pipe is open
-_CHUNK = 1 << 16
 
 
 def run_hook(client: str, event: str) -> None:
@@ -108,7 +103,7 @@ def hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
         from cli.shared.command import output_at_once
 
         words = ["note", *_session_option(payload), "--client", client, *asked, "--", str(payload.get("cwd") or ".")]
-        return output_at_once(words, HINT_PATIENCE_S).strip()
+        return output_at_once(words, 0.5).strip()  # s: the user waits
     except Exception as exc:  # fail open, as above
         _write(2, f"ctxr hook: no hint: {exc}\n")
         return ""
@@ -126,7 +121,7 @@ def _act_option(payload: Mapping[str, Any]) -> list[str]:
     given = payload.get("tool_input", payload.get("toolArgs"))  # Copilot CLI writes them as a text
     params = loads(given) if isinstance(given, str) and given[:1] == "{" else given
     act = dumps(params) if isinstance(params, dict) and changes_something(params) else ""
-    return ["--act", act] if 0 < len(act) <= LONGEST_ACT else []
+    return ["--act", act] if 0 < len(act) <= 20_000 else []  # characters: a system limits the length of a command
 
 
 def changes_something(params: Mapping[str, Any]) -> bool:
@@ -144,8 +139,8 @@ def _session_option(payload: Mapping[str, Any]) -> list[str]:
 
 def is_task(prompt: str) -> bool:
     """Return False for greetings, commands, notices of machines, and what is mostly pasted."""
-    is_long = len(prompt) > LONGEST_TASK or prompt.count("\n") >= LINES
-    return len(prompt) >= SHORTEST_TASK and not is_long and prompt[0] not in "/<[!#"
+    is_long = len(prompt) > 2000 or prompt.count("\n") >= 3  # characters, lines: more is mostly pasted
+    return len(prompt) >= 16 and not is_long and prompt[0] not in "/<[!#"
 
 
 def source_of(client: str, payload: Mapping[str, Any]) -> str:
@@ -174,7 +169,6 @@ def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") 
 
 
 def _note_answer(client: str, event: str, note: str) -> dict[str, Any]:
-    """Return the note in the form that the client accepts."""
     if client == "cursor":
         return {"additional_context": note}
     if client == "copilot-cli":
@@ -193,7 +187,7 @@ def _read_all(file: int) -> bytes:
     if os.isatty(file):
         raise ValueError("called by a client, which sends its event on standard input")
     chunks = []
-    while _is_ready(file) and (chunk := os.read(file, _CHUNK)):
+    while _is_ready(file) and (chunk := os.read(file, 1 << 16)):
         chunks.append(chunk)
     return b"".join(chunks)
 

@@ -174,7 +174,6 @@ class SkipReporter:
         self._reported: set[tuple[str, str]] = set()
 
     def lines(self, reports: Sequence[StoreReport]) -> Iterator[str]:
-        """Return the lines that were not reported before."""
         for report in reports:
             for one in report.skipped:
                 if one.why != "no conversation in it" and (report.path, one.why) not in self._reported:

@@ -29,7 +29,6 @@ class Unsafe(TerminalError):
 
 
 def rules_of(settings: Settings) -> Rules:
-    """Return the rules of admission for these settings."""
     address = settings.public_url or f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
     is_private = settings.host in LOOPBACK and not settings.public_url and not _needs_secret(settings)
     return Rules(

@@ -48,8 +48,6 @@ from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
 
-GRACE_S = 2  # how long a stop waits for answers under way; event streams never end by themselves
-
 
 class CannotListen(TerminalError):
     """The server's address is in use, or not available."""
@@ -117,6 +115,7 @@ def serve_registry(settings: Settings, audience: ServeCallbacks) -> None:
 async def _serve(settings: Settings, listener: socket.socket, audience: ServeCallbacks) -> None:
     sys.setswitchinterval(0.0005)  # s; with Python's own 5 ms, logging waits at every step while histories are imported
     left_open = was_left_open(settings)
+    grace_s = 2  # how long a stop waits for answers under way; event streams never end by themselves
     app = build_app(settings)
     logging.getLogger("uvicorn.error").addFilter(_is_error)
     config = uvicorn.Config(
@@ -127,7 +126,7 @@ async def _serve(settings: Settings, listener: socket.socket, audience: ServeCal
         log_config=None,
         access_log=False,
         timeout_keep_alive=30,  # s; clients give up after 5: were it the same here, a call sent then would be lost
-        timeout_graceful_shutdown=GRACE_S,
+        timeout_graceful_shutdown=grace_s,
         ssl_certfile=settings.tls_cert or None,
         ssl_keyfile=settings.tls_key or None,
         # Only a named proxy is trusted with the caller's address.
@@ -142,7 +141,7 @@ async def _serve(settings: Settings, listener: socket.socket, audience: ServeCal
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         look = asyncio.create_task(check_after_kill(app.state.orchestrator.registry)) if left_open else None
         run, grown = app.state.shared
-        async with _watching(app.state.orchestrator, settings, audience), sharing(run, grown, GRACE_S):
+        async with _watching(app.state.orchestrator, settings, audience), sharing(run, grown, grace_s):
             await _Server(config).serve(sockets=[listener])
         if look:
             look.cancel()
@@ -152,7 +151,6 @@ class _Server(uvicorn.Server):
     """Ends soon after a signal, even if a database or disk does not answer: what was acknowledged is stored."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end."""
         force_exit = threading.Timer(4.5, os._exit, (1,))
         force_exit.daemon = True
         force_exit.start()

@@ -21,17 +21,14 @@ class PatientProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer."""
         super().connection_made(transport)
         self._wait_on()
 
     def data_received(self, data: bytes) -> None:
-        """Read a part of a request."""
         super().data_received(data)
         self._wait_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
         self._stop()
         super().connection_lost(exc)
 

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from registry.settings import Settings
     from sources.base import Places
 
-QUESTIONS_TRIED = 5  # sessions asked about until an answer is sure
-MAX_TOKENS = 1000  # of the answer shown: one or two screens
-MIN_MESSAGES = 4  # a shorter session makes a poor example
-TITLE_COLUMNS = 60  # of a title that stands in the question
-
 
 @click.command(name="try")
 def try_it() -> None:
@@ -129,13 +124,13 @@ async def _question_and_answer(orchestrator: Orchestrator, sessions: Sequence[Ma
     """Ask about one of the user's own sessions, the first of the latest that is found for sure."""
     from orchestrator.operations.extract import extract_result
 
-    tried = [one for one in sessions if one["title"] and one["message_count"] >= MIN_MESSAGES][:QUESTIONS_TRIED]
-    for session in tried or sessions[:1]:
-        title = cut(one_line(session["title"] or session["first_message_preview"]), TITLE_COLUMNS).rstrip("…")
+    good = [one for one in sessions if one["title"] and one["message_count"] >= 4]  # less makes a poor example
+    for session in good[:5] or sessions[:1]:
+        title = cut(one_line(session["title"] or session["first_message_preview"]), 60).rstrip("…")
         question = f"continue the conversation about {title}"
         start = time.perf_counter()
         outcome = await orchestrator.run(
-            {"operation": "extract", "query": {"text": question, "max_tokens": MAX_TOKENS}, "source": "ctxr"},
+            {"operation": "extract", "query": {"text": question, "max_tokens": 1000}, "source": "ctxr"},
             "ctxr try",
         )
         seconds = time.perf_counter() - start

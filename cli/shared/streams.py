@@ -33,7 +33,6 @@ class Streams:
                 pump.start()
 
     def read(self) -> bytes:
-        """Read the client's next bytes; empty when it has left."""
         try:
             return self.input.recv(CHUNK) if self._pumps else os.read(0, CHUNK)
         except OSError:

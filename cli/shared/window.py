@@ -28,8 +28,7 @@ LEAVE = b'{"ctxr":"leave"}\n'
 """Sent by a process that is being replaced: a window goes to the next one as soon as it waits for nothing."""
 LISTEN = "subscriptions/listen"
 META = "io.modelcontextprotocol/"
-LASTING = {"resources/subscribe": "uri", "logging/setLevel": ""}
-"""Requests that a connection of the older revisions remembers, and the argument by which two of them differ."""
+SUBSCRIBE = "resources/subscribe"  # a connection of the older revisions remembers it
 NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "migrate_session", "migrate_workspace"})
 """Tools that may have done their work before the process died, and would do it a second time."""
 
@@ -83,9 +82,9 @@ class ChatWindow:
         self._to_client, self._to_process = bytearray(), bytearray()
         self._requests: dict[str | int, PendingRequest] = {}
         self._handshake: dict[str, bytes] = {}
-        self._lasting: dict[tuple[str, str], bytes] = {}
+        self._subscribed: dict[str, bytes] = {}
         self._muted: dict[str | int, str] = {}
-        """Repeated requests whose answers the client has already, and the resource that each subscribes to."""
+        """Repeated subscriptions whose answers the client has already, each with its resource."""
         self._client_left = self._is_moving = False
 
     def run(self) -> None:
@@ -149,10 +148,10 @@ class ChatWindow:
             self._handshake[method] = line
         elif method == "notifications/cancelled":
             self._requests.pop(_params(message).get("requestId", ""), None)
-        elif method in LASTING:
-            self._lasting[method, str(_params(message).get(LASTING[method]))] = line
+        elif method == SUBSCRIBE:
+            self._subscribed[str(_params(message).get("uri"))] = line
         elif method == "resources/unsubscribe":
-            self._lasting.pop(("resources/subscribe", str(_params(message).get("uri"))), None)
+            self._subscribed.pop(str(_params(message).get("uri")), None)
         if isinstance(method, str) and isinstance(request_id, str | int):
             if answer := self._recorded_answer(method, _params(message)):
                 self._to_client += b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (dumps(request_id).encode(), answer)
@@ -214,9 +213,9 @@ class ChatWindow:
         self._process = process
         if introduced:
             self._to_process += self._handshake.get("notifications/initialized", b"")
-            for (method, argument), line in self._lasting.items():
+            for uri, line in self._subscribed.items():
                 if (request_id := _parsed(line)["id"]) not in self._requests:
-                    self._muted[request_id] = argument if method == "resources/subscribe" else ""
+                    self._muted[request_id] = uri
                     self._to_process += line
         for request in self._requests.values():
             request.tries += 1
@@ -229,7 +228,7 @@ class ChatWindow:
         self._process, self._is_moving = None, False
         for buffer in (self._from_process, self._to_process, self._muted):
             buffer.clear()
-        if self._requests or self._lasting or not self._client_left:
+        if self._requests or self._subscribed or not self._client_left:
             self._connect()
 
     def _write_to_process(self) -> None:
@@ -260,8 +259,8 @@ class ChatWindow:
             return
         answered = _answered(line)
         if answered in self._muted:
-            if uri := self._muted.pop(answered):
-                self._to_client += _line(method="notifications/resources/updated", params={"uri": uri})
+            uri = self._muted.pop(answered)
+            self._to_client += _line(method="notifications/resources/updated", params={"uri": uri})
             return
         if line.startswith(b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"'):
             params = _params(_parsed(line))

@@ -23,13 +23,8 @@ from registry.errors import StorageError
 
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
 VERSION = "1"
-ROWS_BYTES = 2**15  # rows of the registry in one part; deflate looks no further back
-PART_BYTES = 2**19
-"""Bytes of a file in one part; more than this is never lost with one part."""
-_LEVEL = 6
 _HEADER = struct.Struct("<4s5H3I2H")
 _SIGNATURE = b"PK\x03\x04"
-_OWNER_ONLY = 0o600 << 16
 
 
 class DamagedPart(StorageError):
@@ -53,7 +48,7 @@ class ArchiveWriter:
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         file = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(file, "w+b")
-        self._zip = ZipFile(self._file, "w", ZIP_DEFLATED, compresslevel=_LEVEL)
+        self._zip = ZipFile(self._file, "w", ZIP_DEFLATED)
         self._parts: list[dict[str, Any]] = []
         self.add(ABOUT, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
 
@@ -71,7 +66,7 @@ class ArchiveWriter:
             held.append(line)
             size += len(line)
             count += 1
-            if size >= ROWS_BYTES:
+            if size >= 2**15:  # bytes; deflate looks no further back
                 self.add(_numbered(name, number), b"".join(held), rows=len(held))
                 held, size, number = [], 0, number + 1
         if held or number == 1:
@@ -84,11 +79,11 @@ class ArchiveWriter:
             left = size = os.fstat(file.fileno()).st_size
             number = 1
             while number == 1 or left > 0:
-                content = file.read(min(left, PART_BYTES))
+                content = file.read(min(left, 2**19))  # more is never lost with one part
                 if not content and number > 1:
                     break
                 self.add(_numbered(name, number), content, file=name)
-                left, number = left - PART_BYTES, number + 1
+                left, number = left - len(content), number + 1
         return size
 
     def finish(self, stores: Sequence[Mapping[str, Any]]) -> None:
@@ -111,8 +106,8 @@ class ArchiveWriter:
 
     def _put(self, name: str, content: bytes) -> None:
         entry = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, 3, _OWNER_ONLY
-        self._zip.writestr(entry, content, ZIP_DEFLATED, _LEVEL)
+        entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, 3, 0o600 << 16
+        self._zip.writestr(entry, content)
 
 
 def _numbered(name: str, number: int) -> str:

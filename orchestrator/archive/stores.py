@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,11 +9,10 @@ from typing import Any
 
 from orchestrator.archive.container import Archive, ArchiveWriter, DamagedPart
 from orchestrator.state import PartDone
+from orchestrator.sync.sync import stores_of
 from registry.errors import InvalidRequest, StorageError
 from sources.base import Places, Source
 from sources.files_to_back_up import StoreFile, copy_database, files_to_back_up, is_database
-
-logger = logging.getLogger(__name__)
 
 
 def add_stores(
@@ -24,19 +22,11 @@ def add_stores(
     told = []
     for done, reader in enumerate(readers):
         tell(PartDone(done, len(readers), f"histories of {reader.name}"))
-        for number, store in enumerate(_stores(reader, places)):
+        for number, store in enumerate(stores_of(reader, places)):
             folder = f"stores/{reader.name}/{number}"
             about = {"source": reader.name, "path": str(store), "folder": folder}
             told.append({**about, **_add(writer, reader, store, folder)})
     return told
-
-
-def _stores(reader: Source, places: Places) -> list[Path]:
-    try:
-        return list(reader.find(places))
-    except Exception:  # a folder that may not be looked into must not hide the other clients'
-        logger.exception("Looking for the stores of %s failed", reader.name)
-        return []
 
 
 def _add(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dict[str, Any]:

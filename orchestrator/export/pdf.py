@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.export.html import FOLDED, facts_of, time_of, title_of
+from orchestrator.export.texts import FOLDED, facts_of, time_of, title_of
 from registry.domain import preview_of
 from registry.errors import InvalidRequest
 from registry.extras import install_command

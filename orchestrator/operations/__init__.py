@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # the database comes with the operations themselves: an MCP s
 
 @cache
 def operations() -> Mapping[str, Operation]:
-    """Return all operations by name."""
     found = [import_module(f"{__name__}.{module.name}").OPERATION for module in iter_modules(__path__)]
     return {operation.name: operation for operation in found}
 
@@ -41,12 +40,10 @@ def reading() -> list[str]:
 
 @cache
 def tools() -> Mapping[str, Tool]:
-    """Return all tools by name."""
     return {tool.name: tool for operation in operations().values() for tool in operation.tools}
 
 
 def operation_of(tool: str) -> Operation:
-    """Return the operation that a tool runs."""
     return next(each for each in operations().values() if any(one.name == tool for one in each.tools))
 
 

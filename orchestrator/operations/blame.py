@@ -75,17 +75,13 @@ def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
         return _commits_from(tx, run, query.session_id)
     folder = Path(query.folder)
     traced, changes = _looked_up(query, folder)
-    traced.found = _conversations(tx, changes, str(repository_of(_folder_of(query, folder))))
+    within = place_in(query.file, folder)[0].parent if query.file else folder
+    traced.found = _conversations(tx, changes, str(repository_of(within)))
     run.recorder.explain(by="time, project, files touched and lines written", candidates=len(traced.found))
     return traced
 
 
-def _folder_of(query: BlameQuery, folder: Path) -> Path:
-    return place_in(query.file, folder)[0].parent if query.file else folder
-
-
 def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[Commit, Change]]]:
-    """Return the commits, and the changes to look for."""
     if query.commit:
         one = commit(repository_of(folder), query.commit)
         return Traced([one], {"commit": one.sha}), [(one, _change(one))]
@@ -142,7 +138,6 @@ def _seen(row: MessageRow) -> dict[str, Any]:
 
 
 def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
-    """Return the commits made in a conversation."""
     row = resolve_session(tx, session_id)
     run.recorder.channel = row.name
     if not row.project_path or not Path(row.project_path).is_dir():

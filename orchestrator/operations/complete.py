@@ -10,7 +10,7 @@ from orchestrator.operation import Operation
 from orchestrator.requests.field_types import Limit, NameKind
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.state import Run, Steps, as_read
 from registry.access import Level
 from registry.storage.conversations.facets import names_like
 from registry.storage.database import ReadTransaction
@@ -29,23 +29,17 @@ class CompleteRequest(Request):
     query: CompleteQuery
 
 
-def names(tx: ReadTransaction, run: Run, request: CompleteRequest) -> list[str]:
-    """Return the names, those used last first."""
+def names(tx: ReadTransaction, run: Run, request: CompleteRequest) -> dict[str, Any]:
     query = request.query
     found = names_like(tx, query.kind, query.text, query.limit)
     run.recorder.explain(names=len(found))
-    return found
-
-
-async def as_answer(_run: Run, _request: CompleteRequest, found: list[str]) -> dict[str, Any]:
-    """Return the names."""
     return {"names": found}
 
 
 OPERATION = Operation(
     request=CompleteRequest,
     level=Level.READ,
-    steps=Steps[CompleteRequest, list[str]](query=names, keep=as_answer),
+    steps=Steps[CompleteRequest, dict[str, Any]](query=names, keep=as_read),
     labels={
         "kind": ("kind", "종류"),
     },

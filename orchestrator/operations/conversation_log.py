@@ -21,7 +21,7 @@ from registry.domain import Message, Role, Session, format_time, now
 from registry.errors import InvalidRequest
 from registry.ingest.dedup import STORED_ID
 from registry.ingest.from_hook import ingest_from_hook
-from registry.ingest.from_tool import ends_with, ingest_from_tool
+from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.save import Saved
 from registry.project import Project
 from registry.storage.conversations.channels import find_channel
@@ -37,7 +37,6 @@ class LogRequest(Request):
 
     operation = "conversation_log"
     messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
-    follows: str | None = Field(None, description="id of the message that these come right behind")
     grows: str | None = Field(None, description="id of the message of which this one has all words and more")
 
     chat: str | None = Field(
@@ -93,18 +92,13 @@ def conversation_log(
     name = own_name(tx, named)
     if name != named:
         note = f"{named} is a chat of another person: these messages are in {name}. Pass that from now on."
-    if request.follows and not ends_with(tx, name, request.follows):
-        raise InvalidRequest(
-            "The conversation does not end there.",
-            f"follows: given {request.follows!r}; allowed: the id of its last message, or the messages before instead",
-        )
     if request.grows and grown_to(tx, request.grows, request.messages[0].text) is None:
         raise InvalidRequest(
             NOT_GROWN,
             f"grows: given {request.grows!r}; allowed: the id of one that was sent, with these words or fewer",
         )
     messages = [_message(sent, request.timestamp) for sent in request.messages]
-    channel, saved = _stored(tx, name, request, messages, is_end=bool(request.follows))
+    channel, saved = _stored(tx, name, request, messages)
     return {**_logged(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
 
 
@@ -151,9 +145,7 @@ def _message(sent: MessageIn, asked_at: datetime | None = None) -> Message:
     return Message(Role(sent.role), sent.text, sent.timestamp or asked_at, sent.context, sent.model_extra or {})
 
 
-def _stored(
-    tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message], *, is_end: bool = False
-) -> tuple[str, Saved]:
+def _stored(tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message]) -> tuple[str, Saved]:
     return ingest_from_tool(
         tx,
         name,
@@ -161,7 +153,6 @@ def _stored(
         source=request.source,
         metadata=request.metadata.model_dump(exclude_none=True),
         received_at=now(),
-        is_end=is_end,
     )
 
 
@@ -225,6 +216,5 @@ OPERATION = Operation(
         "is_from_chat": ("called by an AI", "AI가 호출"),
         "grows": ("has more words than", "이어진 메시지"),
         "messages": ("messages", "메시지"),
-        "follows": ("comes behind", "앞 메시지"),
     },
 )

@@ -19,7 +19,7 @@ from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
 from registry.access import Level
-from registry.domain import new_id, now, preview_of
+from registry.domain import new_id, preview_of
 from registry.errors import NotFound
 from registry.ingest.save import SNAPSHOT
 from registry.storage.conversations.channels import channels_by_number
@@ -279,7 +279,6 @@ def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: Gener
         result_type="summary",
         items=day.ids,
         metadata=about,
-        timestamp=now(),
         token=run.recorder.token,
     )
     return {"id": result_id, "metadata": about}

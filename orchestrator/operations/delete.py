@@ -94,7 +94,8 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
         file.unlink(missing_ok=True)
     figures = {**receipt.as_dict(), "files": len(files)}
     run.recorder.explain(receipt=figures)
-    return {**shown, "receipt": {**figures, "backups": _backups(run)}}
+    holding = sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []  # what is erased now
+    return {**shown, "receipt": {**figures, "backups": holding}}
 
 
 def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
@@ -111,11 +112,6 @@ def _holds(file: Path, spelled: list[str]) -> bool:
         return False
     text = file.read_text(encoding="utf-8", errors="replace").lower()
     return any(one in text for one in spelled)
-
-
-def _backups(run: Run) -> list[str]:
-    """Return the names of existing backups, which still hold what is erased now."""
-    return sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
 
 
 def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from orchestrator.requests.shapes import ExtractRequest, Meta
 from orchestrator.state import GeneralState, Run, Steps, Tried
 from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Tool, ToolArguments
 from registry.access import Level
-from registry.domain import now, storable
+from registry.domain import storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.scope import Scope
 from registry.storage.conversations.channels import ChannelRow, get_channel
@@ -165,7 +165,6 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
 
 
 def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> list[list[MessageDict]]:
-    """Return the turns without the messages of the first page."""
     rest = [[message for message in turn if message["id"] not in ids] for turn in turns]
     return [turn for turn in rest if turn]
 
@@ -223,7 +222,6 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
             result_type=request.query.mode,
             items=ids,
             metadata=about,
-            timestamp=now(),
             token=run.recorder.token,
         )
     # A summary stands for its messages; their ids are kept with the result.

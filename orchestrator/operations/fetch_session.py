@@ -47,8 +47,6 @@ from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
 
-EVERYTHING = 1_000_000
-
 
 class FetchQuery(QueryShape):
     """A part of one session: its end, or messages before a sequence number."""
@@ -98,7 +96,7 @@ def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) ->
         page = read_window(tx, row.number, Page(200, query.cursor or None, "asc"))
         return page.rows, "the session from its beginning, page by page", page.later is not None
     before = message_place(tx, row.number, query.before - 1) if query.before else None
-    last = messages_of(tx, row.number, limit=query.message_limit or EVERYTHING, before=before)
+    last = messages_of(tx, row.number, limit=query.message_limit, before=before)
     return last, "the session's last messages", False
 
 
@@ -219,7 +217,6 @@ class FetchArguments(ToolArguments):
 
 
 def session_result(outcome: Outcome) -> dict[str, Any]:
-    """Return a session with its messages."""
     return present(outcome, "session", "messages", "next_cursor", "local_copy")
 
 

@@ -17,9 +17,9 @@ from orchestrator.answer.finding.reading import NEAR
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import ExtractQuery, QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Run, Steps, as_read
 from registry.access import Level
-from registry.domain import Role, new_id, now
+from registry.domain import Role, new_id
 from registry.errors import NotFound
 from registry.project import Project
 from registry.search.retrieval import SearchResult
@@ -34,9 +34,7 @@ from registry.text.request.understanding import Understood
 
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
-ACT = 1000  # characters of an act that are looked up: more words find nothing better
 DISMISSED = "a hint from it was called not useful in this project"
-LIKELY = 15  # messages found for an act that are read, each with those behind it
 
 
 class HintQuery(QueryShape):
@@ -116,9 +114,9 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]
 def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: list[int]) -> dict[str, Any]:
     recorder = run.recorder
     scope = Scope(project=query.folder, exclude_numbers=own, roles=(Role.USER, Role.TOOL))
-    found = _lookup(tx, run, act.subject[:ACT], scope).find()
+    found = _lookup(tx, run, act.subject[:1000], scope).find()  # more words find nothing better
     places: dict[int, set[int]] = defaultdict(set)
-    for one in found.ranked[:LIKELY]:
+    for one in found.ranked[:15]:
         candidate = one.candidate
         places[candidate.channel_id].update(range(candidate.seq, candidate.seq + CURE_WITHIN + 1))
     around = surroundings(tx, {number: sorted(seqs) for number, seqs in places.items()}, 0)
@@ -145,16 +143,6 @@ def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[Ex
     return Lookup(tx, run, ExtractQuery(text=text), Understood(Search(words=text)), scope)
 
 
-def _meaning_of(request: HintRequest) -> str:
-    """Return the text that is also looked up by meaning: none of an act, where the very words count."""
-    return "" if request.query.act else request.query.text
-
-
-async def give_hint(_run: Run, _request: HintRequest, data: dict[str, Any]) -> dict[str, Any]:
-    """Return what was read."""
-    return data
-
-
 def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: GeneralState) -> dict[str, Any]:
     """Record the hint, so that this chat gets no second one from the same conversation."""
     hint: dict[str, Any] = state["result"]
@@ -168,10 +156,8 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
         new_id("ext"),
         record_type=HINT,
         channel=hint["channel"],
-        result_type=HINT,
         items=hint["told_of"],
         metadata=about,
-        timestamp=now(),
         token=run.recorder.token,
     )
     return hint
@@ -181,5 +167,10 @@ OPERATION = Operation(
     request=HintRequest,
     level=Level.READ,
     labels={"act": ("before this", "이 작업 전에")},
-    steps=Steps[HintRequest, dict[str, Any]](query=read_hint, keep=give_hint, write=write_hint, subject=_meaning_of),
+    steps=Steps[HintRequest, dict[str, Any]](
+        query=read_hint,
+        keep=as_read,
+        write=write_hint,
+        subject=lambda request: "" if request.query.act else request.query.text,  # of an act, the very words count
+    ),
 )

@@ -27,7 +27,6 @@ class ListBackupsRequest(Request):
 
 
 async def listed(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:
-    """Return the backups, newest first."""
     return {"backups": await asyncio.to_thread(_listed, shelf_of(run).folder)}
 
 

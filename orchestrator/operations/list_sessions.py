@@ -74,7 +74,7 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
 
 def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any]]) -> None:
     """Set the number by which `#3` names a session: its place among all sessions."""
-    if not _is_filtered(query):
+    if not (query.project or query.source or query.tag or query.tagged_only or query.until):
         for place, one in enumerate(items, query.offset + 1):
             one["index"] = place
         return
@@ -82,11 +82,6 @@ def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any
     for one in items:
         if one["channel"] in places:
             one["index"] = places[one["channel"]]
-
-
-def _is_filtered(query: ListQuery) -> bool:
-    """Return whether the list has filters, so that `#3` is not its third session."""
-    return bool(query.project or query.source or query.tag or query.tagged_only or query.until)
 
 
 def _filter(query: ListQuery, **narrowed: Any) -> ChannelFilter:
@@ -121,7 +116,6 @@ def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> 
 
 
 def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the best message of each channel."""
     shown = set(numbers_of(tx, [item["channel"] for item in items]).values())
     best: dict[int, int] = {}
     for ranked in findings.ranked:

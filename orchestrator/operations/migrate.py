@@ -116,7 +116,6 @@ def _planned(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
 
 
 def _back(tx: WriteTransaction, run: Run, journal: Path) -> dict[str, Any]:
-    """Undo a move, in Cursor's database and here."""
     noted = undo(journal)
     there = [(find_channel(tx, one["channel"]), one["from"]) for one in noted["moves"]]
     moved = [(row, path) for row, path in there if row is not None and path]

@@ -13,15 +13,13 @@ from orchestrator.answer.standing import where_it_stands
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.state import Run, Steps, as_read
 from registry.access import Level
 from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.conversations.remembered import remembered
 from registry.storage.database import ReadTransaction
-
-COMPACTED = 5000  # messages read of a chat that was compacted
 
 
 class NoteQuery(QueryShape):
@@ -44,11 +42,14 @@ def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, 
     if query.is_compacted and query.session_id:
         row = resolve_session(tx, query.session_id)
         run.recorder.explain(by="compaction", channel=row.name)
-        text = recap([message_dict(each) for each in messages_of(tx, row.number, limit=COMPACTED)], kept)
-        return {"note": text, "tokens": tokens_in(text), "told_of": [query.session_id] if text else []}
-    latest, total = latest_of(tx, query.folder, query.session_id)
-    run.recorder.explain(by="the folder's last activity", candidates=total)
-    return told(latest, kept, query.session_id)
+        text = recap([message_dict(each) for each in messages_of(tx, row.number, limit=5000)], kept)
+        note: dict[str, Any] = {"note": text, "tokens": tokens_in(text), "told_of": [query.session_id] if text else []}
+    else:
+        latest, total = latest_of(tx, query.folder, query.session_id)
+        run.recorder.explain(by="the folder's last activity", candidates=total)
+        note = told(latest, kept, query.session_id)
+    run.recorder.explain(kept=len(note["told_of"]), dropped=0, reason="max_tokens")
+    return note
 
 
 def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:
@@ -64,16 +65,10 @@ def _stands_at(tx: ReadTransaction, number: int) -> dict[str, Any]:
     return where_it_stands([message_dict(row) for row in messages_of(tx, number, limit=LOOKED_AT)])
 
 
-async def give_note(run: Run, _request: NoteRequest, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the note; "" if there is nothing to tell."""
-    run.recorder.explain(kept=len(data["told_of"]), dropped=0, reason="max_tokens")
-    return data
-
-
 OPERATION = Operation(
     request=NoteRequest,
     level=Level.READ,
     syncs_first=True,
     labels={"is_compacted": ("after a compaction", "대화 압축 후")},
-    steps=Steps[NoteRequest, dict[str, Any]](query=read_note, keep=give_note),
+    steps=Steps[NoteRequest, dict[str, Any]](query=read_note, keep=as_read),
 )

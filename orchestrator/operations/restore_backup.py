@@ -17,7 +17,6 @@ from orchestrator.backup_files import (
     find_damage,
     finish,
     free_names,
-    refuse_far_path,
     shelf_of,
     write_registry,
 )
@@ -25,7 +24,7 @@ from orchestrator.operation import Operation
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
-from orchestrator.tool import Caller, Effect, Tool
+from orchestrator.tool import Effect, Tool
 from registry.access import Level
 from registry.errors import StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -158,13 +157,9 @@ async def _wiped(run: Run, request: RestoreBackupRequest) -> None:
 
 
 class RestoreArguments(NamedBackup):
+    asked = RestoreBackupRequest
     rest: Annotated[bool, Field(description="of a damaged backup, what is left")] = False
     dry_run: Annotated[bool, Field(description="only say what would come back")] = False
-
-    def request(self, caller: Caller) -> RestoreBackupRequest:
-        refuse_far_path(caller, self.path)
-        query = RestoreBackupQuery(path=self.path, rest=self.rest, dry_run=self.dry_run)
-        return RestoreBackupRequest(query=query, source=caller.source)
 
 
 RESTORE_TOOL = Tool(

@@ -17,12 +17,11 @@ from pydantic import Field
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
 from orchestrator.operation import Operation
-from orchestrator.operations.fetch_session import EVERYTHING
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
-from registry.domain import Role, digest_of, new_id, now, preview_of
+from registry.domain import Role, digest_of, new_id, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.client_stores import keys_of_channel
 from registry.storage.conversations.aliases import add_alias, drop_alias
@@ -76,9 +75,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
     row = resolve_session(tx, query.session_id)
     run.recorder.channel = row.name
     written = latest_result(tx, row.name, RESUMED, query.client)
-    messages = (
-        [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number, limit=EVERYTHING)]
-    )
+    messages = [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number)]
     run.recorder.explain(channel=row.name, candidates=len(messages))
     beginning = (row.session_id or row.name)[:8]  # so many characters are in the names of all clients' files
     own_keys = [key for key in keys_of_channel(tx, row.number, query.client) if beginning in key]
@@ -146,10 +143,8 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
         new_id("ext"),
         record_type=RESUMED,
         channel=result["channel"],
-        result_type=RESUMED,
         items=[],
         metadata={"execution_id": run.recorder.id, **metadata},
-        timestamp=now(),
         token=run.recorder.token,
     )
     for path, text in files.items():

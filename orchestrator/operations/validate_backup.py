@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -39,7 +39,6 @@ class ValidateBackupRequest(Request):
 
 
 async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
-    """Check every part of a backup."""
     path = existing_backup(shelf_of(run), request.query.path)
     archive = await asyncio.to_thread(Archive.open, path)
     damaged = await asyncio.to_thread(find_damage, archive, run.tell)
@@ -54,11 +53,12 @@ async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> di
 
 
 class NamedBackup(ToolArguments):
+    asked: ClassVar[type[Request]] = ValidateBackupRequest
     path: Annotated[str, Field(min_length=1, description="its path, or its name in the folder of backups")]
 
     def request(self, caller: Caller) -> Request:
         refuse_far_path(caller, self.path)
-        return ValidateBackupRequest(query=ValidateBackupQuery(path=self.path), source=caller.source)
+        return self.asked.model_validate({"query": self.model_dump(), "source": caller.source})
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return short_manifest(outcome)

@@ -25,7 +25,6 @@ class Outcome:
     place: int | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As `ctxr eval --json` prints it."""
         query = self.case.request.get("query") or {}
         return {
             "id": self.case.id,

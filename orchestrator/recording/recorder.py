@@ -21,7 +21,7 @@ from registry.errors import ErrorCode, RegistryError
 from registry.registry import Registry
 from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
-from registry.storage.records.executions import GUESSED, Door, Execution, asked_of, save_execution
+from registry.storage.records.executions import GUESSED, Door, Execution, execution_item, save_execution
 from registry.text.privacy.masking import holds_secret
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,6 @@ class RecordedStep:
     detail: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the step. The record is written inside the last node, so an open step counts as done."""
         is_open = self.status == "running"
         return {
             "node": self.node,
@@ -96,7 +95,6 @@ class Recorder:
             self.steps[-1].detail["state"] = noted | {"result": {name: _size(part) for name, part in answer.items()}}
 
     def set_channel(self, name: str) -> None:
-        """Note which channel the run is about."""
         self.channel = name
         self.explain(channel=name)
 
@@ -105,7 +103,6 @@ class Recorder:
         self.steps[-1].detail |= {name: _bounded(value) for name, value in detail.items()}
 
     def finished(self, result: dict[str, Any] | None, error: dict[str, str] | None = None) -> Execution:
-        """Return the execution."""
         return Execution(
             id=self.id,
             operation=self.operation,
@@ -126,22 +123,10 @@ class Recorder:
 
     def as_item(self) -> dict[str, Any]:
         """Return the unfinished run as lists show it; `steps`: the nodes so far."""
-        return {
-            "id": self.id,
-            "operation": self.operation,
-            "source": self.source,
-            "client": self.client,
-            "token": self.token,
-            "channel": self.channel,
-            "status": "running",
-            "error": None,
-            "started_at": format_time(self.started_at),
-            "finished_at": None,
-            "duration_ms": _ms_since(self._started),
-            "asked": asked if (asked := asked_of(self.request)) and not holds_secret(asked) else None,
-            "delivered": None,
-            "steps": [step.node for step in self.steps],
-        }
+        item = execution_item(self.finished(None))
+        asked = None if holds_secret(item["asked"]) else item["asked"]
+        unfinished = {"status": "running", "finished_at": None, "asked": asked}
+        return {**item, **unfinished, "steps": [step.node for step in self.steps]}
 
 
 def _outcome(error: Mapping[str, str] | None, result: Mapping[str, Any] | None = None) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import timedelta
 
 from orchestrator.background import running
@@ -33,14 +32,9 @@ async def roll_up_older(registry: Database, days: int) -> int:
     return rolled
 
 
-@asynccontextmanager
-async def forgetting(registry: Database, days: int) -> AsyncIterator[None]:
+def forgetting(registry: Database, days: int) -> AbstractAsyncContextManager[None]:
     """Roll up older executions every hour while the context is open; 0 days: never."""
-    if not days:
-        yield
-        return
-    async with running(_forget(registry, days)):
-        yield
+    return running(_forget(registry, days)) if days else nullcontext()
 
 
 async def _forget(registry: Database, days: int) -> None:

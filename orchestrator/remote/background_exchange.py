@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -42,11 +41,9 @@ async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     return {"of": url, "as_of": format_time(moment) if moment else None}
 
 
-@asynccontextmanager
-async def exchanging(orchestrator: Orchestrator, settings: Settings) -> AsyncIterator[None]:
+def exchanging(orchestrator: Orchestrator, settings: Settings) -> AbstractAsyncContextManager[None]:
     """Exchange with the other registry while the context is open."""
-    async with running(_exchange(orchestrator, settings)):
-        yield
+    return running(_exchange(orchestrator, settings))
 
 
 async def _exchange(orchestrator: Orchestrator, settings: Settings) -> None:

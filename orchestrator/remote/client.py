@@ -17,9 +17,7 @@ from registry.errors import ErrorCode
 from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit, Edits
 
-REQUEST_S = 30.0
 MOST_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
-PAGE = 200
 _MISSING, _TOO_LARGE = 404, 413
 _REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
 """Statuses that refuse the request: sending it again would be refused again."""
@@ -73,8 +71,7 @@ class RemoteRegistry:
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=REQUEST_S, transport=transport)
-        self._takes_gzip: bool | None = None  # a server says so in its answers
+        self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30.0, transport=transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,22 +86,18 @@ class RemoteRegistry:
         return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
     async def changes(self, after: int) -> RemoteChanges:
-        """Return the messages stored there after a place."""
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
         return RemoteChanges(found["items"], found["place"], found["is_all"], found["starts_over"])
 
     async def channel(self, name: str) -> dict[str, Any]:
-        """Return what it knows of a channel."""
         return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}", "session_id")
 
     async def message(self, message_id: str) -> dict[str, Any]:
-        """Return one message."""
         return await self._answer("GET", f"/bo/conversations/{quote(message_id, safe='')}", "id")
 
     async def messages(self, channel: str) -> list[dict[str, Any]]:
-        """Return all messages of a channel, oldest first."""
         found: list[dict[str, Any]] = []
-        asked: dict[str, Any] = {"channel": channel, "order": "asc", "limit": PAGE}
+        asked: dict[str, Any] = {"channel": channel, "order": "asc", "limit": 200}
         while True:
             page = await self._answer("GET", "/bo/conversations", "items", **asked)
             found += page["items"]
@@ -113,7 +106,6 @@ class RemoteRegistry:
             asked["cursor"] = page["next_cursor"]
 
     async def edits(self, after: int) -> Edits:
-        """Return the edits made there after a place."""
         found = await self._answer("GET", "/bo/edits", "is_all", after=after)
         return Edits([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 
@@ -127,12 +119,11 @@ class RemoteRegistry:
     ) -> dict[str, Any]:
         """Return the answer; only a registry's answer has the field `holding`."""
         try:
-            headers, content = ({}, None) if body is None else await self._packed(body)
+            headers, content = ({}, None) if body is None else _packed(body)
             request = self._client.build_request(method, path, params=asked, headers=headers, content=content)
             answer = await self._read(await self._client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise Unreachable(f"{self.url}: {str(exc) or type(exc).__name__}") from exc
-        self._note_encodings(answer)
         found = _object_in(answer)
         if answer.is_success and holding in found:
             return found
@@ -169,24 +160,13 @@ class RemoteRegistry:
         sent_on = f", sent on to {answer.headers['location']}" if answer.has_redirect_location else ""
         return Unreachable(f"{why}{sent_on}; no registry answers like this: is CTXR_REMOTE_URL right?")
 
-    async def _packed(self, body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
-        """Return headers and body, compressed if it is large and the server takes gzip."""
-        content = as_json(body).encode()
-        headers = {"Content-Type": "application/json"}
-        if len(content) < 500:  # less is not made smaller
-            return headers, content
-        if self._takes_gzip is None:
-            self._note_encodings(await self._client.get("/health"))
-        if not self._takes_gzip:
-            return headers, content
-        return {**headers, "Content-Encoding": "gzip"}, gzip.compress(content, mtime=0)
 
-    def _note_encodings(self, answer: httpx.Response) -> None:
-        self._takes_gzip = "gzip" in answer.headers.get("accept-encoding", "")
+def _packed(body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    return headers, gzip.compress(as_json(body).encode(), mtime=0)
 
 
 def _object_in(answer: httpx.Response) -> dict[str, Any]:
-    """Return the JSON object of an answer; {} if it is none."""
     try:
         found = answer.json()
     except ValueError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -25,7 +24,7 @@ from registry.domain import storable
 from registry.errors import InvalidRequest, OperationTimeout, StorageError
 from registry.ingest.dedup import STORED_ID
 from registry.storage.conversations.messages import MessageRow, message_item
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import WriteTransaction
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import (
     DELETED,
@@ -83,7 +82,8 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     registry = orchestrator.registry
     known = await registry.read(find_key)
     key = known if known else await registry.write(key_of)
-    sent = await registry.read(lambda tx: _all_sent(tx, remote.url))
+    # all messages up to that number are there; after a restoration it is not known
+    sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, remote.url) else reached(tx, remote.url).sent)
     while unsent := await registry.read(lambda tx: next_unsent(tx, remote.url, MOST, sent)):
         ids = await _sent(remote, replace(unsent, key=key), done)
         noted = dict(ids)
@@ -96,11 +96,6 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
         await registry.write(note)
     await registry.write(lambda tx: note_all_sent(tx, remote.url, sent))
     await _push_edits(registry, remote, key, done)
-
-
-def _all_sent(tx: ReadTransaction, url: str) -> int:
-    """Return the number up to which all messages are there; 0 after a restoration."""
-    return 0 if is_anything_restored(tx, url) else reached(tx, url).sent
 
 
 async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, done: Exchanged) -> None:
@@ -140,29 +135,19 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
 async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
     new = unsent.messages[unsent.known :]
     try:
-        stored, answer = await _logged(remote, unsent)
+        answer = await remote.log(await _conversation(unsent))
     except RemoteRefused as exc:
         if len(new) > 1 and not isinstance(exc, NotYours):
             return await _sent_one_by_one(remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
         done.refused, done.why = done.refused + len(new), str(exc)
         return {row.number: None for row in new}
+    stored = answer["stored_ids"][unsent.known :]
     if not stored:  # it is not kept there: private, forgotten, or by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
     done.sent += len(new)
     return dict(zip((row.number for row in new), stored, strict=True))
-
-
-async def _logged(remote: RemoteRegistry, unsent: Unsent) -> tuple[list[str], dict[str, Any]]:
-    """Return the ids of the new messages there; earlier messages go along only if needed."""
-    if unsent.follows:
-        alone = replace(unsent, messages=unsent.messages[unsent.known :], known=0)
-        with suppress(RemoteRefused):
-            answer = await remote.log({**await _conversation(alone), "follows": unsent.follows})
-            return answer["stored_ids"], answer
-    answer = await remote.log(await _conversation(unsent))
-    return answer["stored_ids"][unsent.known :], answer
 
 
 async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
@@ -191,7 +176,6 @@ async def _conversation(unsent: Unsent) -> dict[str, Any]:
 
 
 def _message(row: MessageRow, stored_id: str | None) -> dict[str, Any]:
-    """Return the message, with its id there if it is known."""
     named = {"native_id": row.native_id} if row.native_id else {}
     named |= {"stored_id": stored_id} if stored_id else {}
     return {**named, **_as_sent(message_item(row))}

@@ -42,10 +42,8 @@ from registry.storage.database import WriteTransaction
 logger = logging.getLogger(__name__)
 
 LOOKED_AHEAD = 64  # messages read at once
-REQUEST_CHARACTERS = 8_000  # of the passages embedded at once
 EVERY_S = 1.0  # between two looks for new messages while operations run: what was just logged is soon found by meaning
 SELDOM_S = 60.0  # between two looks while none runs here: another process may have stored something
-TURN_S = 120.0  # a process that embeds is left alone for so long after its last batch
 
 Progress = Callable[[int, int], None]  # called with the number of embedded messages, and the number of all
 
@@ -94,7 +92,7 @@ class Embedding:
     def _at_once(self, found: Sequence[Unembedded]) -> list[tuple[Unembedded, list[str]]]:
         """Return the first messages, with their passages, that fit into one request; at least one."""
         batch: list[tuple[Unembedded, list[str]]] = []
-        room = REQUEST_CHARACTERS
+        room = 8_000  # characters of the passages embedded at once
         for one in found:
             parts = passages(one.text)
             room -= sum(map(len, parts))
@@ -107,7 +105,8 @@ class Embedding:
         """Let another process go on at once."""
         await self._registry.write(lambda tx: self._take_turn(tx, model, 0.0))
 
-    def _take_turn(self, tx: WriteTransaction, model: EmbeddingModel, for_s: float = TURN_S) -> bool:
+    def _take_turn(self, tx: WriteTransaction, model: EmbeddingModel, for_s: float = 120.0) -> bool:
+        """Let this process embed; others leave it alone for some seconds after its last batch."""
         until = now() + timedelta(seconds=for_s)
         return take_turn(tx, model, self._holder, until, even_if_taken=self._is_asked_for)
 

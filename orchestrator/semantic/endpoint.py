@@ -42,11 +42,9 @@ class Endpoint:
         """Do nothing: an endpoint has nothing to load."""
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed questions; the caller limits the time."""
         return await self._embed(*self._query, texts)
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed messages; the caller limits the time."""
         return await self._embed(*self._passage, texts)
 
     async def _embed(self, model: str, prefix: str, texts: Sequence[str]) -> Vectors:
@@ -65,7 +63,6 @@ class Endpoint:
         raise Unavailable(f"{self._url} answered {answer.status_code} {answer.reason_phrase}")
 
     async def close(self) -> None:
-        """Close the connections."""
         if self._client:
             await self._client.aclose()
 

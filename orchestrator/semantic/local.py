@@ -73,7 +73,6 @@ class LocalModel:
         self._loading = None
 
     async def close(self) -> None:
-        """Drop the model without waiting for a batch that has begun."""
         if self._idle:
             self._idle.cancel()
         self._unload()

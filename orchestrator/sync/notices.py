@@ -107,7 +107,6 @@ class Notices:
 
     @property
     def is_watching(self) -> bool:
-        """Return True unless the system refused to report changes."""
         return self._following is not None and not self._following.done()
 
     async def watch(self, plan: Plan) -> bool:

@@ -26,7 +26,6 @@ else:
 FOLDER = "spool"
 CURRENT = "events.jsonl"
 TAKEN = "taken-"
-_TRIES = 20
 
 
 def registry_home() -> str:
@@ -53,7 +52,7 @@ def append(home: str, event: Mapping[str, Any]) -> None:
     """Append one event, readable by this user only. Raises OSError."""
     path = os.path.join(open_folder(home), CURRENT)
     line = dumps(event).encode("ascii") + b"\n"
-    for _ in range(_TRIES):
+    for _ in range(20):
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
             if _is_ours_to_write(file, path):

@@ -77,7 +77,6 @@ class StoreReport:
     """False if nothing has changed since the last sync."""
 
     def skip(self, some: Iterable[Skipped]) -> None:
-        """Note skipped parts."""
         for one in some:
             self.skipped_count += 1
             if len(self.skipped) < 200:  # all are counted
@@ -93,7 +92,6 @@ class StoreReport:
         return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in left}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as `ctxr sync --json` shows it."""
         return asdict(self)
 
 

@@ -26,7 +26,6 @@ from sources.base import Counts, FoundSession, Places, Skipped, Source
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
-    from registry.storage.database import ReadTransaction
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ BATCH_CHARACTERS = 8 * 2**20
 
 CLIENT = "ctxr sync"
 Progress = Callable[[StoreReport, int], None]
-"""Called before a store's first batch and after each, with the number of new sessions expected; 0: not known."""
+"""Called after each batch of a store, with the number of new sessions expected; 0: not known."""
 
 
 class Ongoing:
@@ -48,20 +47,16 @@ class Ongoing:
 
     @property
     def is_running(self) -> bool:
-        """Return whether one was started that has not ended."""
         return self._task is not None and not self._task.done()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start the work; only if none is running."""
         self._task = asyncio.create_task(work)
 
     async def wait(self, patience_s: float) -> None:
-        """Wait until it has ended, at most so long."""
         if self._task:
             await asyncio.wait([self._task], timeout=patience_s)
 
     async def close(self) -> None:
-        """Cancel it; what it has stored stays."""
         if self._task:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -93,17 +88,12 @@ async def sync(
     return reports
 
 
-def stores_on(readers: Sequence[Source], places: Places) -> Iterator[tuple[str, str]]:
-    """Yield source and path of every store that the readers find."""
-    yield from ((reader.name, str(store)) for reader, store in _stores(readers, places))
-
-
 def _stores(readers: Sequence[Source], places: Places) -> list[tuple[Source, Path]]:
-    """Return every store that the readers find."""
-    return [(reader, store) for reader in readers for store in _found(reader, places)]
+    return [(reader, store) for reader in readers for store in stores_of(reader, places)]
 
 
-def _found(reader: Source, places: Places) -> list[Path]:
+def stores_of(reader: Source, places: Places) -> list[Path]:
+    """Return the stores that a reader finds."""
     try:
         return list(reader.find(places))
     except Exception:  # a folder that may not be looked into must not hide the other clients'
@@ -120,13 +110,16 @@ async def _sync_store(
 ) -> None:
     """Read a store that has changed. Its stamp is taken before it is read, never after."""
     stamp = await asyncio.to_thread(_stamp_of, reader, store)
-    (left_stamp, left_skipped), seen = await orchestrator.registry.read(lambda tx: _left(tx, report))
+    which = report.source, report.path
+    (left_stamp, left_skipped), seen = await orchestrator.registry.read(
+        lambda tx: (store_as_left(tx, *which), seen_sessions(tx, *which))
+    )
     report.seen = len(seen)
     if stamp and stamp == left_stamp:
         report.skip(Skipped(**one) for one in left_skipped)
         return
     read_again: set[str] = set()
-    tell = await _teller(reader, store, report, progress)
+    expected = await asyncio.to_thread(_expected, reader, store, report.seen) if progress else 0
     batches = _batches(_findings(reader, store, seen, report), report, orchestrator)
     with _collecting_seldom():
         while (batch := await _next(batches, orchestrator)) is not None:
@@ -135,7 +128,8 @@ async def _sync_store(
                 report.new_messages += new_count
                 report.parsed += len(stored)
                 report.seen += sum(one.key not in seen for one in stored)
-            tell()
+            if progress:
+                progress(report, expected)
     report.keep(left_skipped, read_again)
     state = StoreState(
         report.source,
@@ -197,15 +191,6 @@ async def _is_there(orchestrator: Orchestrator) -> bool:
     return True
 
 
-async def _teller(reader: Source, store: Path, report: StoreReport, progress: Progress | None) -> Callable[[], None]:
-    """Return a function that reports the progress, and report once."""
-    if progress is None:
-        return lambda: None
-    expected = await asyncio.to_thread(_expected, reader, store, report.seen)
-    progress(report, expected)
-    return lambda: progress(report, expected)
-
-
 def _expected(reader: Source, store: Path, seen: int) -> int:
     if not isinstance(reader, Counts):
         return 0
@@ -213,12 +198,6 @@ def _expected(reader: Source, store: Path, seen: int) -> int:
         return max(0, reader.count(store) - seen)
     except (RegistryError, OSError):  # the reading that follows says what is wrong
         return 0
-
-
-def _left(
-    tx: ReadTransaction, report: StoreReport
-) -> tuple[tuple[str | None, Sequence[Mapping[str, str]]], dict[str, str]]:
-    return store_as_left(tx, report.source, report.path), seen_sessions(tx, report.source, report.path)
 
 
 def _stamp_of(reader: Source, store: Path) -> str:
@@ -269,7 +248,6 @@ def _characters(found: FoundSession) -> int:
 
 
 def _length(value: Any) -> int:
-    """Return the number of characters of all texts in a value."""
     if isinstance(value, str):
         return len(value)
     held = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
@@ -308,13 +286,13 @@ class Freshness:
         return await self._unread() if self._ongoing.is_running else None
 
     async def close(self) -> None:
-        """End a sync that is going on."""
         await self._ongoing.close()
 
     async def _unread(self) -> Syncing | None:
         """Return how many stores of this machine were read, as long as one of them never was."""
         if self._stores is None:
-            self._stores = await asyncio.to_thread(lambda: set(stores_on(self._readers, self._places)))
+            there = await asyncio.to_thread(_stores, self._readers, self._places)
+            self._stores = {(reader.name, str(store)) for reader, store in there}
         if not self._stores:
             return None
         read = await self._orchestrator.registry.read(list_stores)

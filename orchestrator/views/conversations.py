@@ -34,11 +34,7 @@ from registry.storage.paging import Page, cursor_of
 from registry.storage.records.executions import get_execution, readers_of
 from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
 
-SHOWN_SOURCES = 50
-SUGGESTED = 20
 DELIVERIES = 20
-BRIEFINGS = 60
-WHOLE_CHANNEL = 1_000_000  # more messages than a channel has
 LATEST = "latest"
 
 
@@ -54,18 +50,15 @@ def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, 
 
 
 def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
-    """Return one channel with its other names; NotFound if there is none."""
     row = get_channel(tx, name)
     return {**_item(tx, row), **other_names(tx, row)}
 
 
 def list_messages(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of messages by time."""
     return messages.list_messages(tx, MessageFilter(**filters), Page(**page))
 
 
 def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = True) -> dict[str, Any]:
-    """Return one message; NotFound if there is none."""
     return message_item(get_message(tx, message_id, include_deleted=include_deleted))
 
 
@@ -75,8 +68,7 @@ def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]
 
 
 def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Return the latest briefings, newest first."""
-    return latest_briefings(tx, BRIEFINGS)
+    return latest_briefings(tx, 60)
 
 
 def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -> dict[str, Any]:
@@ -84,7 +76,7 @@ def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -
     return {
         "place": str(newest_place(tx)) if is_newest else None,
         "news": channels_since(tx, last_visit) if last_visit else 0,
-        "sources": sources(tx)[:SHOWN_SOURCES],
+        "sources": sources(tx)[:50],
     }
 
 
@@ -100,8 +92,7 @@ def rail(tx: ReadTransaction) -> dict[str, Any]:
 
 
 def suggest_names(tx: ReadTransaction, kind: str, words: str) -> list[str]:
-    """Return projects or tags that contain the words."""
-    return {"project": projects_like, "tag": tags_like}[kind](tx, words, SUGGESTED)
+    return {"project": projects_like, "tag": tags_like}[kind](tx, words, 20)
 
 
 def find_by_id(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
@@ -208,10 +199,8 @@ def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, m
 
 
 def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a channel and all its messages."""
     row = get_channel(tx, name)
-    rows = read_window(tx, row.number, Page(WHOLE_CHANNEL, None, "asc")).rows
-    return _item(tx, row), [message_item(one) for one in rows]
+    return _item(tx, row), [message_item(one) for one in messages.messages_of(tx, row.number)]
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:

@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from registry.monitor.activity import messages_by_day, messages_by_hour, messages_by_project, messages_by_source
+from registry.monitor.activity import (
+    messages_by_day,
+    messages_by_hour,
+    recall_figures,
+    shares,
+    top_sessions,
+)
 from registry.monitor.problems import recurring_problems
-from registry.monitor.recalls import recall_figures, top_sessions
 from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, grouped, read_usage, total, unpriced
 from registry.storage.client_stores import conversations_read, list_stores
 from registry.storage.conversations.facets import projects_by_activity, registry_totals
 from registry.storage.database import ReadTransaction
 from registry.storage.records.extract_results import latest_evaluations
-from registry.storage.tables import channel
+from registry.storage.tables import channel, conversation
 
 
 def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_minutes: int) -> dict[str, Any]:
@@ -30,8 +35,8 @@ def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_min
     """Return message counts by day since `year`, and the busiest clients and projects since `week`."""
     return {
         "days": messages_by_day(tx, year, utc_offset_minutes),
-        "sources": messages_by_source(tx, week)[:6],
-        "projects": messages_by_project(tx, week)[:6],
+        "sources": shares(tx, conversation.c.source, week)[:6],
+        "projects": shares(tx, channel.c.project_path, week)[:6],
     }
 
 
@@ -59,17 +64,13 @@ def insights(
         "largest": top_sessions(tx, channel.c.message_count, start, 8),
         "problems": recurring_problems(tx)[:8],
         "usage": token_usage(tx, Span(start, end), utc_offset_minutes),
-        "evaluations": latest_evaluations(tx, EVALUATIONS),
+        "evaluations": latest_evaluations(tx, 60),
     }
-
-
-EVALUATIONS = 60  # bars of the chart of test cases over time
-MOST_PROJECTS = 20  # the latest ones of a client, for looking into their folders
 
 
 def stores(
     tx: ReadTransaction, source: str
 ) -> tuple[list[dict[str, Any]], list[str], dict[tuple[str, str], list[str]]]:
     """Return the stores, the latest projects of a client, and the conversations read from each (source, path)."""
-    folders = [path for _, path, _ in projects_by_activity(tx, MOST_PROJECTS, source)]
+    folders = [path for _, path, _ in projects_by_activity(tx, 20, source)]  # into which it is looked
     return list_stores(tx), folders, conversations_read(tx)

@@ -8,10 +8,9 @@ from typing import Any
 
 from orchestrator.recording.evaluation import SOURCE as EVALUATING
 from orchestrator.recording.evaluation import repeatable
-from orchestrator.views.case_file import case_file
-from orchestrator.views.explained_run import expected_in, run_view
+from orchestrator.views.explained_run import case_file, expected_in, run_view
 from registry.domain import format_time, now
-from registry.monitor import statistics, trends
+from registry.monitor import statistics
 from registry.storage.conversations.facets import sources
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import newest_place
@@ -24,17 +23,14 @@ from registry.storage.records.judgements import list_expectations as list_expect
 from registry.storage.records.judgements import rate_execution as rate_execution
 
 SHOWN = 10  # rows of each table of figures
-MOST_CLIENTS = 1000
 NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
 def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of executions by their start."""
     return executions.list_executions(tx, ExecutionFilter(**filters), Page(**page))
 
 
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return what the list of runs shows."""
     place = str(newest_place(tx))
     found = list_executions(tx, filters, page)
     return {"place": place, "found": found, "sources": sources(tx)}
@@ -58,7 +54,6 @@ def unsure(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[st
 
 
 def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:
-    """Keep the request of a run with the message that it should have found."""
     judgements.keep_expectation(tx, repeatable(run), message_id)
 
 
@@ -83,23 +78,23 @@ def statistics_page(
     """
     wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
     figures = execution_statistics(tx, from_, to, bucket_s, without_source)
-    is_countable = trends.is_countable(tx, wanted)
+    is_countable = statistics.is_countable(tx, wanted)
     timed = replace(wanted, operation=operation)
-    times = trends.latencies(tx, timed, bucket_s) if is_countable else {}
+    times = statistics.latencies(tx, timed, bucket_s) if is_countable else {}
     series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
     failed = replace(wanted, status="failed")
     return {
         "figures": {**figures, "series": series},
         **_period_before(tx, wanted),
-        "clients": trends.client_figures(tx, wanted, SHOWN) if is_countable else [],
+        "clients": statistics.client_figures(tx, wanted, SHOWN) if is_countable else [],
         "ratings": judgements.ratings(tx, from_, to),
-        "volumes": trends.volumes(tx, wanted) if is_countable else None,
+        "volumes": statistics.volumes(tx, wanted) if is_countable else None,
         "errors": [
             {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
-            for group in trends.error_groups(tx, wanted, SHOWN)
+            for group in statistics.error_groups(tx, wanted, SHOWN)
         ],
-        "slowest": statistics.slowest_executions(tx, wanted, SHOWN),
-        "failing": statistics.newest_executions(tx, failed, SHOWN),
+        "slowest": statistics.first_executions(tx, wanted, SHOWN, "duration_ms"),
+        "failing": statistics.first_executions(tx, failed, SHOWN, "started_at"),
     }
 
 
@@ -111,7 +106,7 @@ def _period_before(tx: ReadTransaction, wanted: ExecutionFilter) -> dict[str, An
     figures = execution_statistics(tx, earlier.from_, earlier.to, 31_536_000, wanted.without_source)
     if not figures["total"]["count"]:
         return {"before": None, "earlier": {}}
-    clients = trends.client_figures(tx, earlier, MOST_CLIENTS) if trends.is_countable(tx, earlier) else []
+    clients = statistics.client_figures(tx, earlier, 1000) if statistics.is_countable(tx, earlier) else []
     tables = {"operation": figures["operations"], "source": figures["sources"], "client": clients}
     by_name = {kind: {row[kind]: row for row in rows} for kind, rows in tables.items()}
     return {"before": figures["total"], "earlier": by_name}

@@ -54,7 +54,6 @@ class Sent(NamedTuple):
 
     @classmethod
     def of(cls, message: Message) -> Sent:
-        """Return the message with its digest."""
         if STORED_ID not in message.more:
             return cls(message, message.digest)
         more = {key: value for key, value in message.more.items() if key != STORED_ID}
@@ -165,11 +164,6 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
     return old
 
 
-def all_new(tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent]) -> Recognised:
-    """Treat all messages as new, after what is stored."""
-    return Recognised([None] * len(sent), _Stored(tx, into).last(1))
-
-
 class _Stored:
     """The stored messages of a channel, read when a step needs them."""
 
@@ -181,11 +175,9 @@ class _Stored:
 
     @cached_property
     def rows(self) -> Sequence[MessageRow]:
-        """Return all messages in conversation order."""
         return self.last(None)
 
     def last(self, count: int | None) -> Sequence[MessageRow]:
-        """Return the last messages in conversation order."""
         query = select(*_COLUMNS).where(self._is_within)
         return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
 
@@ -295,7 +287,6 @@ def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
 
 
 def _best_order(rows: Sequence[MessageRow], sent: Sequence[Sent]) -> Recognised:
-    """Align in the orders that clients resend in (as sent, by time); the one that explains most counts."""
     orders = [rows, sorted(rows, key=lambda row: (row.timestamp, row.number))]
     spoken = [_of_sent(one) for one in sent]
     readings: list[Recognised] = []

@@ -179,7 +179,6 @@ def _is_said_in(session_id: str | None) -> ColumnElement[bool]:
 def _not_stored(
     tx: WriteTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None
 ) -> list[Message]:
-    """Return the messages from hooks that the channel does not have yet."""
     known = _events(tx, channel_number, messages, in_session)
     new = []
     requests: list[tuple[MessageRow | None, object]] = []
@@ -221,7 +220,6 @@ def _events(
 
 
 def _note_requests(tx: WriteTransaction, requests: Iterable[tuple[MessageRow | None, object]]) -> None:
-    """Store in which request a hook sent a message that has another actor."""
     noted = [
         {"of": row.number, "noted": {**row.payload, ALSO_IN: request}}
         for row, request in requests

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
-
 from registry.domain import CLAIMED, Actor, Message
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in
 from registry.ingest.merge_channels import merge_channels
@@ -38,7 +36,6 @@ from registry.storage.conversations.aliases import (
 from registry.storage.conversations.channels import ChannelRow, find_channel, lock_channel, open_channel
 from registry.storage.conversations.messages import current_ids
 from registry.storage.database import WriteTransaction
-from registry.storage.tables import conversation
 
 _OF_THE_SESSION = ("session_id", "title", "project", "summary", "parent", "relation")
 """Metadata that a client's session knows itself, and that a tool does not change."""
@@ -50,7 +47,6 @@ class _Call:
     source: str
     metadata: Mapping[str, Any]
     received_at: datetime
-    is_end: bool = False
 
 
 def ingest_from_tool(
@@ -61,12 +57,8 @@ def ingest_from_tool(
     source: str,
     metadata: Mapping[str, Any],
     received_at: datetime,
-    is_end: bool = False,
 ) -> tuple[str, Saved]:
-    """Store the new messages of a conversation sent under a name; return the channel's own name and the outcome.
-
-    `is_end`: all of it is known to come behind the channel's last message (`ends_with`).
-    """
+    """Store the new messages of a conversation sent under a name; return the channel's own name and the outcome."""
     settled = find_settled_channel(tx, name)
     project = settled.project_path if settled else None
     claimed = [_as_claimed(one) for one in messages]
@@ -78,22 +70,12 @@ def ingest_from_tool(
         named = session_id if isinstance(session_id, str) else None
         if is_forgotten(tx, found.messages, channel=name, session_id=named):
             return name, Saved.refused(FORGOTTEN)
-    call = _Call(found.messages, source, found.about, received_at, is_end)
+    call = _Call(found.messages, source, found.about, received_at)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
     decide_alone(tx, source)
     known = find_channel(tx, name, lock=True)  # another writer may have made or merged it meanwhile
     return _ingest_linked(tx, known, call) if known else _ingest_new(tx, name, call)
-
-
-def ends_with(tx: WriteTransaction, name: str, message_id: str) -> bool:
-    """Return whether that message is the last one of the conversation. Locks the channel if it is."""
-    settled = find_settled_channel(tx, name)
-    if settled is None:
-        return False
-    query = select(conversation.c.id).where(conversation.c.channel_number == settled.number)
-    last = tx.execute(query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(1)).scalar()
-    return bool(last == message_id)
 
 
 def _as_claimed(message: Message) -> Message:
@@ -116,7 +98,6 @@ def _save(tx: WriteTransaction, into: ChannelRow, call: _Call) -> Saved:
         metadata=metadata,
         actor=Actor.TOOL,
         received_at=call.received_at,
-        is_end=call.is_end,
     )
 
 

@@ -27,7 +27,6 @@ CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the questi
 """Reasons, like RECALL, why a message is kept but not searched; stored in its payload."""
 NOTE = "[Context Registry]"
 """Begins the note of ours in a session that we wrote for another client: no message of the conversation."""
-LONGEST_QUESTION = 300  # characters; a longer question is more than a request for another conversation
 
 _TOOL = f"({'|'.join([*RECALLS, *OTHERS])})"
 # Clients put the server's name before the tool's, each in its own way; VS Code cuts it to `context-regis`.

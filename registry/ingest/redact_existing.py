@@ -50,14 +50,12 @@ class Held:
     kinds: Counter[str] = field(default_factory=Counter)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the counts for `--json`."""
         names = {"conversation": "messages", "channel": "channels", "execution": "executions"}
         rows = {shown: self.rows[name] for name, shown in names.items()}
         return {**rows, "secrets": dict(self.kinds.most_common()), "total": self.kinds.total()}
 
 
 async def scan(database: Database, on_progress: Progress) -> Held:
-    """Count the secrets that the registry holds; nothing is changed."""
     return await _walk(database, on_progress, is_dry=True)
 
 

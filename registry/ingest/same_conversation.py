@@ -20,7 +20,6 @@ NARROWEST = 14  # letters; a shorter question is no evidence. Wide letters (Kore
 WIDEST = 60  # letters; limit of one question's weight
 ENOUGH = 40  # letters of shared questions that suffice if an answer agrees
 ENOUGH_ALONE = 80  # letters that suffice without an answer, over at least two turns
-LONG_ANSWER = 40  # letters of an equal answer that a single turn needs
 SHARE = 0.6  # least share of equal questions, where both sides have one
 AGREEING, DIFFERING = 0.7, 0.4
 """Shares of common words from which answers agree, and below which they differ."""
@@ -119,7 +118,7 @@ def _compare_answers(one: Transcript, other: Transcript, turns: Sequence[tuple[T
     return _Answers(
         sum(score >= AGREEING for score in scores),
         sum(score < DIFFERING for score in scores),
-        any(score == 1.0 and width >= LONG_ANSWER for score, width in best),
+        any(score == 1.0 and width >= 40 for score, width in best),  # letters: enough for a single turn
     )
 
 
@@ -133,4 +132,4 @@ def _best_pair(ours: Iterable[str], theirs: Sequence[str]) -> tuple[float | None
 
 
 def _has_words(text: str) -> bool:
-    return len(text.split()) >= 4 or width_of(text) >= LONG_ANSWER // 2
+    return len(text.split()) >= 4 or width_of(text) >= 20

@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, insert, select, text, update
 
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
-from registry.ingest.dedup import Known, Recognised, Sent, all_new, recognise_stored
-from registry.ingest.own_calls import LONGEST_QUESTION, QUESTION, as_kept, is_recall
+from registry.ingest.dedup import Known, Recognised, Sent, recognise_stored
+from registry.ingest.own_calls import QUESTION, as_kept, is_recall
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -47,7 +47,6 @@ class Saved:
 
     @classmethod
     def refused(cls, why: str) -> Saved:
-        """Return the outcome of a call of which nothing may be stored."""
         return cls([], 0, now(), 0, why)
 
 
@@ -60,18 +59,16 @@ def save_messages(
     metadata: Mapping[str, Any],
     actor: Actor,
     received_at: datetime,
-    is_end: bool = False,
     among: ColumnElement[bool] | None = None,
 ) -> Saved:
     """Store those of the messages that an open channel does not hold yet; all, or none if the transaction fails.
 
-    `is_end`: they are known to come behind all stored messages. `among`: compare only with these stored messages,
-    because the others are of other sessions. A message with a `native_id` is the stored one with that id, also if its
-    text has changed.
+    `among`: compare only with these stored messages, because the others are of other sessions. A message with a
+    `native_id` is the stored one with that id, also if its text has changed.
     """
     describe_channel(tx, into, metadata)
     sent = [Sent.of(as_kept(message)) for message in messages]
-    recognised = all_new(tx, into, sent) if is_end else recognise_stored(tx, into, sent, among)
+    recognised = recognise_stored(tx, into, sent, among)
     # What stands before a known message is no part of the last turn, nor is what was said in another session.
     last_turn = _last_turn(tx, into) if among is None and not any(recognised.old) else None
     rows = _new_rows(into, sent, recognised, source, metadata, actor, received_at, last_turn)
@@ -116,7 +113,7 @@ def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collecti
         return
     is_question = conversation.c.seq.in_(turns), conversation.c.role == Role.USER, conversation.c.length > 0
     rows = tx.execute(select(conversation).where(conversation.c.channel_number == channel_number, *is_question)).all()
-    asked = [row for row in rows if len(row.text) <= LONGEST_QUESTION]
+    asked = [row for row in rows if len(row.text) <= 300]  # a longer one asks for more than another conversation
     revise(tx, [(row, {"payload": {**row.payload, UNINDEXED: QUESTION}}) for row in asked])
     if asked:
         recount_channel(tx, channel_number)
@@ -165,7 +162,6 @@ def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
 
 
 def _usage_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, Any]:
-    """Return the stored token counts of messages."""
     if not numbers:
         return {}
     query = select(conversation.c.number, conversation.c.payload["usage"])
@@ -237,7 +233,6 @@ def _last_turn(tx: ReadTransaction, into: ChannelRow) -> int | None:
 
 
 def _insert(tx: WriteTransaction, rows: Sequence[Row]) -> None:
-    """Number the rows, count their tokens, and store and index them."""
     entries = []
     for number, row in zip(_next_numbers(tx, len(rows)), rows, strict=True):
         tokens = searched_tokens(row)
@@ -257,7 +252,6 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
 
 
 def _grown(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a channel's counts and span with the new messages."""
     moments = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)

@@ -97,7 +97,6 @@ class Resumed:
         return or_(in_session == self.session_id, is_logged & in_session.is_(None))
 
     def said_in(self, messages: Iterable[Message]) -> list[Message]:
-        """Return the messages marked as said in this session."""
         return [replace(message, more={**message.more, IN_SESSION: self.session_id}) for message in messages]
 
     def said_since(self, messages: Iterable[Message]) -> list[Message]:
@@ -265,13 +264,11 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:
-    """Return messages as they came as a transcript."""
     utterances = [Utterance(message.role, message.digest) for message in messages]
     return Transcript(utterances, lambda places: {at: messages[at].text for at in places})
 
 
 def stored_transcript(tx: ReadTransaction, number: int) -> Transcript:
-    """Return what a channel holds as a transcript."""
     said = conversation.c.channel_number == number, conversation.c.role.in_((Role.USER, Role.ASSISTANT))
     query = select(*_COMPARED).where(*said).order_by(conversation.c.place, conversation.c.number)
     rows = in_turns(tx.execute(query).all())

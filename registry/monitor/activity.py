@@ -1,13 +1,15 @@
-"""Count messages by day, hour, client and project. Deleted ones do not count."""
+"""Count messages by day, hour, client and project, and what was recalled. Deleted ones do not count."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Date, Integer, Interval, cast, func, literal, literal_column, select
 
+from registry.domain import format_time
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
@@ -25,16 +27,6 @@ def messages_by_day(tx: ReadTransaction, start: datetime, utc_offset_minutes: in
     day = day_of_message(tx, utc_offset_minutes).label("day")
     query = select(day, func.count()).where(*said_since(start)).group_by(day)
     return {str(found): count for found, count in tx.execute(query)}
-
-
-def messages_by_source(tx: ReadTransaction, start: datetime) -> Sequence[Share]:
-    """Count messages since an instant by client, those with most messages first."""
-    return _shares(tx, conversation.c.source, start)
-
-
-def messages_by_project(tx: ReadTransaction, start: datetime) -> Sequence[Share]:
-    """Count messages since an instant by project, those with most messages first."""
-    return _shares(tx, channel.c.project_path, start)
 
 
 def messages_by_hour(
@@ -56,12 +48,12 @@ def messages_by_hour(
 
 
 def channels_since(tx: ReadTransaction, start: datetime) -> int:
-    """Count the channels with a message after an instant."""
     query = select(func.count()).where(channel.c.updated_at > start, channel.c.deleted.is_(False))
     return tx.execute(query).scalar_one()
 
 
-def _shares(tx: ReadTransaction, column: ColumnElement[Any], start: datetime) -> Sequence[Share]:
+def shares(tx: ReadTransaction, column: ColumnElement[Any], start: datetime) -> Sequence[Share]:
+    """Count messages and channels since an instant by client or by project."""
     count = func.count()
     query = select(column, count, func.count(conversation.c.channel_number.distinct())).where(*said_since(start))
     query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
@@ -86,3 +78,41 @@ def _local_time(utc_offset_minutes: int) -> ColumnElement[Any]:
     """Return a message's time at a UTC offset, on PostgreSQL."""
     shift = cast(literal(f"{utc_offset_minutes} minutes"), Interval)
     return func.timezone("UTC", conversation.c.timestamp) + shift
+
+
+def recall_figures(tx: ReadTransaction, utc_offset_minutes: int) -> dict[str, Any]:
+    """Return `most_recalled` and `longest` sessions, messages by `hours` at a UTC offset, and `tokens`.
+
+    Tokens delivered are estimated as a model counts them, those kept are words: only large differences mean something.
+    """
+    counted = func.coalesce(func.sum(channel.c.token_count), 0), func.coalesce(func.sum(channel.c.tokens_delivered), 0)
+    kept, delivered = tx.execute(select(*counted).where(channel.c.deleted.is_(False))).one()
+    hours = Counter[int]()
+    for (_, hour), count in messages_by_hour(tx, None, utc_offset_minutes).items():
+        hours[hour] += count
+    return {
+        "most_recalled": top_sessions(tx, channel.c.access_count),
+        "longest": top_sessions(tx, channel.c.message_count),
+        "hours": [{"hour": hour, "messages": hours[hour]} for hour in range(24)],
+        "tokens": {"kept": int(kept), "delivered": int(delivered)},
+    }
+
+
+def top_sessions(
+    tx: ReadTransaction, by: ColumnElement[int], since: datetime | None = None, limit: int = 10
+) -> list[dict[str, Any]]:
+    """Return the sessions with most of a count, of those that went on since an instant."""
+    there = [by > 0, channel.c.deleted.is_(False), *([channel.c.updated_at >= since] if since else [])]
+    query = select(channel).where(*there).order_by(by.desc(), channel.c.number).limit(limit)
+    return [
+        {
+            "channel": row.name,
+            "source": row.source,
+            "title": row.title or row.first_message_preview or row.name,
+            "project": row.project_name or "General",
+            "messages": row.message_count,
+            "recalled": row.access_count,
+            "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,
+        }
+        for row in tx.execute(query)
+    ]

@@ -7,13 +7,14 @@ exact.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from operator import add
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Integer, cast, func, select
 
@@ -78,7 +79,6 @@ def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) 
 
 
 def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return counts and percentiles of some runs."""
     count = sum(cell.runs for cell in cells)
     not_found = sum(cell.runs for cell in cells if cell.error_code == ErrorCode.NOT_FOUND)
     guessed = sum(cell.runs for cell in cells if cell.error_code == GUESSED)
@@ -137,7 +137,6 @@ def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
 
 
 def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Add up the points of each bucket, in order of time."""
     by_bucket: dict[int, Point] = {}
     for point in points:
         held = by_bucket.get(point.at)
@@ -153,18 +152,91 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
     ]
 
 
-def slowest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """Return the runs that took longest, the slowest first."""
-    return _items(tx, wanted, most, execution.c.duration_ms.desc())
-
-
-def newest_executions(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
-    """Return the last runs, without their number."""
-    return _items(tx, wanted, most, execution.c.started_at.desc(), execution.c.number.desc())
-
-
-def _items(tx: ReadTransaction, wanted: ExecutionFilter, most: int, *order: ColumnElement[Any]) -> list[dict[str, Any]]:
+def first_executions(
+    tx: ReadTransaction, wanted: ExecutionFilter, most: int, by: Literal["duration_ms", "started_at"]
+) -> list[dict[str, Any]]:
+    """Return the slowest, or the newest, runs."""
+    order = execution.c[by].desc(), execution.c.number.desc()
     # An index answers which ones; only their rows are read.
     which = select(execution.c.number).where(*execution_conditions(wanted)).order_by(*order).limit(most)
     rows = tx.execute(select(execution).where(execution.c.number.in_(which)).order_by(*order))
     return [execution_item(row) for row in rows]
+
+
+_VARIES = re.compile(r"\'[^\']*\'|\"[^\"]*\"|\b(?:conv|exec|ext)_\w+|\d[\d.,:]*")
+
+
+def is_countable(tx: ReadTransaction, wanted: ExecutionFilter) -> bool:
+    """Return whether a period has so few executions, 100 000, that a figure may read every one."""
+    rows = select(execution.c.number).where(*execution_conditions(wanted)).limit(100_001).subquery()
+    return tx.execute(select(func.count()).select_from(rows)).scalar_one() <= 100_000
+
+
+def latencies(tx: ReadTransaction, wanted: ExecutionFilter, bucket_s: int) -> dict[str, dict[str, float | None]]:
+    """Return p50, p95 and p99 in ms of each bucket with executions, by the bucket's start."""
+    query = select(bucket_of(tx, bucket_s), execution.c.duration_ms).where(*execution_conditions(wanted))
+    durations: dict[int, list[float]] = defaultdict(list)
+    for at, duration_ms in tx.execute(query.order_by(execution.c.started_at)):
+        durations[at].append(duration_ms)
+    return {
+        format_time(datetime.fromtimestamp(at, UTC)): percentiles(((one, 1) for one in some), len(some))
+        for at, some in durations.items()
+    }
+
+
+def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
+    """Return counts and percentiles by client, the busiest first; a client's versions count together."""
+    columns = execution.c.client, execution.c.error_code, execution.c.duration_rounded, func.count()
+    conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]
+    cells: dict[str, list[Cell]] = defaultdict(list)
+    for client, error_code, duration_ms, runs in tx.execute(select(*columns).where(*conditions).group_by(*columns[:3])):
+        cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", "", error_code, duration_ms, runs))
+    figures = ({"client": client, **figures_of(some)} for client, some in cells.items())
+    return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
+
+
+class Volumes(NamedTuple):
+    """Messages stored, duplicates recognised and messages delivered in a period."""
+
+    stored: int
+    duplicates: int
+    delivered: int
+
+
+def volumes(tx: ReadTransaction, wanted: ExecutionFilter) -> Volumes:
+    """Sum up the results of executions."""
+    result = execution.c.result
+    parts = result["new_count"], result["duplicate_count"], result["metadata", "filtered_count"]
+    sums = (func.coalesce(func.sum(cast(part.as_string(), Integer)), 0) for part in parts)
+    return Volumes(*map(int, tx.execute(select(*sums).where(*execution_conditions(wanted))).one()))
+
+
+class ErrorGroup(NamedTuple):
+    """Failures of one operation that read alike but for names and numbers."""
+
+    operation: str
+    code: str
+    pattern: str
+    runs: int
+    first: datetime
+    last: datetime
+    example: str  # id of the newest one
+
+
+def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[ErrorGroup]:
+    """Return the failures of a period by pattern, those that came last first. Nothing found is no failure."""
+    message = execution.c.error["message"].as_string()
+    columns = execution.c.operation, execution.c.error_code, message
+    seen = func.count(), func.min(execution.c.started_at), func.max(execution.c.started_at), func.max(execution.c.id)
+    conditions = [*execution_conditions(wanted), execution.c.status == "failed"]
+    query = select(*columns, *seen).where(*conditions).group_by(*columns).order_by(seen[2].desc()).limit(500)
+    groups: dict[tuple[str, str, str], ErrorGroup] = {}
+    for operation, code, text, count, first, last, example in tx.execute(query):
+        key = operation, code, _VARIES.sub("…", text or "")
+        known = groups.get(key)
+        groups[key] = (
+            known._replace(runs=known.runs + count, first=min(known.first, first))
+            if known
+            else ErrorGroup(*key, count, first, last, example)
+        )
+    return list(groups.values())[:most]

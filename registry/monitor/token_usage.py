@@ -29,7 +29,6 @@ KINDS = {
     "reasoning": "reasoning_tokens",
 }
 """The kinds of tokens, and what messages call them. Input is without the cache, output includes the reasoning."""
-MOST_DIGITS = 12  # of a token count; a longer number is no count, and sums of such would overflow
 
 
 class Span(NamedTuple):
@@ -40,7 +39,6 @@ class Span(NamedTuple):
     channel_number: int | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on messages."""
         found = said_since(self.start)
         if self.end:
             found.append(conversation.c.timestamp <= self.end)
@@ -103,7 +101,8 @@ def _counted(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> Any:
 
 def _as_count(told: ColumnElement[str]) -> ColumnElement[int]:
     """Return a count as a number; 0 for anything else, since whoever logs a message may write what they like."""
-    is_count = and_(func.length(told) <= MOST_DIGITS, func.ltrim(told, "0123456789") == "", told != "")
+    # of a longer number sums would overflow
+    is_count = and_(func.length(told) <= 12, func.ltrim(told, "0123456789") == "", told != "")
     return case((is_count, cast(told, BigInteger)), else_=0)
 
 

@@ -73,7 +73,6 @@ def save_seen_sessions(tx: WriteTransaction, source: str, path: str, sessions: S
 
 
 def save_store(tx: WriteTransaction, state: StoreState) -> None:
-    """Note how a sync of a store went."""
     _upsert(tx, store, ("source", "path"), [{**asdict(state), "skipped": masked(tx, state.skipped)}])
 
 
@@ -85,7 +84,6 @@ def store_as_left(tx: ReadTransaction, source: str, path: str) -> tuple[str | No
 
 
 def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Return every store that was ever read, and how its last sync went."""
     rows = tx.execute(select(store).order_by(store.c.source, store.c.path))
     return [{**row._mapping, "synced_at": format_time(row.synced_at)} for row in rows]
 

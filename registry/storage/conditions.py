@@ -36,17 +36,14 @@ Rule = tuple[Callable[[Any, Any], ColumnElement[bool]], ColumnElement[Any], Any]
 
 
 def given_conditions(*rules: Rule) -> list[ColumnElement[bool]]:
-    """Return the conditions of those rules whose value was given."""
     return [compare(column, value) for compare, column, value in rules if value is not None]
 
 
 def is_in(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """Return a condition: the column has one of the values."""
     return column.in_(values)
 
 
 def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
-    """Return a condition: the column has none of the values."""
     return column.not_in(values)
 
 
@@ -56,7 +53,6 @@ def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """Return a condition: the channel with that number has the tag."""
     return number.in_(select(tag.c.channel_number).where(tag.c.name == name))
 
 
@@ -72,7 +68,6 @@ def is_one_of(dialect: str, number: ColumnElement[int]) -> ColumnElement[bool]:
 
 
 def given(tx: ReadTransaction, numbers: Collection[int]) -> Mapping[str, Any]:
-    """Return numbers for a statement with `is_one_of`."""
     return {_GIVEN: _written(numbers) if tx.dialect.name == "postgresql" else json.dumps(list(numbers))}
 
 

@@ -29,7 +29,6 @@ LIVELY = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3
 """TCP settings to notice a dead server in half a minute instead of 15; the address may override them."""
 WRITER = int(HEAD)  # told to the database, which refuses writers older than its tables allow
 PAGE_BYTES = 1024  # of a new SQLite file: a logged message changes some 40 pages, and SQLite writes whole ones
-LOG_PAGES = 16_000  # of the write-ahead log before they are copied into the file: 16 MB, so that most are copied once
 READERS = 4  # threads, each with a connection
 WRITERS = {"sqlite": 1, "postgresql": 8}  # one thread in a queue is faster and fairer than many at SQLite's lock
 
@@ -107,7 +106,6 @@ class ClosingConnection(sqlite3.Connection):
         self._opened = WeakSet[sqlite3.Cursor]()
 
     def cursor(self, *given: Any, **named: Any) -> Any:
-        """Open a cursor."""
         opened = super().cursor(*given, **named)
         self._opened.add(opened)
         return opened
@@ -145,7 +143,7 @@ def _sqlite_engine(url: str) -> Engine:
         cursor.execute(f"PRAGMA page_size={PAGE_BYTES}")  # before the file exists
         _switch_to_wal(cursor)
         for pragma in (
-            f"wal_autocheckpoint={LOG_PAGES}",
+            "wal_autocheckpoint=16000",  # pages, 16 MB: most are copied into the file once
             "synchronous=FULL",  # an acknowledged write is on disk
             "foreign_keys=ON",
             "secure_delete=ON",  # what is deleted is overwritten

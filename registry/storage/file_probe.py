@@ -84,7 +84,6 @@ class QuickLook:
             return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, most))]
 
     def texts_of(self, channel: str) -> list[str]:
-        """Return the texts of a channel's messages, the oldest first."""
         query = "SELECT text FROM conversation WHERE channel = ? AND deleted = 0 ORDER BY timestamp, number"
         with _errors():
             return [text for (text,) in self._connection.execute(query, (channel,))]

@@ -102,5 +102,4 @@ class Replica:
             return self._wanted
 
     def close(self) -> None:
-        """Close its connections."""
         self._engine.dispose()

@@ -97,7 +97,7 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
     moment = local_time(None)
     others = [words for text in also if (words := understand(text, moment).search.words)]
     compare = partial(_similar, run.meant) if run.meant else None
-    return find_messages(tx, read.search, scope, run.search_budget, also=others, dates=read.dates, compare=compare)
+    return find_messages(tx, read.search, scope, also=others, dates=read.dates, compare=compare)
 
 
 def _similar(meant: Meant, tx: ReadTransaction, scope: Scope) -> SimilarMessages:

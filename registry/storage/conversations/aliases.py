@@ -18,18 +18,15 @@ def add_alias(tx: WriteTransaction, name: str, channel_number: int) -> None:
 
 
 def drop_alias(tx: WriteTransaction, name: str) -> None:
-    """Remove an alias."""
     tx.execute(delete(channel_alias).where(channel_alias.c.name == name))
 
 
 def aliases_of(tx: ReadTransaction, channel_number: int) -> list[str]:
-    """Return the other names of a channel."""
     query = select(channel_alias.c.name).where(channel_alias.c.channel_number == channel_number)
     return list(tx.execute(query.order_by(channel_alias.c.name)).scalars())
 
 
 def aliases_by_channel(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, list[str]]:
-    """Return the other names of each of these channels that has any."""
     query = select(channel_alias.c.channel_number, channel_alias.c.name)
     found: dict[int, list[str]] = {}
     for number, name in tx.execute(
@@ -60,7 +57,6 @@ def set_links(tx: WriteTransaction, named: int, sessions: Iterable[int]) -> None
 
 
 def drop_link(tx: WriteTransaction, named: int, session: int) -> None:
-    """Unlink two channels that are not one conversation."""
     tx.execute(channel_link.delete().where(channel_link.c.named == named, channel_link.c.session == session))
 
 

@@ -99,13 +99,11 @@ def some_channels(
 
 
 def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
-    """Return the numbers of the channels with these names."""
     rows = tx.execute(select(channel.c.name, channel.c.number).where(channel.c.name.in_(names)))
     return {row.name: row.number for row in rows}
 
 
 def recent_channels(tx: ReadTransaction, limit: int) -> list[ChannelRow]:
-    """Return the channels with the latest activity, newest first."""
     return list(tx.execute(_latest_first(select(channel)).limit(limit)))
 
 
@@ -154,7 +152,6 @@ def make_channels(
 
 
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
-    """Store what `meta` says of a channel."""
     changes = _described_by(meta, row.meta, row.project_path)
     if changes:
         changes = masked(tx, storable(changes))
@@ -252,7 +249,6 @@ def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], ta
 
 
 def tags_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, list[str]]:
-    """Return the tags of some channels, in alphabetical order."""
     found: dict[int, list[str]] = {number: [] for number in numbers}
     query = select(tag).where(tag.c.channel_number.in_(found)).order_by(tag.c.name)
     for row in tx.execute(query):
@@ -261,7 +257,6 @@ def tags_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, list[str]]
 
 
 def list_channels(tx: ReadTransaction, wanted: ChannelFilter, page: Page) -> dict[str, Any]:
-    """Return a page of channels by last activity."""
     paged = read_page(tx, channel, channel.c.updated_at, _conditions(wanted), page)
     tags = tags_of(tx, [row.number for row in paged.rows])
     return paged.answer([channel_item(row, tags[row.number]) for row in paged.rows])

@@ -14,7 +14,6 @@ from registry.storage.tables import channel, conversation, tag
 
 
 def sources(tx: ReadTransaction) -> list[str]:
-    """Return the sources of all channels, in alphabetical order."""
     query = select(channel.c.source).where(channel.c.deleted.is_(False)).distinct()
     return sorted(tx.execute(query).scalars())
 
@@ -27,7 +26,6 @@ class Names(NamedTuple):
 
 
 def known_names(tx: ReadTransaction) -> Names:
-    """Return the sources and projects of all channels."""
     columns = channel.c.source, channel.c.project_name, channel.c.project_path
     rows = tx.execute(select(*columns).where(channel.c.deleted.is_(False)).distinct()).all()
     projects = frozenset((row.project_name, row.project_path) for row in rows if row.project_path)

@@ -51,14 +51,14 @@ def messages_of(
     tx: ReadTransaction,
     channel_number: int,
     *,
-    limit: int,
+    limit: int | None = None,
     roles: Sequence[str] | None = None,
     from_: datetime | None = None,
     to: datetime | None = None,
     before: tuple[datetime, int] | None = None,
     include_deleted: bool = False,
 ) -> list[MessageRow]:
-    """Return the last `limit` messages of a channel, oldest first; `before` a place (timestamp, number)."""
+    """Return the last `limit` messages of a channel (None: all), oldest first; `before` a place (timestamp, number)."""
     conditions = _conditions(MessageFilter(roles=roles, from_=from_, to=to, include_deleted=include_deleted))
     if before:
         conditions.append(is_past(conversation, conversation.c.timestamp, before, "desc"))
@@ -167,7 +167,6 @@ def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: i
 
 
 def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:
-    """Return a page of messages by time."""
     wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
     paged = read_page(tx, conversation, conversation.c.timestamp, _conditions(wanted), page)
     return paged.answer([message_item(row) for row in paged.rows])
@@ -218,7 +217,6 @@ def delete_softly(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def remove(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Delete messages for good."""
     unindex(tx, rows)
     _each(tx, delete(conversation), rows)
 

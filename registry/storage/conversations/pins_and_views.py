@@ -23,7 +23,6 @@ def set_pin(tx: WriteTransaction, channel_number: int, *, is_pinned: bool) -> No
 
 
 def has_pin(tx: ReadTransaction, channel_number: int) -> bool:
-    """Return whether a channel is pinned."""
     return tx.execute(select(pin.c.pinned_at).where(pin.c.channel_number == channel_number)).first() is not None
 
 
@@ -52,12 +51,10 @@ def save_view(tx: WriteTransaction, name: str, address: str) -> None:
 
 
 def list_views(tx: ReadTransaction) -> Sequence[SavedView]:
-    """Return all views in the order in which they were first saved."""
     query = select(saved_view.c.id, saved_view.c.name, saved_view.c.address).order_by(saved_view.c.number)
     return [SavedView(*row) for row in tx.execute(query)]
 
 
 def drop_view(tx: WriteTransaction, view_id: str) -> None:
-    """Forget a view; NotFound if there is none."""
     if not tx.execute(delete(saved_view).where(saved_view.c.id == view_id)).rowcount:
         raise NotFound("No such view", f"No view {view_id!r} in the registry")

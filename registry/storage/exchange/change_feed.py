@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Column, Row, Table, cast, func, or_, select, text
+from sqlalchemy import Column, Row, Select, Table, Text, cast, func, or_, select, text
 from sqlalchemy.dialects.postgresql import REGCLASS
 
 from registry.domain import now
-from registry.storage.conversations.messages import message_item
+from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.portions import SIZED, portion
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.records.executions import execution_item
 from registry.storage.safety.visibility import ask_all
@@ -172,7 +171,6 @@ class _Numbers:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether no number is missing that may still come."""
         return not self._missing
 
     def news(self, tx: ReadTransaction) -> Iterator[Row[Any]]:
@@ -186,3 +184,27 @@ class _Numbers:
                 self._missing[gap] = time.monotonic() + MISSED_S
             self.last = max(self.last, row.number)
             yield row
+
+
+SIZED: Select[Any] = select(
+    conversation.c.number,
+    (func.length(conversation.c.text) + func.length(cast(conversation.c.payload, Text))).label("size"),
+)
+"""The numbers of messages with their sizes, for `portion`."""
+
+
+def portion(tx: ReadTransaction, sized: Select[Any]) -> tuple[list[MessageRow], bool]:
+    """Return the first of these messages that fit into one request, and whether they are all."""
+    rows = tx.execute(sized).all()
+    numbers = list(_fitting(rows))
+    query = select(conversation).where(conversation.c.number.in_(numbers)).order_by(conversation.c.number)
+    return list(tx.execute(query).all()), len(numbers) == len(rows)
+
+
+def _fitting(rows: Sequence[Row[Any]]) -> Iterable[int]:
+    left = 500_000  # characters, or one message; compressed less than the 1 MB that proxies take
+    for at, row in enumerate(rows):
+        left -= row.size
+        if at and left < 0:
+            return
+        yield row.number

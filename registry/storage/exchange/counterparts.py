@@ -102,7 +102,6 @@ _Named = tuple[bytes, int | str | None]  # what was said but for its secrets, an
 
 
 def digest_without_marks(role: str, text: str) -> bytes:
-    """Return the digest of a text without its marks of secrets."""
     return digest_of(Role(role), MARK.sub("[secret]", text))
 
 

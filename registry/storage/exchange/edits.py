@@ -61,7 +61,6 @@ def standing(
 
 
 def note_grown(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Note that these messages have other words than before."""
     take_turns(tx)
     for some in in_parts(rows):
         numbers = [row.number for row in some]
@@ -166,7 +165,6 @@ class Edit:
     message_id: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the edit as JSON values."""
         about = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
         named = {name: value for name, value in {**about, "message_id": self.message_id}.items() if value}
         return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}

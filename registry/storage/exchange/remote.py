@@ -13,9 +13,9 @@ from registry.domain import Message, Role, digest_of, format_time, now, parse_ti
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
+from registry.storage.exchange.change_feed import SIZED, portion
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
 from registry.storage.exchange.edits import GROWN
-from registry.storage.exchange.portions import SIZED, portion
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.masking import mask_value
@@ -24,7 +24,7 @@ from registry.text.privacy.secrets import is_masked
 SETTLED = timedelta(minutes=1)  # longer than any write may take
 NOTED_EVERY = timedelta(seconds=20)  # that it still answers need not be written down more often
 _TURN = 0x72656D6F  # key of PostgreSQL's advisory lock
-CONTEXT = 30  # messages sent before the first new one, to show where it belongs
+CONTEXT = 10  # messages sent before the first new one, to show where it belongs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,6 @@ class Unsent:
     grown: Sequence[int] = ()
     key: bytes = b""
 
-    @property
-    def follows(self) -> str | None:
-        """Return the id there of the last message before the new ones."""
-        return self.ids.get(self.messages[self.known - 1].number) if self.known else None
-
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -63,7 +58,6 @@ class Waiting:
     edit_refused: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figures for machines."""
         return {**asdict(self), "answered_at": format_time(self.answered_at) if self.answered_at else None}
 
 
@@ -169,7 +163,6 @@ def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
 
 
 def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str]:
-    """Return the ids here of messages with these ids there."""
     query = select(remote_message.c.id, conversation.c.id).join(
         conversation, conversation.c.number == remote_message.c.number
     )
@@ -243,7 +236,6 @@ def _unmasked_twins(
 
 
 def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of messages with these ids here."""
     rows = tx.execute(select(conversation.c.id, conversation.c.number).where(conversation.c.id.in_(list(ids))))
     return {row.id: row.number for row in rows}
 
@@ -264,7 +256,6 @@ def reached(tx: ReadTransaction, url: str) -> Reached:
 
 
 def answered_at(tx: ReadTransaction, url: str) -> datetime | None:
-    """Return when the other registry last answered."""
     moment: datetime | None = tx.execute(select(remote.c.answered_at).where(remote.c.url == url)).scalar()
     return moment
 
@@ -290,7 +281,6 @@ def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
 
 
 def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
-    """Return the state of the exchange with that registry."""
     noted = select(func.count()).select_from(remote_message).where(remote_message.c.url == url)
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()

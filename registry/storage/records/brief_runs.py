@@ -17,7 +17,6 @@ from registry.storage.tables import execution, rating
 
 NEWEST = 200  # runs that are kept in full
 EVERY = 50  # runs between two passes
-SLOW_MS = 1000
 
 
 def shorten_older(tx: WriteTransaction, number: int) -> None:
@@ -37,7 +36,7 @@ def _shorten(tx: WriteTransaction, first: int, last: int) -> None:
     query = select(*columns).where(
         execution.c.number.between(first, last),
         execution.c.status == "succeeded",
-        execution.c.duration_ms < SLOW_MS,
+        execution.c.duration_ms < 1000,  # slower ones are looked into
         ~select(rating.c.execution_id).where(rating.c.execution_id == execution.c.id).exists(),
     )
     rows = tx.execute(query.order_by(execution.c.number).with_for_update(skip_locked=True)).all()

@@ -134,8 +134,7 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
     return {**execution_item(row), "request": row.request, "result": row.result, "steps": steps}
 
 
-def execution_item(row: Row[Any]) -> dict[str, Any]:
-    """Return an execution item (docs/interface.md)."""
+def execution_item(row: Row[Any] | Execution) -> dict[str, Any]:
     return {
         "id": row.id,
         "operation": row.operation,
@@ -185,7 +184,6 @@ def _delivered(result: Mapping[str, Any]) -> int | None:
 
 
 def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    """Return the filter as conditions of a query."""
     return given_conditions(
         (eq, execution.c.operation, wanted.operation),
         (eq, execution.c.channel, wanted.channel),

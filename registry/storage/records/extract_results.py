@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, bindparam, exists, func, insert, select, type_coerce, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from registry.domain import format_time
+from registry.domain import format_time, now
 from registry.errors import NotFound
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -24,10 +24,10 @@ def save_result(
     *,
     record_type: str,
     channel: str,
-    result_type: str,
     items: Sequence[str],
     metadata: dict[str, Any],
-    timestamp: datetime,
+    result_type: str = "",
+    timestamp: datetime | None = None,
     token: str | None = None,
 ) -> None:
     """Store a result: `items` are message ids in the order of delivery, `token` the name of the caller's token."""
@@ -35,10 +35,10 @@ def save_result(
         "id": result_id,
         "record_type": record_type,
         "channel": channel,
-        "result_type": result_type,
+        "result_type": result_type or record_type,
         "items": list(items),
         "metadata": masked(tx, metadata),
-        "timestamp": timestamp,
+        "timestamp": timestamp or now(),
         "token": token,
         "deleted": False,
     }
@@ -76,12 +76,10 @@ def latest_evaluations(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
 
 
 def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any]) -> None:
-    """Replace a result's metadata."""
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(metadata=metadata))
 
 
 def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
-    """Return the result with that id; NotFound if there is none."""
     row = tx.execute(_ALIVE.where(extract_result.c.id == result_id)).first()
     if row is None:
         raise NotFound("No such result", f"No result {result_id!r} in the registry")
@@ -89,7 +87,6 @@ def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
 
 
 def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[str, Any]:
-    """Return a page of results by time, of one channel or of all."""
     conditions: list[ColumnElement[bool]] = [extract_result.c.deleted.is_(False)]
     if channel is not None:
         conditions.append(extract_result.c.channel == canonical_name(tx, channel))
@@ -155,7 +152,6 @@ def resumed_session(tx: ReadTransaction, session_id: str) -> Row[Any] | None:
 
 
 def drop_result(tx: WriteTransaction, result_id: str) -> None:
-    """Delete a result."""
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(deleted=True))
 
 
@@ -174,7 +170,6 @@ def _holds(tx: ReadTransaction, message_id: str) -> ColumnElement[bool]:
 
 
 def result_item(row: Row[Any]) -> dict[str, Any]:
-    """Return a stored result as JSON values."""
     return {
         "id": row.id,
         "record_type": row.record_type,

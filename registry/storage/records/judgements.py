@@ -38,7 +38,6 @@ def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> 
 
 
 def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
-    """Return an execution's rating; None if it has none."""
     return tx.execute(select(rating.c.useful).where(rating.c.execution_id == execution_id)).scalar()
 
 
@@ -104,6 +103,5 @@ def list_expectations(tx: ReadTransaction) -> list[Expectation]:
 
 
 def drop_expectation(tx: WriteTransaction, case_id: str) -> None:
-    """Delete a case; NotFound if there is none."""
     if not tx.execute(delete(expectation).where(expectation.c.id == case_id)).rowcount:
         raise NotFound("No such case", f"No case {case_id!r} in the registry")

@@ -21,8 +21,6 @@ from registry.storage.records.brief_runs import full_steps
 from registry.storage.records.extract_results import RESUMED
 from registry.storage.tables import channel, edit, execution, expectation, extract_result, saved_view, tag
 
-_MANY = 200
-"""Ids that are looked for in records; of more, only the records of their channels go."""
 _DESCRIBED = ("title", "summary", "made_summary", "nickname")
 
 
@@ -37,9 +35,14 @@ class Sources:
     matching: str | None = None
 
     @property
+    def are_many(self) -> bool:
+        """Return whether they are too many to look for each in all records: those of their channels go."""
+        return len(self.ids) > 200
+
+    @property
     def words(self) -> list[str]:
         """Return the words by which a record mentions them."""
-        return [*self.names, *(self.ids if len(self.ids) <= _MANY else ()), *spellings(self.matching)]
+        return [*self.names, *(() if self.are_many else self.ids), *spellings(self.matching)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ def _without_words(row: Any) -> dict[str, Any]:
 
 def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:
     texts = (execution.c.request, execution.c.result, execution.c.steps, execution.c.error)
-    channels = [*sources.names, *(sources.beside if len(sources.ids) > _MANY else ())]
+    channels = [*sources.names, *(sources.beside if sources.are_many else ())]
     meant = [*_mentioning(texts, sources.words), *(execution.c.channel.in_(some) for some in in_parts(channels))]
     return _ids_where(tx, execution, meant)
 
@@ -157,7 +160,6 @@ def _texts(tx: ReadTransaction) -> list[str]:
 
 
 def as_text(value: Any) -> str:
-    """Return a text itself, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -45,6 +45,7 @@ from registry.storage.tables import (
     conversation,
     forgotten,
     message_vector,
+    metadata,
 )
 
 logger = logging.getLogger(__name__)
@@ -91,7 +92,6 @@ class Receipt:
     is_dry_run: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the receipt as JSON values."""
         return asdict(self)
 
 
@@ -140,7 +140,6 @@ def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]
 
 
 def dry_receipt(found: Affected) -> Receipt:
-    """Return the receipt of a trial run."""
     messages = len(found.messages) + sum(row.message_count for row in found.channels)
     return Receipt("", format_time(now()), len(found.channels), messages, is_dry_run=True)
 
@@ -281,8 +280,9 @@ async def wipe(database: Database) -> None:
     if database.dialect == "postgresql":
         await database.maintain(_VACUUM)
         return
-    await database.write(lambda tx: tx.exec_driver_sql(_MERGE, (-_PAGES,)))
-    while await database.write(_merge_on):
+    pages = 500  # of the index in one transaction, so that others can write in between
+    await database.write(lambda tx: tx.exec_driver_sql(_MERGE, (-pages,)))
+    while await database.write(lambda tx: _merge_on(tx, pages)):
         pass
     try:
         await database.maintain(("VACUUM",))
@@ -294,17 +294,12 @@ async def wipe(database: Database) -> None:
             return
 
 
-_TABLES = (
-    *("conversation", "message_index", "message_vector", "channel"),
-    *("execution", "extract_result", "expectation", "saved_view", "tag", "edit"),
-)
-_VACUUM = tuple(f"VACUUM {name}" for name in _TABLES)
+_VACUUM = tuple(f"VACUUM {name}" for name in (*metadata.tables, "message_index"))
 _MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
-_PAGES = 500  # index pages per transaction, so that others can write in between
 
 
-def _merge_on(tx: WriteTransaction) -> bool:
+def _merge_on(tx: WriteTransaction, pages: int) -> bool:
     before = tx.execute(text("SELECT total_changes()")).scalar_one()
-    tx.exec_driver_sql(_MERGE, (_PAGES,))
+    tx.exec_driver_sql(_MERGE, (pages,))
     changed: int = tx.execute(text("SELECT total_changes()")).scalar_one() - before
     return changed > 1

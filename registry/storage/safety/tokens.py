@@ -78,7 +78,6 @@ def _check(tx: ReadTransaction, name: str, patterns: Sequence[str]) -> None:
 
 
 def list_tokens(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Return all tokens that were made, revoked ones too, newest first."""
     return [token_item(row) for row in tx.execute(select(token).order_by(token.c.number.desc()))]
 
 
@@ -110,7 +109,6 @@ def find_token(tx: ReadTransaction, secret: str) -> Shown | None:
 
 
 def get_token(tx: ReadTransaction, number: int) -> Shown | None:
-    """Return a token by its number."""
     return _shown(tx.execute(select(token).where(token.c.number == number)).first())
 
 
@@ -122,7 +120,6 @@ def tokens_seeing(tx: ReadTransaction, row: ChannelRow) -> list[str]:
 
 
 def note_use(tx: WriteTransaction, number: int) -> None:
-    """A token was used just now."""
     tx.execute(update(token).where(token.c.number == number).values(used_at=now()))
 
 

@@ -143,7 +143,6 @@ def _rows(connection: Connection, query: Select[Any] | TextClause) -> Iterator[R
 
 
 def _counted(names: Iterable[str]) -> tuple[int, str]:
-    """Return how many there are, and the first of them."""
     each = iter(names)
     shown = list(islice(each, SHOWN))
     return len(shown) + sum(1 for _ in each), ", ".join(shown)

@@ -25,26 +25,20 @@ from registry.storage.index.rebuild_index import reindex_at_once
 from registry.storage.migrate import migrate
 from registry.storage.tables import channel, conversation, metadata
 
-TABLES = tuple(table.name for table in metadata.sorted_tables)  # every table of ours, the ones others point to first
+TABLES = {table.name: table for table in metadata.sorted_tables}  # every table of ours, the ones others point to first
 BATCH = 1000  # rows per statement
 
 Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
 
 
-def table_lines(tx: ReadTransaction, name: str) -> Iterator[bytes]:
-    """Yield each row of a table as one line of JSON, the same on both databases, in the order of its key."""
-    return rows_of(tx, metadata.tables[name])
-
-
 def rows_of(tx: ReadTransaction, table: Table) -> Iterator[bytes]:
-    """Yield each row of a table as one line of JSON."""
+    """Yield each row of a table as one line of JSON, the same on both databases, in the order of its key."""
     query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
     for row in tx.execute(query).mappings():
         yield row_line({column.name: row[column.key] for column in table.columns})
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:
-    """Format a row as a line of JSON."""
     plain = {name: _plain(value) for name, value in row.items()}
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode() + b"\n"
 

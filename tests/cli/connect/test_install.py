@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.connect.installation import INSTALLABLE, parts_of
-from cli.connect.jsonc import is_bare
-from cli.connect.jsonc_text import parse
+from cli.connect.jsonc import is_bare, parse
 from cli.connect.launcher import launcher_file
 from cli.connect.snippets import StdioServer
 from sources.base import Places

@@ -114,8 +114,11 @@ def test_the_current_project_is_the_folder_one_is_in(
     assert listed(three, "list", "--project", "current") == listed(three, "list", "--project", ".") == ["mine"]
 
 
-def test_a_filtered_list_shows_no_places_because_they_would_be_wrong(three: Ctxr) -> None:
-    assert "#" not in three("list", "--project", "shop").stdout
+def test_a_filtered_list_shows_the_places_among_all_sessions(three: Ctxr) -> None:
+    [first, *rest] = as_json(three, "list")["sessions"]
+    three("tag", "3", "kept")
+    assert f"#{rest[-1]['index']}" in three("list", "--tag", "kept").stdout
+    assert (first["index"], rest[-1]["index"]) == (1, 3)
     assert "#2" in three("list", "--offset", "1").stdout
 
 
@@ -295,11 +298,6 @@ def test_the_registry_is_shown_in_figures(three: Ctxr) -> None:
 
 def test_an_empty_registry_has_figures_too(ctxr: Ctxr) -> None:
     assert ctxr("stats").stdout.startswith("0 channels, 0 messages\n")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_learns_to_complete_our_words(shell: str) -> None:
-    assert "_CTXR_COMPLETE" in bare_ctxr("completion", shell).stdout
 
 
 def test_a_shell_asks_for_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:

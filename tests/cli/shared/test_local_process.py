@@ -270,7 +270,7 @@ def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home
         wait_for_lists(home)
         assert read_lists(home.place, [])
         window.call("conversation_log", channel="moved", messages=said("on the way"))
-        (home.folder / "ctxr" / "config.toml").write_text("search_budget = 30000\n")
+        (home.folder / "ctxr" / "config.toml").write_text("timeout_s = 31\n")
         assert not read_lists(home.place, [])
         with Window(home):
             assert home.process != old

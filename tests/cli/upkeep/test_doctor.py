@@ -88,7 +88,7 @@ def test_each_setting_says_where_it_comes_from(ctxr: Ctxr, empty_home: Path, por
     settings = report()["settings"]
     assert settings["port"] == {"value": port, "from": "CTXR_PORT"}
     assert settings["timeout_s"] == {"value": 5.0, "from": "config.toml"}
-    assert settings["search_budget"] == {"value": 0, "from": "default"}
+    assert settings["keep_executions_days"] == {"value": 90, "from": "default"}
 
 
 def test_a_reader_sees_what_is_set_and_can_copy_what_to_do(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:

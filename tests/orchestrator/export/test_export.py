@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.export.code_fences import closed, passages
-from orchestrator.export.texts import ExportFormat
+from orchestrator.export.texts import ExportFormat, closed, passages
 from orchestrator.export.texts import export as exported
 
 SESSION: dict[str, Any] = {

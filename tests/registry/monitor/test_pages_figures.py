@@ -10,8 +10,7 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from registry.domain import now
-from registry.monitor.activity import messages_by_hour
-from registry.monitor.recalls import top_sessions
+from registry.monitor.activity import messages_by_hour, top_sessions
 from registry.registry import Registry
 from registry.storage.conversations.facets import projects_by_activity
 from registry.storage.conversations.message_windows import counts_with_deleted, deleted_containing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.monitor.recalls import recall_figures
+from registry.monitor.activity import recall_figures
 from registry.registry import Registry
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ import pytest
 
 from registry.domain import new_id
 from registry.monitor import statistics as figures
-from registry.monitor.statistics import execution_statistics, newest_executions, slowest_executions
+from registry.monitor.statistics import execution_statistics, first_executions
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import Execution, ExecutionFilter, save_execution
@@ -108,9 +108,9 @@ async def test_of_many_runs_counts_stay_exact_and_percentiles_say_they_are_round
 async def test_the_slowest_and_the_last_that_failed_are_found(registry: Registry) -> None:
     made = runs(100)
     await record(registry, made)
-    slowest = await registry.read(lambda tx: slowest_executions(tx, ALL, 3))
+    slowest = await registry.read(lambda tx: first_executions(tx, ALL, 3, "duration_ms"))
     assert [item["id"] for item in slowest] == [run.id for run in sorted(made, key=lambda run: -run.duration_ms)[:3]]
-    failing = await registry.read(lambda tx: newest_executions(tx, ExecutionFilter(status="failed"), 3))
+    failing = await registry.read(lambda tx: first_executions(tx, ExecutionFilter(status="failed"), 3, "started_at"))
     assert [item["id"] for item in failing] == [run.id for run in made[::-1] if run.status == "failed"][:3]
 
 
