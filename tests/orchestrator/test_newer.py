@@ -119,6 +119,15 @@ async def test_what_is_taken_back_in_the_same_conversation_comes_with_what_takes
     assert back in [message["text"] for message in answer["messages"]]
 
 
+async def test_a_change_that_fits_the_request_best_leads_before_what_it_replaces(orchestrator: Orchestrator) -> None:
+    talk = ["We retry webhooks five times.", "Noted, five retries."]
+    change = "Changed my mind: three retries instead of five for webhooks."
+    await log(orchestrator, "hooks", "2026-01-05", *talk, change, "Three retries now.")
+    answer = await ask(orchestrator, "how often do we retry webhooks")
+    assert answer["newer"]["line"].startswith("Changed my mind")
+    assert replaced(answer) == talk
+
+
 async def test_a_change_of_mind_in_the_next_turn_leads_where_the_old_value_is_named(orchestrator: Orchestrator) -> None:
     back = "Changed my mind: three retries instead of five for webhooks"
     await log(orchestrator, "c", "2026-01-05", "We retry webhooks five times.", "Noted.", back, "Three then.")

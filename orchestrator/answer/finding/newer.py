@@ -57,15 +57,20 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     spoken = _spoken(tx, [one.ranked.candidate.number for one in choice.kept[:READ] if one.score >= NEAR * best])
     if not spoken:
         return NO_CHANGE
-    hit = spoken[0]
-    last = max((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq, default=hit)
+    hit, near = spoken[0], sorted((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq)
+    first, last = (near[0], near[-1]) if near else (hit, hit)
     candidates = _best_spoken(tx, choice)
     later = (
         _that_names_a_change(tx, choice.everywhere, candidates, hit)
         or _in_a_later_conversation(choice.everywhere, candidates, hit)
         or (last if last.seq >= hit.seq + STRETCH else None)
     )
-    return _changed(tx, choice.found, hit, later) if later else NO_CHANGE
+    if later:
+        return _changed(tx, choice.found, hit, later)
+    change = (
+        _changed(tx, choice.found, first, hit) if first.turn < hit.turn else NO_CHANGE
+    )  # the change is the best hit
+    return change if change.replaced_on else NO_CHANGE
 
 
 def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
