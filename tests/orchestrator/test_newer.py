@@ -123,7 +123,7 @@ async def test_a_change_that_fits_the_request_best_leads_before_what_it_replaces
     talk = ["We retry webhooks five times.", "Noted, five retries."]
     change = "Changed my mind: three retries instead of five for webhooks."
     await log(orchestrator, "hooks", "2026-01-05", *talk, change, "Three retries now.")
-    answer = await ask(orchestrator, "how often do we retry webhooks")
+    answer = await ask(orchestrator, "do webhooks get three retries instead")
     assert answer["newer"]["line"].startswith("Changed my mind")
     assert replaced(answer) == talk
 
