@@ -375,6 +375,8 @@ async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) 
         assert len(answer["candidates"]) <= 4
     for asked, most in ((100, 300), (200, 300)):
         assert tokens_of(await extract(orchestrator, "a", text="cache of a", max_tokens=asked)) <= most
+    await log(orchestrator, "short", [(f"zebra {number}", f"zebra no {number}") for number in range(50)])
+    assert tokens_of(await extract(orchestrator, "short", text="zebra", max_tokens=600, limit=1000)) <= 600
 
 
 async def test_a_digest_has_first_lines_and_a_summary_stands_for_its_messages(orchestrator: Orchestrator) -> None:
