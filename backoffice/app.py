@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 from backoffice import channels, conversations, events, executions, health, reference, sources, spending
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
 from backoffice.bodies import body_shapes
-from backoffice.connections import Connections, no_connections
+from backoffice.connections import Connections
 from backoffice.errors import add_error_handlers
 from backoffice.health import NAME, Metrics, RequestCounter
 from backoffice.machine import Machine
@@ -49,7 +49,7 @@ def create_app(
     settings: Settings,
     *,
     run_beside: Beside = nullcontext,
-    connections: Connections = no_connections,
+    connections: Connections | None = None,
     rules: Rules = ON_LOOPBACK,
 ) -> FastAPI:
     """Return the backoffice over the configured registry, which is opened and closed with the server.
@@ -70,7 +70,7 @@ def create_app(
     return assemble(settings.host, rules, lifespan)
 
 
-def use_orchestrator(app: FastAPI, orchestrator: Orchestrator, connections: Connections = no_connections) -> None:
+def use_orchestrator(app: FastAPI, orchestrator: Orchestrator, connections: Connections | None = None) -> None:
     """Let an application run its operations on an open orchestrator."""
     app.state.orchestrator = orchestrator
     app.state.machine = Machine(orchestrator, connections)

@@ -1,10 +1,10 @@
-"""Show how the AI clients of this machine are connected to Context Registry."""
+"""Describe how the AI clients of this machine are connected to Context Registry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -33,6 +33,7 @@ class Connection:
     """An AI client; one that is not on this machine has no parts."""
 
     client: str
+    command: Annotated[str, Field(description="its name on the command line, such as `ctxr install cursor`")]
     is_here: bool
     parts: Sequence[ConnectionPart]
     deletes_after_days: Annotated[
@@ -41,10 +42,23 @@ class Connection:
     deletes_by: Annotated[str, Field(description="the setting for that, and its file")] = ""
 
 
-# Looks at the clients' files; takes project folders in which a client may keep a rule.
-Connections = Callable[[Sequence[Path]], Sequence[Connection]]
+class ConnectionPlan(NamedTuple):
+    """The changes of a client's files that connect or disconnect it; an empty diff: nothing is to change.
+
+    `then`: what its user does afterwards. `write` carries the changes out.
+    """
+
+    client: str
+    diff: str
+    then: str
+    write: Callable[[], None]
 
 
-def no_connections(_projects: Sequence[Path]) -> Sequence[Connection]:
-    """Return no connections."""
-    return ()
+class Connections(NamedTuple):
+    """Look at the clients' files, and plan changes of them.
+
+    `look` takes project folders in which a client may keep a rule; `plan` a client's command, and True to connect it.
+    """
+
+    look: Callable[[Sequence[Path]], Sequence[Connection]]
+    plan: Callable[[str, bool], ConnectionPlan]

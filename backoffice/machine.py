@@ -14,13 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from backoffice.connections import Connection, Connections
+from backoffice.connections import Connection, ConnectionPlan, Connections
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Ongoing, sync
 from orchestrator.views.figures import stores
 from registry.domain import format_time, now
-from registry.errors import InternalError, InvalidRequest, RegistryError
+from registry.errors import InternalError, InvalidRequest, NotFound, RegistryError
 from sources.base import Places, is_drift
 from sources.cursor.client import CURSOR
 from sources.purging import count_missing_files
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 class Machine:
     """Looks at this machine's clients and syncs their stores, one sync at a time."""
 
-    def __init__(self, orchestrator: Orchestrator, connections: Connections) -> None:
+    def __init__(self, orchestrator: Orchestrator, connections: Connections | None) -> None:
         self._orchestrator, self._connections = orchestrator, connections
         self._ongoing = Ongoing()
         self._reports: dict[tuple[str, str], StoreReport] = {}
@@ -62,18 +62,26 @@ class Machine:
     def _look_around(self, projects: Sequence[str]) -> tuple[list[tuple[str, str]], Sequence[Connection]]:
         places = Places(Path.home(), os.environ)
         found = [(reader.name, str(store)) for reader in READERS for store in reader.find(places)]
-        return found, self._connections([folder for folder in map(Path, projects) if folder.is_dir()])
+        folders = [folder for folder in map(Path, projects) if folder.is_dir()]
+        return found, self._connections.look(folders) if self._connections else ()
+
+    async def plan(self, client: str, *, connects: bool) -> ConnectionPlan:
+        """Return the changes that connect or disconnect a client; InvalidRequest for a shared registry."""
+        self._refuse_shared("on the machine of the client: ctxr install")
+        if self._connections is None:
+            raise NotFound("No such client", "This server was started without a view of this machine's clients")
+        return await asyncio.to_thread(self._connections.plan, client, connects)
 
     def start_sync(self) -> None:
         """Start a sync unless one is running; InvalidRequest for a shared registry."""
-        if not self._orchestrator.registry.is_embedded:
-            raise InvalidRequest(
-                "This registry is shared: it reads nobody's files.",
-                "on the machine whose histories are to come in: ctxr sync",
-            )
+        self._refuse_shared("on the machine whose histories are to come in: ctxr sync")
         if not self._ongoing.is_running:
             self._reports, self._error, self._finished_at, self._started_at = {}, None, None, now()
             self._ongoing.start(self._sync())
+
+    def _refuse_shared(self, instead: str) -> None:
+        if not self._orchestrator.registry.is_embedded:
+            raise InvalidRequest("This registry is shared: it reads nobody's files.", instead)
 
     async def close(self) -> None:
         """Cancel a running sync."""

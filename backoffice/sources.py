@@ -76,6 +76,7 @@ class Sources(BaseModel):
         clients=[
             {
                 "client": "Cursor",
+                "command": "cursor",
                 "is_here": True,
                 "parts": [
                     {

@@ -51,6 +51,8 @@ ON_BOTH_DATABASES = re.compile(
     | orchestrator/test_forgetting.*
         (backup_brings|nothing_is_left|another_client|sent_again|restored_or_listed|read_again|by_words|every_notation)
     | orchestrator/test_secrets.*_cut_title
+    | pages/test_workspace.*answers_to_check
+    | pages/test_pages.*deleted_for_good
     )""",
     re.VERBOSE,
 )

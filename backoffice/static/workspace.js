@@ -43,7 +43,7 @@ function showPlace(id) {
   if (!link) return;
   all("[data-question][aria-current]").forEach((other) => other.removeAttribute("aria-current"));
   link.setAttribute("aria-current", "true");
-  link.closest("ol").scrollTop = link.offsetTop - link.closest("ol").offsetTop - 60;
+  link.parentElement.scrollTop = link.offsetTop - link.parentElement.offsetTop - 60;
 }
 
 // --- Beside a list, what is chosen opens without loading the list again.
@@ -91,7 +91,7 @@ addEventListener("popstate", () => {
 
 document.addEventListener("change", (event) => {
   const told = event.target.matches("#rows input") && document.querySelector("[data-chosen]");
-  if (told) told.textContent = `${all("#rows input:checked").length} ${told.dataset.label}`;
+  if (told) told.textContent = told.dataset.label.replace("#", all("#rows input:checked").length);
 });
 
 document.addEventListener("htmx:after:swap", moveChips);

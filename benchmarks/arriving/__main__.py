@@ -1,7 +1,8 @@
 """What a chat is told without asking: python -m benchmarks.arriving [--misses]
 
 - hints: prompts that a past conversation answers, chatty ones, and tasks that nothing answers, each through the hook's
-  gate and the operation `hint`. The conversations are those of the strangers' sets in `benchmarks.retrieval`.
+  gate and the operation `hint`. The conversations stand beside them or in the set of that name in
+  `benchmarks.retrieval`.
 - acts: commands and edits before which a past chat of the project has something to say, and others, each through the
   hook's gate and the same operation.
 - compactions: chats of coding agents with their summary, written as Claude Code keeps them; a fact is given back if
@@ -41,10 +42,12 @@ SETS = Path(__file__).parents[1] / "retrieval" / "strangers"
 
 async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
     """Return a row for each kind of prompt."""
-    given = json.loads((SETS / f"{name}.json").read_text(encoding="utf-8"))
+    given = json.loads((TEXTS / f"hints_{name}.json").read_text(encoding="utf-8"))
+    prompts = given["prompts"]
+    if "sessions" not in given:
+        given = json.loads((SETS / f"{name}.json").read_text(encoding="utf-8"))
     for one in given["sessions"]:
         one.pop("user", None)  # all in one registry
-    prompts = json.loads((TEXTS / f"hints_{name}.json").read_text(encoding="utf-8"))["prompts"]
     count, given_count, right, quoted = (Counter[str]() for _ in range(4))
     async with product_with(read_set({**given, "questions": []}), by_meaning=True) as product:
         orchestrator = Orchestrator(product.registry, meaning=product.meaning)
@@ -69,9 +72,9 @@ async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
     )
 
 
-async def acts(misses: list[str]) -> Iterator[tuple[str, ...]]:
+async def acts(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
     """Return a row for the acts that a history speaks against, and one for the others."""
-    given = json.loads((TEXTS / "acts.json").read_text(encoding="utf-8"))
+    given = json.loads((TEXTS / f"{name}.json").read_text(encoding="utf-8"))
     count, told, right, quoted = (Counter[str]() for _ in range(4))
     with tempfile.TemporaryDirectory() as home:
         orchestrator = Orchestrator(Registry(f"sqlite:///{home}/registry.db"))
@@ -96,7 +99,9 @@ async def acts(misses: list[str]) -> Iterator[tuple[str, ...]]:
                 if not is_right:
                     misses.append(f"{act['id']}: {act['input']}\n{answer['hint']}")
         await orchestrator.settle()
-    return ((kind, f"{n}", f"{told[kind]}", f"{right[kind]}", f"{quoted[kind]}") for kind, n in count.items())
+    return (
+        (f"{name}: {kind}", f"{n}", f"{told[kind]}", f"{right[kind]}", f"{quoted[kind]}") for kind, n in count.items()
+    )
 
 
 def _logged(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,9 +161,9 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true", help="also print what is wrong or missing")
     options = parser.parse_args()
     misses: list[str] = []
-    rows = [row for name in ("lives4", "teams5", "lives6") for row in asyncio.run(hints(name, misses))]
+    rows = [row for name in ("lives4", "teams5", "lives6", "hints3") for row in asyncio.run(hints(name, misses))]
     print(table(("prompts", "of", "hints", "right conversation", "its evidence"), rows), end="\n\n")
-    rows = list(asyncio.run(acts(misses)))
+    rows = [row for name in ("acts", "acts_b") for row in asyncio.run(acts(name, misses))]
     print(table(("acts", "of", "lines", "right conversation", "its evidence"), rows), end="\n\n")
     print(table(("facts that a summary dropped", "of", "given back"), list(compactions(misses))))
     if options.misses:

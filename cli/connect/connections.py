@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from backoffice.connections import Connection, ConnectionPart, Connections, State
-from cli.connect.installation import OURS, ClientPart, parts_of
+from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
+from cli.connect.changes import changes_of, write_changes
+from cli.connect.installation import INSTALLABLE, OURS, ClientPart, parts_of
+from cli.connect.launcher import write_launcher
 from cli.connect.settings_files import read
-from cli.connect.snippets import this_server
-from registry.errors import StorageError
+from cli.connect.snippets import this_program, this_server
+from registry.errors import NotFound, StorageError
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
@@ -21,25 +23,39 @@ from sources.purging import days_kept
 
 
 def connections_from(home: Path) -> Connections:
-    """Return a function that looks at all clients of a home folder."""
+    """Return what looks at all clients of a home folder, and what changes their settings."""
 
-    def connections(projects: Sequence[Path]) -> list[Connection]:
+    def look(projects: Sequence[Path]) -> list[Connection]:
         places = Places(home, os.environ)
         return [connection_of(client, places, projects) for client in CLIENTS if client.servers]
 
-    return connections
+    def plan(name: str, connects: bool) -> ConnectionPlan:
+        client = INSTALLABLE.get(name)
+        if client is None:
+            raise NotFound("No such client", f"client: given {name!r}; allowed: {', '.join(INSTALLABLE)}")
+        changes = changes_of(client, Places(home, os.environ), installs=connects)
+
+        def write() -> None:
+            list(write_changes(changes))
+            if connects:
+                write_launcher(this_program())
+
+        diff = "\n".join(line for change in changes for line in change.diff())
+        return ConnectionPlan(client.name, diff, client.then, write)
+
+    return Connections(look, plan)
 
 
 def connection_of(client: Client, places: Places, projects: Sequence[Path] = ()) -> Connection:
     """Return the connection of one client; `projects`: folders in which its rule is looked for."""
     is_here = bool(client.folder and client.folder(places).exists()) or _has_store(client, places)
     if not is_here:
-        return Connection(client.name, False, [])
+        return Connection(client.name, client.command, False, [])
     parts = list(_parts(client, places, projects))
     if not client.purge:
-        return Connection(client.name, True, parts)
+        return Connection(client.name, client.command, True, parts)
     deleted_by = f"{'.'.join(client.purge.setting)} in {client.purge.file(places)}"
-    return Connection(client.name, True, parts, days_kept(client.purge, places), deleted_by)
+    return Connection(client.name, client.command, True, parts, days_kept(client.purge, places), deleted_by)
 
 
 def _has_store(client: Client, places: Places) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from cli.connect.changes import changes_of, write_changes
 from cli.connect.connections import connection_of
-from cli.connect.installation import INSTALLABLE, ClientPart, parts_of, server_of
+from cli.connect.installation import INSTALLABLE, server_of
 from cli.connect.launcher import write_launcher
-from cli.connect.settings_files import Rewrite, apply, remember, remembered, rewrite
+from cli.connect.settings_files import Rewrite
 from cli.connect.snippets import this_program, this_server
 from cli.output import yes_option
 from cli.shared.place import current_folder, this_place
@@ -54,7 +54,9 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
         chosen = [known for known in chosen if connection_of(known, places).is_here]
         if not chosen:
             click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
-    changes = {known.source: _changes(known, project, installs=True) for known in chosen}
+    changes = {
+        known.source: changes_of(known, Places(Path.home(), os.environ), project, installs=True) for known in chosen
+    }
     _carry_out([change for some in changes.values() for change in some], yes)
     write_launcher(this_program())
     for known in chosen:
@@ -63,7 +65,7 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
             continue
         click.echo(f"{known.name}: {known.then}")
         if known.link:
-            click.echo(f"  {server.link(known)}")
+            click.echo(f"  This link adds the server alone: {server.link(known)}")
     if place := this_place():  # start the process, which also records what a cold window answers
         for known in chosen:
             words = server_of(known, server).words[len(server.command) :]
@@ -83,7 +85,11 @@ def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool)
     The registry keeps all conversations.
     """
     chosen = _chosen(client, is_all, project)
-    changes = [change for known in chosen for change in _changes(known, project, installs=False)]
+    changes = [
+        change
+        for known in chosen
+        for change in changes_of(known, Places(Path.home(), os.environ), project, installs=False)
+    ]
     if not changes:
         name = "No client is connected" if is_all else f"{chosen[0].name} is not connected"
         click.echo(f"{name}; nothing to change.")
@@ -99,43 +105,12 @@ def _chosen(name: str | None, is_all: bool, project: Path | None) -> list[Client
     return [INSTALLABLE[name]] if name else list(INSTALLABLE.values())
 
 
-def _changes(client: Client, project: Path | None, *, installs: bool) -> list[Rewrite]:
-    files: dict[Path, list[ClientPart]] = {}
-    for part in parts_of(client, this_server(), Places(Path.home(), os.environ), project):
-        files.setdefault(part.file, []).append(part)
-    changes = (_change(file, parts, installs=installs) for file, parts in files.items())
-    return [change for change in changes if change]
-
-
-def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewrite | None:
-    def put_in(text: str) -> str:
-        for part in parts:
-            text = part.install(text)
-        return text
-
-    def take_out(text: str) -> str:
-        for part in parts:
-            text = part.uninstall(text)
-        return text
-
-    change = rewrite(file, put_in if installs else take_out, any(part.is_private for part in parts))
-    if change and installs and change.before is not None and not take_out(change.after or ""):
-        is_new = take_out(change.before) == change.before
-        return replace(change, original=change.before if is_new else remembered(file))
-    if change and change.after is None:
-        is_only_ours = change.before == put_in("").rstrip("\n") + "\n"
-        return replace(change, after=remembered(file), is_private=change.is_private or is_only_ours)
-    return change
-
-
 def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
     for change in changes:
         for line in change.diff():
             click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
     if changes and not is_agreed:
         click.confirm("Write this?", abort=True)
-    for change in changes:
-        copy = apply(change)
-        remember(change.file, change.original)
+    for change, copy in write_changes(changes):
         kept = f" (before: {copy.name})" if copy else ""
         click.echo(f"{'wrote' if change.after is not None else 'removed'} {change.file}{kept}")

@@ -230,7 +230,7 @@ def _has_client() -> bool:
     """Return whether a client of this user is connected: its next chat should not wait for a process to start."""
     from cli.connect.connections import connections_from
 
-    parts = [part for connection in connections_from(Path.home())(()) for part in connection.parts]
+    parts = [part for connection in connections_from(Path.home()).look(()) for part in connection.parts]
     return any(part.what == "server" and part.state in ("installed", "differs") for part in parts)
 
 

@@ -34,12 +34,13 @@ class DeleteQuery(QueryShape):
     project: str | None = Field(None, min_length=1)
     before: Instant | None = None
     matching: str | None = Field(None, min_length=1, max_length=4000)
+    trash: bool = Field(False, description="only deleted channels")
     dry_run: bool = Field(False, description="only say what would be forgotten")
 
     @model_validator(mode="after")
     def _for_good(self) -> DeleteQuery:
-        if self.soft and self.model_fields_set & {"project", "before", "matching", "dry_run"}:
-            raise ValueError("project, before, matching and dry_run with soft = false")
+        if self.soft and self.model_fields_set & {"project", "before", "matching", "trash", "dry_run"}:
+            raise ValueError("project, before, matching, trash and dry_run with soft = false")
         return self
 
 
@@ -82,7 +83,7 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
     """Erase for good; the record holds only the receipt."""
     query = request.query
     run.recorder.channel = None
-    wanted = Wanted(query.id, request.channel, query.project, query.before, query.matching)
+    wanted = Wanted(query.id, request.channel, query.project, query.before, query.matching, query.trash)
     if wanted == Wanted():
         raise InvalidRequest("Nothing to forget was named.", "allowed: query.id, channel, project, before, matching")
     found = affected_by(tx, wanted)
@@ -165,5 +166,6 @@ OPERATION = Operation(
     labels={
         "matching": ("with exactly these words", "정확히 이 말"),
         "soft": ("can be restored", "복원 가능"),
+        "trash": ("only in the trash", "휴지통에 있는 것만"),
     },
 )

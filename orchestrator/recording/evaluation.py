@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.service import Orchestrator
+from registry.domain import new_id, now
+from registry.storage.database import WriteTransaction
+from registry.storage.records.extract_results import EVALUATION, save_result
 from registry.storage.records.judgements import Expectation, list_expectations
 
 SOURCE = "eval"
@@ -34,9 +37,18 @@ class Outcome:
 
 
 async def evaluate(orchestrator: Orchestrator, client: str | None = None) -> list[Outcome]:
-    """Ask all kept cases again, one after the other."""
+    """Ask all kept cases again, one after the other, and keep how many were found."""
     cases = await orchestrator.registry.read(list_expectations)
-    return [Outcome(case, await _place(orchestrator, case, client)) for case in cases]
+    outcomes = [Outcome(case, await _place(orchestrator, case, client)) for case in cases]
+    if outcomes and not orchestrator.registry.is_read_only:
+        await orchestrator.registry.write(lambda tx: _keep(tx, _rates(outcomes)))
+    return outcomes
+
+
+def _keep(tx: WriteTransaction, rates: dict[str, Any]) -> None:
+    """Keep the figures of an evaluation, for the chart of them over time."""
+    about = {"record_type": EVALUATION, "channel": "", "result_type": "figures"}
+    save_result(tx, new_id("eval"), **about, items=(), metadata=rates, timestamp=now())
 
 
 async def _place(orchestrator: Orchestrator, case: Expectation, client: str | None) -> int | None:

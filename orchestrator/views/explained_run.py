@@ -11,7 +11,7 @@ from orchestrator.answer.finding.relevance import LEAST_COVERAGE
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.domain import format_time, names_message, preview_of
 from registry.storage.conversations.channels import ChannelRow, find_channel
-from registry.storage.conversations.message_windows import deleted_containing
+from registry.storage.conversations.message_windows import deleted_containing, numbers_containing
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import get_execution
@@ -154,7 +154,6 @@ class Missed:
 
     unknown: list[str]
     nearest: Judgement | None
-    narrowed: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +212,9 @@ class RecordedLookup:
         terms = self.noted.get("terms", ())
         found = [Term(one["token"], one["weight"], 1) for one in terms if isinstance(one, dict)]
         words = parse_query(" ".join(map(str, self.noted.get("words", ())))).words
-        understood = self.noted.get("understood", {})
         return Missed(
             [word.text for word in words if not matched_by(ParsedQuery((word,)), found)(_own(word, found))],
             max(judged, key=lambda one: one.coverage, default=None),
-            {name: understood[name] for name in NARROWING if understood.get(name)},
         )
 
 
@@ -227,7 +224,6 @@ def _own(word: QueryWord, terms: Sequence[Term]) -> int:
 
 
 LITTLE = "holds less of the request than a hit in a list must"
-NARROWING = ("sources", "project", "tags", "when", "excluded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +245,8 @@ class AnswerOption:
 class CaseFile:
     """A run's first screen. `decided`: why the answer came before the runner-up; `is_named`: the call named it.
 
-    `is_sure`: False for a guess, a miss, and an answer that holds none of the words.
+    `is_sure`: False for a guess, a miss, and an answer that holds none of the words. `is_tie`: a guess, since the
+    runner-up matches about as well.
     """
 
     answer: AnswerOption | None
@@ -258,6 +255,7 @@ class CaseFile:
     facts: dict[str, Any]
     is_named: bool
     is_sure: bool
+    is_tie: bool
     unknown: list[str]
     in_trash: list[dict[str, Any]]
 
@@ -271,9 +269,9 @@ def case_file(tx: ReadTransaction, view: RunView) -> CaseFile:
     is_named = bool(run["request"].get("channel"))
     first = run["channel"] or next(iter(scores), None) if run["status"] in ("succeeded", "guessed") else None
     second = next((name for name in scores if name != first), None)
-    answer, runner_up = (_candidate(tx, view, name, scores) if name else None for name in (first, second))
-    decided, facts = _decided(answer, runner_up, is_named=is_named)
     words = [str(word) for word in noted.get("words", ())]
+    answer, runner_up = (_candidate(tx, view, name, scores, words) if name else None for name in (first, second))
+    decided, facts = _decided(answer, runner_up, is_named=is_named)
     holds_words = not words or answer is None or answer.deleted or bool(answer.held)
     is_good = run["status"] == "succeeded" and holds_words
     in_trash = [] if is_good or not words else deleted_containing(tx, words, 3)
@@ -284,6 +282,7 @@ def case_file(tx: ReadTransaction, view: RunView) -> CaseFile:
         facts,
         is_named,
         is_good,
+        _is_tie(view, answer, runner_up),
         [] if is_good or not view.missed else view.missed.unknown,
         [
             {
@@ -297,12 +296,31 @@ def case_file(tx: ReadTransaction, view: RunView) -> CaseFile:
     )
 
 
-def _candidate(tx: ReadTransaction, view: RunView, name: str, scores: Mapping[str, Any]) -> AnswerOption | None:
+CLOSE = 0.85  # share of the answer's score from which on a runner-up makes it a guess
+
+
+def _is_tie(view: RunView, answer: AnswerOption | None, runner_up: AnswerOption | None) -> bool:
+    """Return whether the answer holds all words and the runner-up scores nearly as high."""
+    nearest = view.missed.nearest if view.missed else None
+    if nearest is None or nearest.lacking or not (answer and runner_up and answer.score and runner_up.score):
+        return False
+    return runner_up.score >= CLOSE * answer.score
+
+
+def _candidate(
+    tx: ReadTransaction, view: RunView, name: str, scores: Mapping[str, Any], words: Sequence[str]
+) -> AnswerOption | None:
     row: ChannelRow | None = find_channel(tx, name)
     if row is None:
         return None
     verdicts = [one for one in view.verdicts if one.shown and one.shown["channel"] == row.name]
     best = max(verdicts, key=lambda one: (len(one.held), one.score), default=None)
+    held = list(dict.fromkeys(word for one in verdicts for word in one.held))
+    line = best.shown["preview"] if best and best.shown else ""
+    if not verdicts:  # an extract judges the messages of its answer only
+        places = {word: place for word in words for place in numbers_containing(tx, row.number, word, 1)}
+        held = list(places)
+        line = next((preview_of(one.text, 160) for one in by_numbers(tx, list(places.values())[:1])), "")
     return AnswerOption(
         row.name,
         row.name if row.deleted else row.title or row.first_message_preview or row.name,
@@ -311,8 +329,8 @@ def _candidate(tx: ReadTransaction, view: RunView, name: str, scores: Mapping[st
         format_time(row.updated_at),
         row.deleted,
         scores.get(row.name),
-        list(dict.fromkeys(word for one in verdicts for word in one.held)),
-        best.shown["preview"] if best and best.shown else "",
+        held,
+        line,
     )
 
 
@@ -330,5 +348,7 @@ def _decided(
         return "Only the answer mentions: {words}", {"words": ", ".join(more)}
     if answer.score and runner_up.score:
         facts = {"answer": f"{answer.score:.2f}", "other": f"{runner_up.score:.2f}"}
+        if facts["answer"] == facts["other"]:
+            return "", {}
         return "Both mention the same words; its messages match better: {answer} against {other}.", facts
     return "", {}

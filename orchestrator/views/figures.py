@@ -18,6 +18,7 @@ from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, g
 from registry.storage.client_stores import conversations_read, list_stores
 from registry.storage.conversations.facets import projects_by_activity, registry_totals
 from registry.storage.database import ReadTransaction
+from registry.storage.records.extract_results import latest_evaluations
 from registry.storage.tables import channel, conversation
 
 
@@ -53,13 +54,17 @@ def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dic
 def insights(
     tx: ReadTransaction, year: datetime, start: datetime | None, end: datetime | None, utc_offset_minutes: int
 ) -> dict[str, Any]:
-    """Return what was said and what it took: by day of the year, and since `start` by hour, session, problem, token."""
+    """Return what was said and what it took: by day of the year, and since `start` by hour, session, problem, token.
+
+    And how many test cases the last evaluations found.
+    """
     return {
         "days": messages_by_day(tx, year, utc_offset_minutes),
         "hours": messages_by_hour(tx, start, utc_offset_minutes),
         "largest": top_sessions(tx, channel.c.message_count, start, 8),
         "problems": recurring_problems(tx)[:8],
         "usage": token_usage(tx, Span(start, end), utc_offset_minutes),
+        "evaluations": latest_evaluations(tx, 60),
     }
 
 

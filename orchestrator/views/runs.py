@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from orchestrator.recording.evaluation import SOURCE as EVALUATING
 from orchestrator.recording.evaluation import repeatable
 from orchestrator.views.explained_run import case_file, expected_in, run_view
 from registry.domain import format_time, now
@@ -48,8 +49,8 @@ def run_page(tx: ReadTransaction, execution_id: str, beside: str | None, expecte
 
 
 def unsure(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[str, Any]]:
-    """Return the newest guesses and misses of the last 30 days that nobody has rated."""
-    return judgements.unsure_executions(tx, now() - timedelta(days=30), without_source, limit)
+    """Return the newest guesses and misses of the last 30 days that nobody has rated, without those of test cases."""
+    return judgements.unsure_executions(tx, now() - timedelta(days=30), (without_source, EVALUATING), limit)
 
 
 def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:

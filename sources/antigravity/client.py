@@ -17,5 +17,5 @@ ANTIGRAVITY = Client(
     folder=lambda places: places.home / ".gemini" / "antigravity",
     servers=ServerList(lambda places: places.home / ".gemini" / "config" / "mcp_config.json"),
     command="antigravity",
-    then="Start Antigravity anew.",
+    then="Restart Antigravity.",
 )

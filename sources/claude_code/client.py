@@ -36,5 +36,5 @@ CLAUDE_CODE = Client(
         lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", ("cleanupPeriodDays",), 30
     ),
     command="claude-code",
-    then="Start Claude Code anew.",
+    then="Restart Claude Code.",
 )

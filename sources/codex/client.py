@@ -33,5 +33,5 @@ CODEX = Client(
         untrusted=untrusted,
     ),
     command="codex",
-    then="Start Codex anew, and trust the hooks when it asks, or with /hooks.",
+    then="Restart Codex, and trust the hooks when it asks, or with /hooks.",
 )

@@ -59,5 +59,5 @@ COPILOT_CLI = Client(
         handler=_handler,
     ),
     command="copilot-cli",
-    then="Start Copilot CLI anew.",
+    then="Restart Copilot CLI.",
 )

@@ -94,7 +94,7 @@ CURSOR = Client(
     rule=ProjectRule(".cursor/rules/context-registry.mdc", text=_RULE, alone=_RULE_ALONE),
     command="cursor",
     project_option="put the rule into this project",
-    then="Restart Cursor. The server alone can also be added by this link:",
+    then="Restart Cursor.",
     link="cursor://anysphere.cursor-deeplink/mcp/install",
     prompt_link="cursor://anysphere.cursor-deeplink/prompt?text=",
 )

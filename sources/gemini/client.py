@@ -34,5 +34,5 @@ GEMINI_CLI = Client(
         switch=("general", "sessionRetention", "enabled"),
     ),
     command="gemini-cli",
-    then="Start Gemini CLI anew.",
+    then="Restart Gemini CLI.",
 )

@@ -22,5 +22,5 @@ GROK_CLI = Client(
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml"),
     command="grok-cli",
-    then="Start Grok CLI anew.",
+    then="Restart Grok CLI.",
 )

@@ -89,5 +89,5 @@ OPENCODE = Client(
         plugin=_PLUGIN,
     ),
     command="opencode",
-    then="Start OpenCode anew.",
+    then="Restart OpenCode.",
 )

@@ -28,5 +28,5 @@ QWEN_CODE = Client(
         is_among_settings=True,
     ),
     command="qwen-code",
-    then="Start Qwen Code anew.",
+    then="Restart Qwen Code.",
 )

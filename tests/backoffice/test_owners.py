@@ -192,7 +192,7 @@ async def test_sharing_is_a_run_and_stands_on_the_page(hire: Hire) -> None:
     assert (await kim.ask("POST", "/sharings", data=form)).status_code == 303
     page = (await kim.ask("GET", "/channels/kims")).text
     assert "shared with the team" in page
-    assert '<option value="team" selected>' in page
+    assert 'value="team" aria-pressed="true"' in page
     assert '<span class="role">You</span>' in page
     page = (await lee.ask("GET", "/channels/kims")).text
     assert '<span class="role">kim</span>' in page
@@ -234,3 +234,12 @@ async def test_an_owner_sees_who_else_read_a_chat(hire: Hire) -> None:
     assert "kim-phone" not in margin
     await kim.run("share", "kims", **{"with": "team"})
     assert "boss ·" not in (await lee.ask("GET", "/margin/kims")).text
+
+
+async def test_the_trash_is_emptied_by_an_admin_alone(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await lee.log("lees", "hello")
+    await lee.ask("POST", "/deletions", data={"channel": "lees"})
+    for named in ({}, {"channel": "lees"}, {"channel": "nobodys"}):
+        assert (await kim.ask("POST", "/removals", data=named)).status_code == 401
+    assert "lees" in (await lee.ask("GET", "/settings/trash")).text

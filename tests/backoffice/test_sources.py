@@ -162,3 +162,5 @@ async def test_a_shared_registry_looks_at_nobodys_files(http: httpx.AsyncClient,
     found = await seen(http)
     assert found == {"is_shared": True, "stores": [], "clients": [], "sync": None}
     assert "ctxr sync" in problem_of(await http.post("/settings/sync"))["details"]
+    answer = await http.post("/settings/clients/cursor", data={"connects": "true"})
+    assert "ctxr install" in problem_of(answer)["details"]

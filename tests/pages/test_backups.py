@@ -1,7 +1,8 @@
-"""The backups there are, on a page."""
+"""The backups there are, on a page, and what is restored from them."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import httpx
@@ -15,7 +16,7 @@ from tests.backoffice.application import application
 pytestmark = pytest.mark.anyio
 
 
-async def test_backups_are_listed_with_what_they_hold_and_damaged_ones_are_named(
+async def test_backups_are_listed_with_what_they_hold_damaged_ones_named_and_restored(
     sqlite_url: str, tmp_path: Path
 ) -> None:
     registry = Registry(sqlite_url)
@@ -29,6 +30,14 @@ async def test_backups_are_listed_with_what_they_hold_and_damaged_ones_are_named
         assert (await orchestrator.run({"operation": "create_backup", "query": {}}))["success"]
         (tmp_path / "backups" / "torn.zip").write_bytes(b"PK")
         shown = (await http.get("/settings/backups")).text
+        [backup] = re.findall(r'action="(/settings/backups/[^"]+/restoration)"', shown)
+        assert (await orchestrator.run({**log, "messages": [{"role": "user", "text": "written since"}]}))["success"]
+        restored = (await http.post(backup)).text
+        assert "Restored from" in restored
+        assert "-before-restore" in restored, "the name of the copy of what was there"
+        messages = (await http.get("/bo/conversations", params={"channel": "a"})).json()["items"]
+        assert [one["text"] for one in messages] == ["hi"]
+        assert (await http.post("/settings/backups/nothing.zip/restoration")).status_code == 404
     registry.close()
     assert "1 conversation" in shown
     assert "1 message" in shown

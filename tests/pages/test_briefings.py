@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import date, timedelta
 
 import httpx
 import pytest
@@ -54,6 +55,17 @@ async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> Non
     assert "wiki: page 7" in page
     assert "notes: ValueError: the disk is full" in page
     assert (await http.get("/today")).text.count(f">{DAY}</a>") == 1
+
+
+async def test_one_goes_from_day_to_day(http: httpx.AsyncClient) -> None:
+    page = (await http.get("/today", params={"date": DAY})).text
+    assert 'data-id="shop"' in page
+    assert 'data-id="shop"' not in (await http.get("/today")).text
+    for side in (-1, 1):
+        beside = date.fromisoformat(DAY) + timedelta(days=side)
+        assert f'href="/today?date={beside}"' in page
+    assert "The day after" not in (await http.get("/today")).text, "there is none yet"
+    assert (await http.get("/today", params={"date": "someday"})).status_code == 400
 
 
 async def test_a_day_without_conversations_is_said_to_be_one(http: httpx.AsyncClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from playwright.async_api import Browser, Page, expect
 from registry.errors import StorageError
 from registry.storage.database import Database
 from tests.pages.axe import violations
-from tests.pages.conftest import copied, movement, watch_movement
+from tests.pages.conftest import movement, watch_movement
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -177,12 +178,31 @@ async def test_a_sync_is_started_and_its_outcome_shown(server: str, page: Page, 
     await expect(page.locator("button", has_text="Sync now")).to_be_enabled()
 
 
-async def test_the_command_that_connects_a_client_is_copied(server: str, page: Page, clients: Path) -> None:
-    await page.goto(f"{server}/settings")
+async def test_a_client_is_connected_by_three_clicks_once_its_changes_were_shown(
+    server: str, page: Page, clients: Path
+) -> None:
+    settings = clients / ".cursor" / "mcp.json"
+    settings.write_text('{"mcpServers": {"other": {"command": "x"}}}\n', encoding="utf-8")
+    await page.goto(server)
+    await page.get_by_role("link", name="Settings").click()
     cursor = page.locator(".client", has_text="Cursor")
     await expect(cursor.locator(".status.missing")).to_have_count(2)
-    await cursor.locator("[data-copy]").first.click()
-    assert await copied(page, "ctxr") == "ctxr install cursor"
+    await cursor.get_by_role("button", name="Connect Cursor").click()
+    await expect(page.locator(".gi", has_text='"context-registry"')).to_be_visible()
+    assert "context-registry" not in settings.read_text(encoding="utf-8"), "shown before it is written"
+    await page.get_by_role("button", name="Write the changes").click()
+    await expect(cursor.locator(".status.installed")).to_have_count(2)
+    assert json.loads(settings.read_text(encoding="utf-8"))["mcpServers"].keys() == {"other", "context-registry"}
+    await cursor.get_by_role("button", name="Disconnect Cursor").click()
+    await expect(page.locator(".gd", has_text='"context-registry"')).to_be_visible()
+    settings.write_text('{"mcpServers": {"new": {"command": "y"}}}\n', encoding="utf-8")
+    await page.get_by_role("button", name="Write the changes").click()
+    await expect(page.locator("main h2")).to_have_text(
+        "Disconnect Cursor"
+    )  # the file has changed since: it is shown again
+    await page.get_by_role("button", name="Write the changes").click()
+    await expect(cursor.locator(".status.missing")).to_have_count(2)
+    assert json.loads(settings.read_text(encoding="utf-8")) == {"mcpServers": {"new": {"command": "y"}}}
 
 
 async def test_a_machine_without_clients_says_where_to_look(empty_server: str, page: Page) -> None:

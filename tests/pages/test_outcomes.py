@@ -42,6 +42,19 @@ async def test_what_the_operator_reads_is_not_among_the_runs_unless_asked_for(ht
     assert own["id"] in (await http.get("/flow", params={"source": "backoffice"})).text
 
 
+async def test_hints_are_not_among_the_runs_unless_asked_for(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    given = {"operation": "hint", "query": {"text": "Make the refresh tokens rotate"}, "source": "claude-code"}
+    await orchestrator.run({**given, "channel": None}, "claude-code/2.1")
+    shown = (await http.get("/flow")).text
+    assert "Make the refresh tokens rotate" not in shown
+    assert "Make the refresh tokens rotate" not in (await http.get("/palette", params={"q": "Make the refresh"})).text
+    address = re.search(r'href="(/flow\?[^"]+)">Show hints', shown)
+    assert address
+    assert "Make the refresh tokens rotate" in (await http.get(address[1])).text
+
+
 async def test_a_failed_search_takes_the_place_of_the_old_list(
     http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

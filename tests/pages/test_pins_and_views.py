@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -196,6 +196,27 @@ async def test_a_picture_in_a_message_is_served_from_here_and_as_nothing_else(
     assert picture.headers["X-Content-Type-Options"] == "nosniff"
     assert picture.content.startswith(b"\x89PNG")
     assert (await http.get(f"/messages/{message}/images/1")).status_code == 404
+
+
+async def test_pictures_that_a_client_kept_for_itself_are_marked(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    at = datetime(2025, 10, 1, tzinfo=UTC)
+    said = Message(Role.USER, "What is wrong here?", at, None, {"attachments": ["screen.png", "image/png"]})
+    await orchestrator.registry.write(
+        lambda tx: save_messages(
+            tx,
+            open_channel(tx, "pictures", "claude-code", at),
+            [said],
+            source="claude-code",
+            actor=Actor.READER,
+            metadata={},
+            received_at=at,
+        )
+    )
+    assert "2 attachments, not stored: screen.png, image/png" in (await http.get("/channels/pictures")).text
+    http.cookies.set("lang", "ko")
+    assert "첨부 2개 (저장하지 않음): screen.png, image/png" in (await http.get("/channels/pictures")).text
 
 
 PASTED = """Traceback (most recent call last):

@@ -104,6 +104,10 @@ def test_every_error_is_told_in_korean_too() -> None:
             "limit: 받은 값 \"x\", 허용: 정수; mode: 받은 값 1, 허용: 'raw'",
         ),
         ("No conversations found for query: '{n} No channel'", "검색어 '{n} No channel'에 맞는 대화가 없습니다"),
+        (
+            "No conversations found for query: 'a'; nearest: “b”, “c”",
+            "검색어 'a'에 맞는 대화가 없습니다. 가장 가까운 대화: “b”, “c”",
+        ),
         ("the path of extract", "extract 작업의 경로"),
         ("disk I/O error {0}", "disk I/O error {0}"),
     ],

@@ -77,6 +77,9 @@ async def test_what_should_have_been_found_is_kept_and_asked_again(
     page = (await http.post("/flow/cases/run")).text
     assert "1 of 2 found, 1 of them first" in page
     assert "not found" in page
+    shown = (await http.get("/insights")).text
+    assert "1 of 2 found, 1 of them first" in shown
+    assert shown.count('class="bar found"') == 2, "a bar for each evaluation"
     case = re.findall(r"/flow/cases/(case_\w+)/deletion", page)[0]
     await http.post(f"/flow/cases/{case}/deletion")
     assert (await http.get("/flow/cases")).text.count("/deletion") == 1

@@ -184,6 +184,8 @@ async def test_a_folded_message_is_unfolded_and_shown_whole(server: str, page: P
     await tests.locator("text=Show the other").click()
     await expect(tests.locator("text=Show the other")).to_have_count(0)
     assert str(await tests.text_content()).count("FAILED") == 120
+    wide = "one => one.querySelector('.prose').offsetWidth / one.offsetWidth"
+    assert await tests.evaluate(wide) > 0.9, "its time stands above it, and takes nothing of its width"
 
 
 async def test_names_are_set_where_they_stand(server: str, page: Page) -> None:
@@ -252,7 +254,11 @@ async def test_a_first_visit_to_a_period_is_shown_in_the_readers_time_too(server
 
 async def test_an_empty_registry_says_what_to_do(empty_server: str, page: Page) -> None:
     await page.goto(empty_server)
-    await expect(page.locator(".empty")).to_contain_text("ctxr up")
+    for step in ("Sync now", "Clients on this machine", "Playground"):
+        await expect(page.locator(".steps")).to_contain_text(step)
+    box = await page.locator(".steps").bounding_box()
+    assert box
+    assert box["width"] > 400, "the steps have the whole page, and not the width of a list"
 
 
 async def test_an_unreachable_registry_heals_by_itself(

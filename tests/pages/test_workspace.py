@@ -23,6 +23,8 @@ def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -
     known = set(re.findall(r'<symbol id="([\w-]+)"', sprite))
     templates = "".join(file.read_text(encoding="utf-8") for file in BACKOFFICE.glob("templates/**/*.html"))
     assert set(re.findall(r'icon\("([\w-]+)"[,)]', templates)) - known == set()
+    code = "".join(file.read_text(encoding="utf-8") for file in BACKOFFICE.glob("pages/**/*.py"))
+    assert {one for one in known if f'"{one}"' not in templates + code} == set(), "nothing is sent that is not shown"
     folder = BACKOFFICE / "static/vendor"
     notes = (folder / "README.md").read_text(encoding="utf-8")
     for file in folder.iterdir():
@@ -73,6 +75,25 @@ async def test_the_first_row_stands_high_and_a_row_is_44_pixels(
         assert await page.locator(selector).is_visible() == is_seen, selector
 
 
+async def test_a_row_shows_the_hit_and_no_label_is_cut_on_a_phone(server: str, page: Page) -> None:
+    words = "The nightly job printed a long line about nothing much before it said quokkaword and stopped."
+    await page.request.post(
+        f"{server}/bo/conversations", data={"channel": "night", "messages": [{"role": "user", "text": words}]}
+    )
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto(f"{server}/?q=quokkaword")
+    row, hit = [await page.locator(selector).first.bounding_box() for selector in (".under", ".under mark")]
+    assert row
+    assert hit
+    assert hit["x"] + hit["width"] <= row["x"] + row["width"]
+    for address, labels in (("/", ".rooms span"), ("/settings", ".tabs a"), (f"/channels/{LOGIN}", ".role")):
+        await page.goto(server + address)
+        cut = "labels => labels.filter(one => one.scrollWidth > one.clientWidth || one.offsetHeight > 40).length"
+        assert await page.locator(labels).evaluate_all(cut) == 0, address
+        ends = await page.locator(labels).evaluate_all("labels => labels.map(one => one.getBoundingClientRect().right)")
+        assert max(ends) <= 390, address
+
+
 async def test_a_row_opens_beside_the_list_and_back_shows_the_list_again(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/?q=rotation")
     row = page.locator(".list [data-main]").first
@@ -95,6 +116,10 @@ async def test_ticked_rows_raise_a_bar_that_counts_them(server_to_read: str, pag
         await page.locator(".channel input").nth(number).check()
     await expect(page.locator("#several")).to_contain_text("2 selected")
     await expect(page.locator("#several")).to_be_in_viewport()
+    await page.context.add_cookies([{"name": "lang", "value": "ko", "url": server_to_read}])
+    await page.reload()
+    await page.locator(".channel input").first.check()
+    await expect(page.locator("#several")).to_contain_text("1개 선택")
 
 
 async def test_the_palette_opens_at_the_message_and_stores_no_run(server_to_read: str, page: Page) -> None:
@@ -131,13 +156,28 @@ async def test_an_answer_shows_its_runner_up_and_what_decided(
     assert "word: <bdi>cookie</bdi>" in case
 
 
+async def test_what_is_said_of_a_runner_up_is_so(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    for channel in ("plan-a", "plan-b"):
+        turn = [{"role": "user", "text": "The quagga enclosure needs a wombat gate."}]
+        await orchestrator.run(
+            {"operation": "conversation_log", "channel": channel, "messages": turn, "source": "codex"}
+        )
+    case = await case_of(http, orchestrator, "quagga wombat")
+    assert "the runner-up matches as well" in case
+    assert "match better" not in case
+    assert "Only the answer mentions" not in case
+    assert "little of the question" not in case
+    assert "Why this is a guess" not in case
+    assert case.count("The quagga enclosure needs a wombat gate.") >= 4, "the line that speaks for each"
+
+
 @pytest.mark.parametrize(
     ("text", "request_", "told"),
     [
         ("refresh token cookie yesterday", {}, "Without time “yesterday”"),
         ("refresh token cookie tag:nobody", {}, "Without tag “nobody”"),
         ("refresh token cookie source:gemini", {}, "Without client “gemini”"),
-        ("refresh token cookie", {"channel": FIBONACCI}, "The call named one conversation"),
+        ("refresh token cookie", {"channel": FIBONACCI}, "The conversation that the call named does not have it."),
         ("zyxquokka plomberg", {}, "these words occur nowhere: zyxquokka, plomberg"),
         ("HttpOnly -SameSite", {}, "Without “-SameSite”"),
     ],
@@ -148,13 +188,15 @@ async def test_a_miss_is_explained_on_the_first_screen(
     case = await case_of(http, orchestrator, text, **request_)
     assert told in case
     assert 'class="verdict succeeded"' not in case
+    assert 'class="status succeeded"' not in case
 
 
 async def test_a_miss_says_when_the_conversation_is_in_the_trash(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await http.post("/deletions", data={"channel": LOGIN})
-    case = await case_of(http, orchestrator, "HttpOnly SameSite cookie")
+    case = await case_of(http, orchestrator, "revoke family rotate")
+    assert "Nothing found, except in the trash." in case
     assert "In the trash:" in case
     assert f"/channels/{LOGIN}?at=conv_" in case
 
@@ -185,18 +227,48 @@ async def test_what_it_should_have_been_is_searched_and_kept_by_one_click(
     [message, *_] = re.findall(r'name="message" value="(conv_\w+)"', shown)
     answer = await http.post(f"/flow/{run}/expected", data={"message": message})
     assert answer.headers["Location"] == f"/flow/{run}?expected={message}#expected"
-    assert "The case is kept:" in (await http.get(answer.headers["Location"])).text
+    assert "Kept as a test case:" in (await http.get(answer.headers["Location"])).text
+
+
+async def test_who_has_to_sign_in_sees_no_way_around_it(http: httpx.AsyncClient) -> None:
+    page = (await http.get("/login")).text
+    assert "<h1>Sign in</h1>" in page
+    assert 'class="rooms"' not in page
+    assert page.count("data-palette-open") == 0
+
+
+async def test_the_trash_is_emptied_by_three_clicks(server: str, page: Page) -> None:
+    for channel in (LOGIN, FIBONACCI):
+        await page.request.delete(f"{server}/bo/channels/{channel}?soft=true")
+    await page.goto(server)
+    await page.get_by_role("link", name="Trash").click()
+    await expect(page.locator("article.stored")).to_have_count(2)
+    height = await page.locator("article.stored").first.evaluate("one => one.offsetHeight")
+    assert height < 60, "one line each"
+    await page.locator("summary", has_text="Empty trash").click()
+    await page.get_by_role("button", name="Yes, delete forever").click()
+    await expect(page.locator("main")).to_contain_text("No deleted conversations")
+
+
+async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: Page) -> None:
+    await page.goto(f"{server_to_read}/insights?last=all")
+    is_cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.outerHTML)"
+    assert await page.locator(".year").evaluate_all(is_cut) == []
+    assert await page.locator("table.figures thead th.number:visible").evaluate_all(is_cut) == []
 
 
 async def test_answers_to_check_come_first_and_leave_when_they_are_rated(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
+    await orchestrator.run({"operation": "extract", "query": {"text": "xyzquokka"}, "source": "eval"})
+    assert 'id="to-check"' not in (await http.get("/flow")).text, "what a test case misses is no answer to check"
     for _ in range(3):
         await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
-    runs = [run["id"] for run in (await http.get("/bo/ao/executions", params={"status": "not_found"})).json()["items"]]
+    run, *_ = (await http.get("/bo/ao/executions", params={"status": "not_found"})).json()["items"]
     page = (await http.get("/flow")).text
     assert page.count('id="to-check"') == 1
     assert "×3" in page, "the same question is one row"
-    for run in runs:
-        await http.post(f"/flow/{run}/rating", data={"useful": "false"})
-    assert 'id="to-check"' not in (await http.get("/flow")).text
+    await http.post(f"/flow/{run['id']}/rating", data={"useful": "false"})
+    assert 'id="to-check"' not in (await http.get("/flow")).text, "one word settles a question"
+    await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
+    assert 'id="to-check"' in (await http.get("/flow")).text, "asked again, it is to check again"

@@ -29,6 +29,7 @@ router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 ROWS = 50
 FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
 STATUSES = ("succeeded", "guessed", "not_found", "failed")
+HIDDEN = {"without_operation": "hint"}  # clients ask for one with every prompt: they would hide what somebody asked for
 
 Id = Annotated[Word, Path()]
 
@@ -45,7 +46,8 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
     """Return what the template of the list of runs needs."""
     if not query.source:
         query.without_source = SOURCE  # the operator's own reading is shown on request
-    shown = await client.view(views.runs_page, query.filters, query.page)
+    hidden = {} if query.operation or query.channel else HIDDEN
+    shown = await client.view(views.runs_page, {**query.filters, **hidden}, query.page)
     shown["sources"] = sorted({*shown["sources"], SOURCE})
     is_list = request.url.path == "/flow"
     given = {name: request.query_params.get(name, "") if is_list else "" for name in FILTERS}
@@ -55,6 +57,7 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
     return {
         "given": given,
         "limits": {name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
+        "hides_hints": bool(hidden),
         "operations": [*operations(), "unknown"],
         "statuses": STATUSES,
         "codes": [code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
@@ -69,10 +72,10 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
 
 
 def by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
-    """Group runs by their question and conversation: the newest of each, and how many there are."""
-    groups: dict[tuple[Any, Any], list[Mapping[str, Any]]] = {}
+    """Group runs by their question: the newest of each, and how many there are."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        groups.setdefault((run["asked"], run["channel"]), []).append(run)
+        groups.setdefault(run["asked"], []).append(run)
     return [(group[0], len(group)) for group in groups.values()]
 
 

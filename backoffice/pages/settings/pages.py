@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from hashlib import sha256
 from itertools import groupby
 from pathlib import PurePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from markupsafe import Markup
 from pydantic import BaseModel, Field
 
-from backoffice.dependencies import SOURCE, Asking, CopyOf, Local, without_parameters
+from backoffice.dependencies import SOURCE, Asking, Client, CopyOf, Local, without_parameters
 from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.rendering import address
 from backoffice.pages.viewer.channels import given_query
+from backoffice.pages.viewer.markdown import code_html
 from backoffice.queries import PageQuery
 from orchestrator.views import conversations
 from orchestrator.views.tokens import list_tokens
@@ -47,9 +51,31 @@ async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> H
 
 
 def _by_kind(client: dict[str, Any]) -> dict[str, Any]:
-    """Return a client with its parts by kind: a rule may be in several projects."""
+    """Return a client with its parts by kind: a rule may be in several projects, and is a part of none else."""
     by_kind = groupby(client["parts"], key=lambda part: part["what"])
-    return {**client, "parts": {what: list(parts) for what, parts in by_kind}}
+    needed = [part["state"] for part in client["parts"] if part["what"] != "rule"]
+    is_connected = all(state in ("installed", "untrusted") for state in needed)
+    return {**client, "parts": {what: list(parts) for what, parts in by_kind}, "is_connected": is_connected}
+
+
+@router.post("/settings/clients/{name}", response_model=None)
+async def connect_client(
+    request: Request,
+    machine: Local,
+    name: str,
+    connects: Annotated[bool, Form()],
+    shown: Annotated[str, Form()] = "",
+) -> Response:
+    """Show the changes that connect or disconnect a client; write them if these are the ones that were shown."""
+    plan = await machine.plan(name, connects=connects)
+    digest = sha256(plan.diff.encode()).hexdigest()
+    if plan.diff and shown != digest:
+        diff = Markup(code_html(plan.diff, "diff"))  # noqa: S704, sanitised by `markdown`
+        page = {"plan": plan, "diff": diff, "digest": digest, "name": name, "connects": connects}
+        return render_flow(request, "connect.html", section="settings", **page)
+    if plan.diff:
+        await asyncio.to_thread(plan.write)
+    return RedirectResponse("/settings", SEE_OTHER)
 
 
 @router.post("/settings/sync")
@@ -62,9 +88,18 @@ async def start_sync(machine: Local) -> RedirectResponse:
 @router.get("/settings/backups", dependencies=[without_parameters])
 async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLResponse:
     """List the backups, newest first."""
+    return await _backups_page(request, client)
+
+
+async def _backups_page(request: Request, client: Client, restored: dict[str, Any] | None = None) -> HTMLResponse:
+    backups = await _backups(client)
+    return render_flow(request, "backups.html", section="settings", backups=backups, restored=restored)
+
+
+async def _backups(client: Client) -> dict[str, dict[str, Any]]:
+    """Return the backups by the names of their files."""
     answer = await client.answer({"operation": "list_backups", "query": {}, "source": SOURCE}, is_recorded=False)
-    backups = [{**one, "name": PurePath(one["path"]).name} for one in answer.get("backups", [])]
-    return render_flow(request, "backups.html", section="settings", backups=backups)
+    return {PurePath(one["path"]).name: one for one in answer.get("backups", [])}
 
 
 @router.post("/settings/backups")
@@ -77,11 +112,17 @@ async def make_backup(client: Asking, _here: Local) -> RedirectResponse:
 @router.get("/settings/backups/{name}")
 async def download_backup(client: Asking, _here: Local, name: str) -> FileResponse:
     """Download a backup."""
-    answer = await client.run({"operation": "list_backups", "query": {}, "source": SOURCE}, is_recorded=False)
-    path = next((one["path"] for one in answer["backups"] if PurePath(one["path"]).name == name), None)
-    if path is None:
+    backups = await _backups(client)
+    if name not in backups:
         raise NotFound("No such backup", f"No backup {name!r} in this registry's folder")
-    return FileResponse(path, filename=name, media_type="application/zip")
+    return FileResponse(backups[name]["path"], filename=name, media_type="application/zip")
+
+
+@router.post("/settings/backups/{name}/restoration")
+async def restore_backup(request: Request, client: Asking, _here: Local, name: str) -> HTMLResponse:
+    """Replace everything in the registry by a backup, and say what came back and where the copy of before is."""
+    restored = await client.run({"operation": "restore_backup", "query": {"path": name}, "source": SOURCE})
+    return await _backups_page(request, client, {**restored, "name": name})
 
 
 @router.get("/settings/trash")

@@ -52,11 +52,10 @@ async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]
 
 
 @router.post("/removals")
-async def remove_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
-    """Delete a deleted conversation forever."""
-    # Only what is there can be removed; one that was deleted comes back for this moment.
-    await client.run({"operation": "restore", "channel": channel, "query": {}, "source": SOURCE})
-    await client.run({"operation": "delete", "channel": channel, "query": {"soft": False}, "source": SOURCE})
+async def remove_channels(client: Asking, channel: Annotated[ChannelName | None, Form()] = None) -> Response:
+    """Delete a deleted conversation forever, or all of them."""
+    query = {"soft": False, "trash": True}
+    await client.run({"operation": "delete", "channel": channel, "query": query, "source": SOURCE})
     return RedirectResponse("/settings/trash", SEE_OTHER)
 
 

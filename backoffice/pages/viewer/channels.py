@@ -188,13 +188,16 @@ def best_hits(found: Mapping[str, Any]) -> dict[str, Hit]:
 
 
 def marked(passage: str, words: Sequence[str]) -> list[Part]:
-    """Split a passage whose hits stand between asterisks into parts."""
+    """Split a passage whose hits stand between asterisks into parts; a row shows little of it, so a hit comes soon."""
     if "**" not in passage:
-        return snippet(passage, words)
-    return [Part(part, at % 2 == 1) for at, part in enumerate(passage.split("**")) if part]
+        return snippet(passage, words, LEAD)
+    first, *others = passage.split("**")
+    lead = first if len(first) <= LEAD else f"…{first[-LEAD:].partition(' ')[2] or first[-LEAD:]}"
+    return [Part(part, at % 2 == 1) for at, part in enumerate([lead, *others]) if part]
 
 
-BEFORE = 60
+LEAD = 20  # characters before the first hit in a row of a list, which shows some 50
+BEFORE = 60  # the same in the hits of one conversation, whose rows are wider
 WIDTH = 200
 
 
@@ -205,11 +208,11 @@ class Part(NamedTuple):
     is_hit: bool
 
 
-def snippet(text: str, words: Sequence[str]) -> list[Part]:
+def snippet(text: str, words: Sequence[str], before: int = BEFORE) -> list[Part]:
     """Return one line of the text from shortly before the first of the words, with all words marked."""
     pattern = re.compile("|".join(re.escape(word) for word in _longest_first(words)) or "(?!)", re.IGNORECASE)
     first = pattern.search(text)
-    start = max(first.start() - BEFORE, 0) if first else 0
+    start = max(first.start() - before, 0) if first else 0
     line = " ".join(text[start : start + WIDTH].split())
     shown = f"{'…' if start else ''}{line}{'…' if start + WIDTH < len(text) else ''}"
     return [Part(part, pattern.fullmatch(part) is not None) for part in _split(pattern, shown)]

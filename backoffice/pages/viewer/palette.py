@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from backoffice.channels import find_channels
 from backoffice.dependencies import SOURCE, Asking
+from backoffice.pages.flow.runs import HIDDEN
 from backoffice.pages.reader import language_of, translator, utc_offset_minutes
 from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import best_hits
@@ -48,7 +49,11 @@ async def palette(
     translate = translator(language_of(request))
     commands = [one for one in COMMANDS if words.lower() in f"{one.label} {translate(one.label)}".lower()]
     page = {"limit": 8, "cursor": None, "order": "desc"}
-    asked = await client.view(runs.list_executions, {"words": words, "without_source": SOURCE}, page) if words else {}
+    asked = (
+        await client.view(runs.list_executions, {"words": words, "without_source": SOURCE, **HIDDEN}, page)
+        if words
+        else {}
+    )
     query = ChannelsQuery(q=words or None, limit=8)
     found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=False)
     last = words.rpartition(" ")[2]

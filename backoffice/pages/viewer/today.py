@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
 from backoffice.dependencies import SOURCE, Asking
+from backoffice.pages.flow.runs import by_question
 from backoffice.pages.reader import as_instant, reader_now, utc_offset_minutes
 from backoffice.pages.rendering import address, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, list_context
@@ -66,34 +67,39 @@ async def overview(request: Request, client: Asking) -> HTMLResponse:
     week = midnight - 6 * DAY
     shown = await client.view(figures.activity, year.astimezone(UTC), week.astimezone(UTC), offset)
     days = map_of(shown.pop("days"), here.date())
-    unsure = await client.view(runs.unsure, SOURCE, 8)
+    unsure = await client.view(runs.unsure, SOURCE, 50)
     context: dict[str, Any] = {
         "days": days,
         "months": months_of(days),
         "week": week.date().isoformat(),
-        "unsure": unsure,
+        "unsure": by_question(unsure)[:8],
     }
     return render(request, "overview.html", section="conversations", **context, **shown)
 
 
 @router.get("/today")
 async def today_page(
-    request: Request, client: Asking, briefing: Annotated[Word | None, Query()] = None
+    request: Request,
+    client: Asking,
+    briefing: Annotated[Word | None, Query()] = None,
+    asked: Annotated[date | None, Query(alias="date")] = None,
 ) -> HTMLResponse:
     """Show the conversations of a day and its briefing: of the day asked for, else of today."""
     found = await client.view(conversations.list_briefings)
     here = reader_now(request).date().isoformat()
+    day = asked.isoformat() if asked else here
     shown = next((one for one in found if one["id"] == briefing), None) or next(
-        (one for one in found if one["date"] == here), None
+        (one for one in found if one["date"] == day), None
     )
-    day = shown["date"] if shown else here
+    day = shown["date"] if shown else day
     html = Markup(html_of(shown["text"])) if shown else None  # noqa: S704, sanitised by `markdown`
     given = {**dict.fromkeys(FILTERS, ""), "from": day, "to": day}
     query = RegistryQuery(
         limit=ROWS, **{"from": as_instant(request, "from", day), "to": as_instant(request, "to", day)}
     )
     listing = await list_context(request, client, query, given)
-    context = {"briefings": found, "shown": shown, "html": html, "today": here, "date": day}
+    sides = [(date.fromisoformat(day) + offset).isoformat() for offset in (-DAY, DAY)]
+    context = {"briefings": found, "shown": shown, "html": html, "today": here, "date": day, "sides": sides}
     return render(request, "today.html", section="today", **{**listing, **context})
 
 

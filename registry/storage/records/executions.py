@@ -81,6 +81,7 @@ class ExecutionFilter:
     client: str | None = None  # a part of its name
     slower_ms: float | None = None
     without_source: str | None = None
+    without_operation: str | None = None
 
 
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
@@ -195,6 +196,7 @@ def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
         (_contains, execution.c.client, wanted.client),
         (ge, execution.c.duration_ms, wanted.slower_ms),
         (ne, execution.c.source, wanted.without_source),
+        (ne, execution.c.operation, wanted.without_operation),
     )
 
 

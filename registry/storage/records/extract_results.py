@@ -65,6 +65,16 @@ def latest_briefings(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
     return sorted((one for one in told if "actions" in one), key=lambda one: str(one["date"]), reverse=True)
 
 
+EVALUATION = "evaluation"  # the kind of result that says how many test cases were found
+
+
+def latest_evaluations(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
+    """Return how many test cases the last evaluations found, in order, each with its time."""
+    query = _ALIVE.where(extract_result.c.record_type == EVALUATION)
+    rows = tx.execute(query.order_by(extract_result.c.number.desc()).limit(limit)).all()
+    return [{**row.metadata, "timestamp": format_time(row.timestamp)} for row in reversed(rows)]
+
+
 def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any]) -> None:
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(metadata=metadata))
 

@@ -41,15 +41,18 @@ def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
     return tx.execute(select(rating.c.useful).where(rating.c.execution_id == execution_id)).scalar()
 
 
-def unsure_executions(tx: ReadTransaction, since: datetime, without_source: str, limit: int) -> list[dict[str, Any]]:
-    """Return the newest executions that guessed or found nothing and have no rating."""
-    query = select(execution).outerjoin(rating, rating.c.execution_id == execution.c.id)
-    query = query.where(
+def unsure_executions(
+    tx: ReadTransaction, since: datetime, without_sources: Sequence[str], limit: int
+) -> list[dict[str, Any]]:
+    """Return the newest executions that guessed or found nothing, and whose question was not rated since."""
+    same = execution.alias()
+    rated = select(rating.c.execution_id).join(same, same.c.id == rating.c.execution_id)
+    query = select(execution).where(
         execution.c.status.in_((GUESSED, "not_found")),
         execution.c.started_at >= since,
-        execution.c.source != without_source,
+        execution.c.source.not_in(without_sources),
         execution.c.asked != "",
-        rating.c.execution_id.is_(None),
+        ~rated.where(same.c.asked == execution.c.asked, rating.c.rated_at >= execution.c.started_at).exists(),
     )
     newest = query.order_by(execution.c.started_at.desc(), execution.c.number.desc()).limit(limit)
     return [execution_item(row) for row in tx.execute(newest)]

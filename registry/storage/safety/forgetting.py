@@ -64,6 +64,7 @@ class Wanted:
     project: str | None = None
     before: datetime | None = None
     matching: str | None = None
+    is_deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ def _channels_meant(tx: ReadTransaction, wanted: Wanted) -> list[ColumnElement[b
         conditions.append(channel.c.number == row.number)
     if wanted.project:
         conditions.append(is_of_project(channel.c.project_path, wanted.project))
+    if wanted.is_deleted:
+        conditions.append(channel.c.deleted.is_(True))
     return conditions
 
 

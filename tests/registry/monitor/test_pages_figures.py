@@ -65,7 +65,7 @@ async def test_a_miss_is_unsure_until_it_is_rated(registry: Registry) -> None:
     for source in ("claude", "backoffice"):
         await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": source})
     since = now() - timedelta(days=1)
-    [run] = await registry.read(lambda tx: unsure_executions(tx, since, "backoffice", 9))
+    [run] = await registry.read(lambda tx: unsure_executions(tx, since, ["backoffice"], 9))
     assert (run["asked"], run["source"], run["status"]) == ("zyxquokka", "claude", "not_found")
     await registry.write(lambda tx: rate_execution(tx, run["id"], useful=False))
-    assert await registry.read(lambda tx: unsure_executions(tx, since, "backoffice", 9)) == []
+    assert await registry.read(lambda tx: unsure_executions(tx, since, ["backoffice"], 9)) == []
