@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from mcp.types import INVALID_REQUEST, PARSE_ERROR
 
 from tests.conformance.servers import environment
 
@@ -62,23 +63,24 @@ def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(process: subp
 
 
 @pytest.mark.parametrize(
-    ("line", "request_id"),
+    ("line", "request_id", "code"),
     [
         (
             r'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list","arguments":{"q":"\ud800"}}}',
             7,
+            PARSE_ERROR,
         ),
-        (r'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"\udfff"}}', "a"),
-        ('{"id":8,"method":"ping"}', 8),
-        ('{"jsonrpc":"2.0","id":9,', None),
-        ("[" * 5000, None),
+        (r'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"\udfff"}}', "a", PARSE_ERROR),
+        ('{"id":8,"method":"ping"}', 8, INVALID_REQUEST),
+        ('{"jsonrpc":"2.0","id":9,', None, PARSE_ERROR),
+        ("[" * 5000, None, PARSE_ERROR),
     ],
 )
 def test_a_line_that_cannot_be_read_gets_an_error_and_the_next_one_its_answer(
-    process: subprocess.Popen[str], line: str, request_id: int | str | None
+    process: subprocess.Popen[str], line: str, request_id: int | str | None, code: int
 ) -> None:
     say(process, line, json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}))
     answers = [heard(process) for _ in range(2)]
     [error] = [answer["error"] for answer in answers if answer["id"] == request_id]
-    assert error["code"] in (-32700, -32600)
+    assert error["code"] == code
     assert {answer["id"] for answer in answers} == {2, request_id}

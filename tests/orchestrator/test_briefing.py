@@ -16,6 +16,7 @@ from orchestrator.operations import daily_briefing as briefing
 from orchestrator.outside import tools
 from orchestrator.outside.tools import PART, McpAction, filled
 from orchestrator.service import Orchestrator
+from orchestrator.state import OUTSIDE_ATTEMPTS
 from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
 from registry.storage.paging import Page
@@ -38,6 +39,7 @@ class Pages:
 
     def __init__(self) -> None:
         self.made: list[Mapping[str, str]] = []
+        self.attempts = 0
         self.fault: BaseException | None = None
         self.has_it: bool | None = None
 
@@ -45,6 +47,7 @@ class Pages:
         return self.has_it
 
     async def perform(self, about: Mapping[str, str]) -> str:
+        self.attempts += 1
         if self.fault:
             raise self.fault
         self.made.append(about)
@@ -116,6 +119,7 @@ async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_late
     pages.fault = ConnectionError("nobody answers")
     failed = await orchestrator.run(RUN)
     assert (failed["success"], failed["partly_failed"], pages.made) == (True, True, [])
+    assert pages.attempts == OUTSIDE_ATTEMPTS
     pages.fault = None
     again = await orchestrator.run(RUN)
     assert (again["briefing"]["id"], again["partly_failed"]) == (failed["briefing"]["id"], False)

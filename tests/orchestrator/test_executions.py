@@ -51,6 +51,13 @@ async def test_a_run_is_recorded_whatever_its_client_is_called(orchestrator: Orc
     assert run["client"] == "half a letter \N{REPLACEMENT CHARACTER} and none \N{REPLACEMENT CHARACTER}"
 
 
+async def test_a_request_is_recorded_as_it_was_sent(orchestrator: Orchestrator) -> None:
+    query = {"text": "fibonacci", "from": "2026-01-05T00:00:00Z"}
+    await orchestrator.run({"operation": "extract", "query": query})
+    [run] = await recorded(orchestrator)
+    assert "from" in run["request"]["query"]
+
+
 async def test_a_saved_turn_is_recorded_with_its_client_its_path_and_its_counts(orchestrator: Orchestrator) -> None:
     await orchestrator.run(SAVE, "cursor-vscode 1.2")
     await orchestrator.run(SAVE, "cursor-vscode 1.2")

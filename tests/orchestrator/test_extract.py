@@ -86,6 +86,8 @@ async def test_of_the_turn_for_which_there_is_no_room_the_best_message_is_given(
     await log(orchestrator, "c", [best, next_best, *((f"small talk {i}", f"indeed {i}") for i in range(9))])
     answer = await extract(orchestrator, "c", text="redis migration timeout", limit=3)
     assert shown(answer) == [*best, next_best[1]]
+    await log_all(orchestrator, "alone", ["Where do zebras sleep?", "Lunch?", "Tea?"])
+    assert shown(await extract(orchestrator, "alone", text="zebras", limit=1)) == ["Where do zebras sleep?"]
 
 
 async def test_the_best_comes_first_into_the_budget(orchestrator: Orchestrator) -> None:
@@ -375,6 +377,8 @@ async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) 
         assert len(answer["candidates"]) <= 4
     for asked, most in ((100, 300), (200, 300)):
         assert tokens_of(await extract(orchestrator, "a", text="cache of a", max_tokens=asked)) <= most
+    await log(orchestrator, "short", [(f"zebra {number}", f"zebra no {number}") for number in range(50)])
+    assert tokens_of(await extract(orchestrator, "short", text="zebra", max_tokens=600, limit=1000)) <= 600
 
 
 async def test_a_digest_has_first_lines_and_a_summary_stands_for_its_messages(orchestrator: Orchestrator) -> None:

@@ -147,6 +147,14 @@ def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, inst
     assert document["messages"][0]["info"]["model"] == {"providerID": "anthropic", "modelID": "claude-sonnet-4-6"}
 
 
+def test_the_client_is_opened_after_it_has_imported_the_document(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    calls = folder / "calls"
+    (installed / "opencode").write_text(f"#!/bin/sh\necho 1.18.33\necho $PWD $1 >> {calls}\n")
+    done = ctxr("resume", "cursor_session_payments", "--in", "opencode", "--folder", str(folder), "--run")
+    assert done.exit_code == 0, done.output
+    assert calls.read_text().splitlines()[-2:] == [f"{folder} import", f"{folder} -s"]
+
+
 def test_what_opencode_has_taken_in_is_not_taken_back(
     ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,10 +86,10 @@ def test_a_check_takes_no_more_memory_for_a_larger_registry(ctxr: Ctxr, registry
         messages = [{"role": "user", "text": text} for text in texts]
         assert ctxr("log", "-", given={"channel": "long", "messages": messages}).exit_code == 0
 
-    log(0, 100)
+    log(0, 50)
     peak()  # the analyzer remembers words
     before = peak()
-    log(100, 500)
+    log(50, 250)
     assert peak() < 1.5 * before
 
 
