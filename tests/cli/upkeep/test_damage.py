@@ -89,7 +89,7 @@ def test_a_check_takes_no_more_memory_for_a_larger_registry(ctxr: Ctxr, registry
     log(0, 50)
     peak()  # the analyzer remembers words
     before = peak()
-    log(50, 250)
+    log(100, 500)
     assert peak() < 1.5 * before
 
 
