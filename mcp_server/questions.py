@@ -31,8 +31,11 @@ Arguments = Mapping[str, Any]
 
 
 class Question(NamedTuple):
-    """`choices`: by label, the arguments that the call then gets beside its own; None for the plain answer, which has
-    `note`."""
+    """A question to the user.
+
+    `choices`: for each label of the form the arguments that the call gets beside its own, or None for the plain answer.
+    `note`: what the plain answer then says.
+    """
 
     text: str
     choices: Mapping[str, Arguments | None]

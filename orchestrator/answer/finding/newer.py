@@ -67,10 +67,10 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     )
     if later:
         return _changed(tx, choice.found, hit, later)
-    change = (
-        _changed(tx, choice.found, first, hit) if first.turn < hit.turn else NO_CHANGE
-    )  # the change is the best hit
-    return change if change.replaced_on else NO_CHANGE
+    if first.turn < hit.turn:  # the best hit itself may be the change
+        change = _changed(tx, choice.found, first, hit)
+        return change if change.replaced_on else NO_CHANGE
+    return NO_CHANGE
 
 
 def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
