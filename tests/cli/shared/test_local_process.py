@@ -251,7 +251,7 @@ def test_a_process_that_hangs_is_replaced_and_no_note_for_a_new_chat_waits_for_i
     assert home.run("log", "--json", str(home.folder / "talk.json"))[0] == 0
     by_the_process = home.run("note")
     assert "last asked: hello" in by_the_process[1]
-    code = "import cli.shared.place as p; p.PATIENCE_S = 3.0; import cli.shared.window as w; w.run_window([])"
+    code = "import cli.shared.place as p; p.PATIENCE_S = 5.0; import cli.shared.window as w; w.run_window([])"
     with Window(home, sys.executable, "-c", code) as window:
         hanging = home.process
         os.kill(hanging, signal.SIGSTOP)
