@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import RUN_EXAMPLES, RunBody, shaped
-from backoffice.dependencies import API, Asking, without_parameters
+from backoffice.dependencies import API, Asking, succeeded, without_parameters
 from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, Rating, RunAnswer, Statistics
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage
@@ -70,5 +70,5 @@ async def run_operation(
     """Run an operation and wait for its answer; each run is an execution."""
     operation = operations().get(str(given.get("operation")))
     if operation and operation.is_local:
-        return await client.run(Refusal(operation.name, API, NOT_HERE))
-    return await client.run(given)
+        return succeeded(await client.answer(Refusal(operation.name, API, NOT_HERE)))
+    return succeeded(await client.answer(given))

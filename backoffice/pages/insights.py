@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse
 from pydantic import Field
 
 from backoffice.dependencies import SOURCE, Asking
-from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.reader import as_local, reader_now, utc_offset_minutes
+from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.pages.viewer.today import WEEKS, map_of, months_of
 from backoffice.queries import OperationName, StatisticsQuery
@@ -67,10 +67,9 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
     said = await client.view(figures.insights, year, period.from_, period.to, utc_offset_minutes(request))
     found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation, SOURCE)
     days = map_of(said.pop("days"), here.date())
-    return render_flow(
+    return render(
         request,
-        "insights.html",
-        section="insights",
+        "flow/insights.html",
         lasts=[*LAST, "all"],
         last=None if asked.from_ or asked.to else asked.last,
         limits=limits,

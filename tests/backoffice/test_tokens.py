@@ -92,6 +92,32 @@ async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make:
         assert (await http.delete("/bo/channels/cursor_1?soft=false", headers=headers)).status_code == status
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_token_may_do_no_more_in_the_playground(http: httpx.AsyncClient, make: Make, log: Log) -> None:
+    await log("cursor_1", "Hello")
+    read = await make("reader", Level.READ, "codex_*")
+    forms = ({"operation": "delete", "channel": "cursor_1"}, {"operation": "search", "text": "hello"})
+    for form, outcome in zip(forms, (("failed", None), ("succeeded", 0)), strict=True):
+        run = (
+            (await http.post("/flow/try", data=form, headers=read)).headers["location"].replace("/flow", "/executions")
+        )
+        answer = (await http.get(f"/bo/ao{run}", headers=read)).json()
+        assert (answer["status"], answer["delivered"]) == outcome
+    assert (await http.get("/bo/channels", headers=await make("me", Level.ADMIN))).json()["total"] == 1
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_token_runs_the_test_cases_of_its_own_conversations_alone(
+    http: httpx.AsyncClient, make: Make, log: Log
+) -> None:
+    [message_id] = await log("cursor_1", "The kettle whistles")
+    run = (await http.post("/flow/try", data={"operation": "search", "text": "kettle"})).headers["location"]
+    await http.post(f"{run}/expected", data={"message": message_id})
+    restricted, everything = await make("a", Level.WRITE, "codex_*"), await make("me", Level.ADMIN)
+    assert "kettle" not in (await http.post("/flow/cases/run", headers=restricted)).text
+    assert "kettle" in (await http.post("/flow/cases/run", headers=everything)).text
+
+
 async def test_the_settings_page_says_what_each_token_is_for(http: httpx.AsyncClient, make: Make) -> None:
     await make("prometheus", Level.METRICS)
     page = await http.get("/settings/access", headers=await make("me", Level.ADMIN))

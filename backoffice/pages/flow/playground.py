@@ -10,8 +10,7 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.dependencies import SOURCE, Asking
-from backoffice.pages.flow.rendering import render_flow
-from backoffice.pages.rendering import address
+from backoffice.pages.rendering import address, render, see_other
 from backoffice.queries import Word
 from orchestrator.recording.evaluation import JUDGED, Outcome, evaluate, hit_rates, repeatable
 from orchestrator.requests.field_types import Mode, RoleName
@@ -21,7 +20,6 @@ from registry.errors import InvalidRequest
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
-SEE_OTHER = 303
 TAKES = {
     "extract": ("text", "also", "limit", "mode", "roles", "max_tokens", "from", "to"),
     "search": ("text", "limit", "roles", "project", "tag", "from", "to"),
@@ -40,9 +38,9 @@ async def try_page(request: Request, client: Asking, run: Annotated[Word | None,
     asked: dict[str, Any] = {}
     if run:
         asked = repeatable(await client.view(views.get_execution, run))
-    return render_flow(
+    return render(
         request,
-        "try.html",
+        "flow/try.html",
         of=run,
         operation=asked.get("operation", "extract"),
         channel=asked.get("channel", ""),
@@ -77,8 +75,8 @@ async def try_it(
     query = {name: _number(name, given[name]) for name in TAKES.get(operation, ()) if given[name]}
     asked = {"operation": operation, "channel": channel.strip() or None, "query": query, "source": SOURCE}
     made = new_id("exec")
-    await client.orchestrator.run(asked, client.name, made)  # a failure is shown as the run's page shows it
-    return RedirectResponse(address(f"/flow/{made}", beside=of), SEE_OTHER)
+    await client.answer(asked, made)  # a failure is shown as the run's page shows it
+    return see_other(address(f"/flow/{made}", beside=of))
 
 
 def _number(name: str, given: Any) -> Any:
@@ -95,7 +93,7 @@ async def expect(client: Asking, execution_id: Annotated[Word, Path()], message:
     if run["operation"] not in JUDGED:
         raise InvalidRequest("Nothing was searched for.", f"operation: given {run['operation']!r}; allowed: {ALLOWED}")
     await client.change(views.keep_case, run, named[0])
-    return RedirectResponse(address(f"/flow/{execution_id}", expected=named[0]) + "#expected", SEE_OTHER)
+    return see_other(address(f"/flow/{execution_id}", expected=named[0]) + "#expected")
 
 
 ALLOWED = ", ".join(JUDGED)
@@ -111,7 +109,7 @@ async def cases_page(request: Request, client: Asking) -> HTMLResponse:
 @router.post("/cases/run")
 async def run_cases(request: Request, client: Asking) -> HTMLResponse:
     """Run all test cases."""
-    outcomes = await evaluate(client.orchestrator, client.name)
+    outcomes = await evaluate(client.orchestrator, client.name, client.access)
     return _cases(request, [{"case": one.case, "place": one.place} for one in outcomes], outcomes)
 
 
@@ -119,11 +117,11 @@ def _cases(
     request: Request, rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome] | None = None
 ) -> HTMLResponse:
     rates = hit_rates(outcomes) if outcomes is not None else None
-    return render_flow(request, "cases.html", rows=rows, rates=rates)
+    return render(request, "flow/cases.html", rows=rows, rates=rates)
 
 
 @router.post("/cases/{case_id}/deletion")
 async def drop_case(client: Asking, case_id: Annotated[Word, Path()]) -> RedirectResponse:
     """Delete a test case."""
     await client.change(views.drop_expectation, case_id)
-    return RedirectResponse("/flow/cases", SEE_OTHER)
+    return see_other("/flow/cases")

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import find_channels
-from backoffice.dependencies import SOURCE, Asking, Client, CopyOf
+from backoffice.dependencies import Asking, Client, CopyOf
 from backoffice.pages.reader import as_instant, as_local, day_of, named_days, since, utc_offset_minutes, visit
-from backoffice.pages.rendering import address, channel_url, render
+from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
@@ -56,7 +56,7 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
     here = visit(request)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     listing = await list_context(request, client, query, given)
-    page = render(request, "channels.html", section="conversations", elsewhere=elsewhere, **listing)
+    page = render(request, "channels.html", elsewhere=elsewhere, **listing)
     if query.typing:
         page.headers["HX-Replace-Url"] = address("/", **given)
     if listing["is_home"]:
@@ -73,7 +73,7 @@ async def list_context(
     shown = await client.view(
         views.home, last_visit=here.before, is_newest=not (query.q or query.cursor or query.deleted)
     )
-    found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=not query.typing)
+    found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=not query.typing)
     understood = found.get("understood", {})
     days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]
     cursor = found["next_cursor"]
@@ -103,7 +103,7 @@ def _jump(request: Request, place: str) -> Response:
     """Redirect; a request by htmx is redirected by its own header."""
     if "hx-request" in request.headers:
         return Response(headers={"HX-Redirect": place})
-    return RedirectResponse(place, 303)
+    return see_other(place)
 
 
 PLACES: dict[str, Callable[[str], str]] = {

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import SOURCE, Asking, Client, without_parameters
+from backoffice.dependencies import Asking, Client, without_parameters
 from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
@@ -70,7 +70,6 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
         lambda: render(
             request,
             "conversation.html",
-            section="conversations",
             query=query,
             prompt=prompt,
             openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
@@ -100,8 +99,7 @@ def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str 
 async def _hits(client: Client, channel: str, words: str, *, is_recorded: bool) -> list[dict[str, Any]]:
     """Return the messages that match the words, or contain these very characters, in order."""
     query = {"text": words, "limit": MOST_HITS, "order": "asc"}
-    asked = {"operation": "search", "channel": channel, "query": query, "source": SOURCE}
-    found = await client.run(asked, is_recorded=is_recorded)
+    found = await client.run("search", query, channel, is_recorded=is_recorded)
     ids = [message["id"] for message in found["messages"]]
     words_held = [words, *found["understood"].get("words", [])]
     hits = await client.view(views.hits_in, channel, ids, words, MOST_HITS)
@@ -130,8 +128,7 @@ async def margin(request: Request, client: Asking, channel: Name) -> HTMLRespons
     """Return what stands beside a conversation and takes longer: deliveries, commits."""
     found = await client.view(views.margin, channel)
     query = {"session_id": found["channel"]["channel"], "limit": 100}
-    request_for_commits = {"operation": "blame", "query": query, "source": SOURCE}
-    answer = await client.answer(request_for_commits, is_recorded=False) if found["channel"]["project_path"] else {}
+    answer = await client.ask("blame", query, is_recorded=False) if found["channel"]["project_path"] else {}
     return await asyncio.to_thread(render, request, "margin.html", commits=answer.get("found", []), **found)
 
 

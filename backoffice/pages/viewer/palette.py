@@ -55,7 +55,7 @@ async def palette(
         else {}
     )
     query = ChannelsQuery(q=words or None, limit=8)
-    found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=False)
+    found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=False)
     last = words.rpartition(" ")[2]
     return render(
         request,

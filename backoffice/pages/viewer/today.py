@@ -14,7 +14,7 @@ from markupsafe import Markup
 from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.flow.runs import by_question
 from backoffice.pages.reader import as_instant, reader_now, utc_offset_minutes
-from backoffice.pages.rendering import address, render
+from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, list_context
 from backoffice.pages.viewer.markdown import html_of
 from backoffice.queries import Word
@@ -74,7 +74,7 @@ async def overview(request: Request, client: Asking) -> HTMLResponse:
         "week": week.date().isoformat(),
         "unsure": by_question(unsure)[:8],
     }
-    return render(request, "overview.html", section="conversations", **context, **shown)
+    return render(request, "overview.html", **context, **shown)
 
 
 @router.get("/today")
@@ -100,12 +100,12 @@ async def today_page(
     listing = await list_context(request, client, query, given)
     sides = [(date.fromisoformat(day) + offset).isoformat() for offset in (-DAY, DAY)]
     context = {"briefings": found, "shown": shown, "html": html, "today": here, "date": day, "sides": sides}
-    return render(request, "today.html", section="today", **{**listing, **context})
+    return render(request, "today.html", **{**listing, **context})
 
 
 @router.post("/today")
 async def make_briefing(request: Request, client: Asking, date: Annotated[str, Form()]) -> RedirectResponse:
     """Make the briefing of a day, or hand it on again to actions that did not take it."""
     query = {"date": date, "utc_offset_minutes": utc_offset_minutes(request)}
-    made = await client.run({"operation": "daily_briefing", "query": query, "source": SOURCE})
-    return RedirectResponse(address("/today", briefing=made["briefing"]["id"]), 303)
+    made = await client.run("daily_briefing", query)
+    return see_other(address("/today", briefing=made["briefing"]["id"]))
