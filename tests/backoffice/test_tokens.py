@@ -136,7 +136,7 @@ async def test_what_a_token_may_not_touch_is_refused_and_not_changed(
         await http.post("/bo/conversations", json={**written, "channel": "codex_2"}, headers=shown),
         await http.patch("/bo/channels/codex_1", json={"title": "mine"}, headers=shown),
         await http.delete("/bo/channels/codex_1", headers=shown),
-        await http.get("/bo/sources", headers=shown),
+        await http.get("/settings", headers=shown),
         await http.get("/metrics", headers=shown),
     ):
         assert problem_of(answer, 401)["code"] == "UNAUTHORIZED"
@@ -285,7 +285,7 @@ async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orch
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
         assert (await http.get("/bo/channels")).status_code == 401
         shown = {"authorization": "Bearer ours"}
-        assert (await http.get("/bo/sources", headers=shown)).status_code == 200
+        assert (await http.get("/settings", headers=shown)).status_code == 200
         code = sign_in_code("ours")
         assert code in (await http.get(f"/login?code={code}")).text
         assert (await http.post("/login", data={"code": code})).status_code == 303

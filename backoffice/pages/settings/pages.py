@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import groupby
 from pathlib import PurePath
@@ -13,6 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from markupsafe import Markup
 from pydantic import BaseModel, Field
 
+from backoffice.connections import Connection, ConnectionPart
 from backoffice.dependencies import Asking, Client, CopyOf, Local, without_parameters
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import given_query
@@ -31,27 +33,25 @@ router = APIRouter(default_response_class=HTMLResponse)
 async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> HTMLResponse:
     """Show stores with what was read of them, and clients with what is installed and how to install it."""
     seen = await machine.look()
+    clients: Sequence[Connection] = seen.pop("clients")
     return render(
         request,
         "flow/sources.html",
-        stores=seen["stores"],
-        clients=[_by_kind(client) for client in seen["clients"] if client["is_here"]],
-        absent=[client["client"] for client in seen["clients"] if not client["is_here"]],
-        is_shared=seen["is_shared"],
-        sync=seen["sync"],
+        clients=[(client, *_parts_of(client)) for client in clients if client.is_here],
+        absent=[client.client for client in clients if not client.is_here],
         elsewhere=elsewhere,
         most=20,
         long=LONG_ENOUGH_DAYS,
         imported=(CLAUDE.source, CHATGPT.source, GEMINI.source),
+        **seen,
     )
 
 
-def _by_kind(client: dict[str, Any]) -> dict[str, Any]:
-    """Return a client with its parts by kind: a rule may be in several projects, and is a part of none else."""
-    by_kind = groupby(client["parts"], key=lambda part: part["what"])
-    needed = [part["state"] for part in client["parts"] if part["what"] != "rule"]
-    is_connected = all(state in ("installed", "untrusted") for state in needed)
-    return {**client, "parts": {what: list(parts) for what, parts in by_kind}, "is_connected": is_connected}
+def _parts_of(client: Connection) -> tuple[dict[str, list[ConnectionPart]], bool]:
+    """Return a client's parts by kind, and whether it is connected; a rule may be in several projects."""
+    by_kind = groupby(client.parts, key=lambda part: part.what)
+    needed = [part.state for part in client.parts if part.what != "rule"]
+    return {what: list(parts) for what, parts in by_kind}, all(one in ("installed", "untrusted") for one in needed)
 
 
 @router.post("/settings/clients/{name}", response_model=None)
