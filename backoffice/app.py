@@ -37,7 +37,6 @@ class Backoffice(FastAPI):
     """FastAPI whose OpenAPI document also describes the bodies that the orchestrator validates."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document."""
         document = super().openapi()
         document["components"]["schemas"] |= body_shapes()
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

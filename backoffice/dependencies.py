@@ -56,7 +56,6 @@ class Client:
         return succeeded(await self.ask(operation, query, channel, is_recorded=is_recorded))
 
     async def view(self, read: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Read a view (`orchestrator.views`)."""
         return await self.orchestrator.view(read, *arguments, access=self.access, client=self.name, **named)
 
     async def change(self, write: Callable[..., T], *arguments: Any, **named: Any) -> T:
@@ -76,7 +75,6 @@ class Client:
 
 
 def succeeded(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of an operation; raise OperationFailed if it failed."""
     if not answer["success"]:
         raise OperationFailed(answer["error"])
     return answer

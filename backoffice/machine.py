@@ -82,7 +82,6 @@ class Machine:
             raise InvalidRequest("This registry is shared: it reads nobody's files.", instead)
 
     async def close(self) -> None:
-        """Cancel a running sync."""
         await self._ongoing.close()
 
     async def _sync(self) -> None:

@@ -31,11 +31,9 @@ class HttpMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
         await (self.handle if scope["type"] == "http" else self._app)(scope, receive, send)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, or pass it on."""
         raise NotImplementedError
 
 
@@ -51,7 +49,6 @@ class Guard(HttpMiddleware):
         self._host, self._known_as = host.lower(), known_as.lower()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 400 or 413, or pass the request on."""
         headers = Headers(scope=scope)
         problem = self._problem_of(scope["method"], headers)
         if problem:
@@ -125,7 +122,6 @@ class Answers(HttpMiddleware):
     """Adds headers to every response; answers HEAD as GET without the body, except where GET is an endless stream."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
         is_head = scope["method"] == "HEAD" and not scope["path"].startswith(("/bo/events", "/mcp"))
 
         async def answering(message: Message) -> None:
@@ -150,7 +146,6 @@ class Packing(GZipMiddleware):
         super().__init__(app, minimum_size=1024, compresslevel=4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
         if scope["type"] == "http" and _is_on_this_machine(scope):
             await self.app(scope, receive, send)
         else:
@@ -172,7 +167,6 @@ class Unpacking(HttpMiddleware):
     """Unpacks gzip bodies, up to the size limit of a body."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
         is_packed = Headers(scope=scope).get("content-encoding", "").lower() == "gzip"
         await self._app(scope, _unpacked(receive) if is_packed else receive, send)
 

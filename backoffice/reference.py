@@ -31,7 +31,6 @@ PAGE = """<!doctype html>
 
 @router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
-    """Show the OpenAPI document."""
     document = request.app.openapi()
     intro = f'<p>{escape(document["info"]["description"])} <a href="/openapi.json">openapi.json</a>\n'
     title, body = escape(document["info"]["title"]), intro + "".join(_operations(document))

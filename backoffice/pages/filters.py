@@ -80,7 +80,6 @@ def short_number(value: int) -> str:
 
 
 def client_icon(source: str) -> str:
-    """Return the icon of a client: its logo where there is one."""
     return CLIENT_ICONS.get(source, "message-circle")
 
 
@@ -90,7 +89,6 @@ def token(given: str) -> str:
 
 
 def is_instant(given: object) -> bool:
-    """Return whether a value is a time in ISO 8601 and UTC."""
     return isinstance(given, str) and _INSTANT.fullmatch(given) is not None
 
 

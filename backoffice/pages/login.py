@@ -52,7 +52,6 @@ async def _credential_of(gate: Gate, registry: Registry, token: str, code: str) 
 
 @router.post("/logout")
 async def sign_out(request: Request) -> Response:
-    """End the session."""
     gate: Gate = request.app.state.gate
     gate.sessions.end(request.cookies.get(COOKIE, ""))
     answer = see_other("/login")

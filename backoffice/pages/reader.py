@@ -145,12 +145,10 @@ def as_local(request: Request, given: str) -> str:
 
 
 def reader_now(request: Request) -> datetime:
-    """Return the current time in the reader's time zone."""
     return datetime.now(_zone_of(request) or UTC)
 
 
 def utc_offset_minutes(request: Request) -> int:
-    """Return the reader's current offset from UTC in minutes."""
     offset = reader_now(request).utcoffset() or timedelta()
     return int(offset.total_seconds() // 60)
 
@@ -175,7 +173,6 @@ class Visit:
     cookie: str
 
     def keep(self, response: Response) -> None:
-        """Set the cookie."""
         response.set_cookie(LOOKED, self.cookie, max_age=31_536_000, samesite="lax", httponly=True)
 
 
@@ -197,7 +194,6 @@ def _is_time(part: str) -> bool:
 
 
 def day_of(request: Request, instant: str) -> str:
-    """Return the reader's day of an instant."""
     return parse_time(instant).astimezone(reader_now(request).tzinfo).date().isoformat()
 
 
@@ -205,11 +201,6 @@ def named_days(request: Request) -> dict[str, str]:
     """Return the dates of today and yesterday with their names."""
     today = reader_now(request).date()
     return {today.isoformat(): "today", (today - timedelta(days=1)).isoformat(): "yesterday"}
-
-
-def since(before: datetime | None) -> str | None:
-    """Return the instant as text for an address."""
-    return format_time(before) if before else None
 
 
 def age(instant: str, *, now: datetime, language: str) -> str:

@@ -88,7 +88,6 @@ def render(
     headers: Mapping[str, str] | None = None,
     **context: Any,
 ) -> HTMLResponse:
-    """Render a template in the frame of all pages."""
     page = environment.get_template(template).render(_with_frame(request, context))
     return HTMLResponse(page, status, {**HEADERS, **(headers or {})})
 

@@ -26,7 +26,6 @@ WORDS_RELAXED = "Nothing about these words in that time or place; this is what w
 
 
 def transcript(result: Mapping[str, Any]) -> Iterator[str]:
-    """Return an extract's result as lines of text."""
     counts = result["metadata"]
     yield from _head(result)
     if later := result.get("newer"):

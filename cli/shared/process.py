@@ -240,7 +240,6 @@ def door_of_caller() -> Door:
 
 
 def main() -> None:
-    """Run the local process, unless there is one."""
     place = this_place()
     if place is None:
         sys.exit("CTXR_SHARED is off")

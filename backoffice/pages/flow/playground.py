@@ -101,14 +101,12 @@ ALLOWED = ", ".join(JUDGED)
 
 @router.get("/cases")
 async def cases_page(request: Request, client: Asking) -> HTMLResponse:
-    """List the test cases."""
     cases = await client.view(views.list_expectations)
     return _cases(request, [{"case": case} for case in cases])
 
 
 @router.post("/cases/run")
 async def run_cases(request: Request, client: Asking) -> HTMLResponse:
-    """Run all test cases."""
     outcomes = await evaluate(client.orchestrator, client.name, client.access)
     return _cases(request, [{"case": one.case, "place": one.place} for one in outcomes], outcomes)
 
@@ -122,6 +120,5 @@ def _cases(
 
 @router.post("/cases/{case_id}/deletion")
 async def drop_case(client: Asking, case_id: Annotated[Word, Path()]) -> RedirectResponse:
-    """Delete a test case."""
     await client.change(views.drop_expectation, case_id)
     return see_other("/flow/cases")

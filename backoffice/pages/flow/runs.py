@@ -42,7 +42,6 @@ async def executions_page(request: Request, client: Asking) -> HTMLResponse:
 
 
 async def list_context(request: Request, client: Client, query: ExecutionsQuery) -> dict[str, Any]:
-    """Return what the template of the list of runs needs."""
     if not query.source:
         query.without_source = SOURCE  # the operator's own reading is shown on request
     hidden = {} if query.operation or query.channel else HIDDEN
@@ -127,7 +126,6 @@ async def execution_page(
 
 @router.post("/{execution_id}/rating")
 async def rate_run(client: Asking, execution_id: Id, useful: Annotated[bool, Form()]) -> RedirectResponse:
-    """Say whether what was delivered was of use."""
     await client.change(views.rate_execution, execution_id, useful=useful)
     return see_other(f"/flow/{execution_id}#rating")
 

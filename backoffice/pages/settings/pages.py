@@ -99,14 +99,12 @@ async def _backups(client: Client) -> dict[str, dict[str, Any]]:
 
 @router.post("/settings/backups")
 async def make_backup(client: Asking, _here: Local) -> RedirectResponse:
-    """Make a backup."""
     await client.run("create_backup", {})
     return see_other("/settings/backups")
 
 
 @router.get("/settings/backups/{name}")
 async def download_backup(client: Asking, _here: Local, name: str) -> FileResponse:
-    """Download a backup."""
     backups = await _backups(client)
     if name not in backups:
         raise NotFound("No such backup", f"No backup {name!r} in this registry's folder")
@@ -146,7 +144,6 @@ class Named(BaseModel):
     matching: Annotated[str, Field(max_length=4000)] = ""
 
     def given(self) -> dict[str, str]:
-        """Return the fields that are filled in."""
         return {name: value.strip() for name, value in self if value.strip()}
 
 

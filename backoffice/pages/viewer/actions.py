@@ -67,7 +67,6 @@ async def act_on_several(
     channel: Annotated[list[ChannelName], Form()],
     tag: Annotated[str, Form()] = "",
 ) -> Response:
-    """Tag, delete or export the selected conversations."""
     if do == "export":
         told = [await client.view(views.transcript, name) for name in channel]
         return await asyncio.to_thread(as_archive, told)
@@ -79,7 +78,6 @@ async def act_on_several(
 
 @router.post("/restorations")
 async def restore_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
-    """Restore a conversation with all its messages."""
     await client.run("restore", {}, channel)
     return see_other(channel_url(channel))
 
@@ -108,7 +106,6 @@ async def _message(request: Request, client: Client, message_id: str) -> Respons
 
 @router.get("/exports/{channel:path}")
 async def export_channel(client: Asking, channel: Name, kind: ExportFormat = "markdown") -> Response:
-    """Download a whole conversation."""
     session, messages = await client.view(views.transcript, channel)
     return await asyncio.to_thread(as_file, kind, session, messages)
 
@@ -125,7 +122,6 @@ FORMATS: Mapping[ExportFormat, str] = {
 
 
 def as_file(kind: ExportFormat, session: Session, messages: Messages) -> Response:
-    """Return the conversation as a download."""
     name = quote(f"{session['channel']}{ENDINGS[kind]}", safe="")
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "X-Content-Type-Options": "nosniff"}
     return Response(export(kind, session, messages), media_type=FORMATS[kind], headers=headers)
@@ -157,7 +153,6 @@ async def keep_view(client: Asking, name: ViewName, address: Annotated[str, Form
 
 @router.post("/views/{view_id}/deletion", dependencies=[for_everything])
 async def forget_view(client: Asking, view_id: Annotated[Word, Path()]) -> Response:
-    """Delete a saved view."""
     await client.change(views.drop_view, view_id)
     return see_other("/")
 
@@ -179,6 +174,5 @@ async def share_channel(
 async def pin_channel(
     client: Asking, channel: Annotated[ChannelName, Form()], pinned: Annotated[bool, Form()] = True
 ) -> Response:
-    """Pin or unpin a conversation."""
     await client.run("tag", {"pinned": pinned}, channel)
     return see_other(channel_url(channel))

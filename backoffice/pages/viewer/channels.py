@@ -12,11 +12,12 @@ from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import find_channels
 from backoffice.dependencies import Asking, Client, CopyOf
-from backoffice.pages.reader import as_instant, as_local, day_of, named_days, since, utc_offset_minutes, visit
+from backoffice.pages.reader import as_instant, as_local, day_of, named_days, utc_offset_minutes, visit
 from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
+from registry.domain import format_time
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -39,8 +40,6 @@ def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
 
 
 class RegistryQuery(ChannelsQuery):
-    """The parameters of the list's page."""
-
     typing: bool = Field(False, description="somebody is still typing: the search is no execution")
     day: str | None = Field(None, max_length=10, description="the day of the row before: it has its heading")
 
@@ -67,12 +66,9 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
 async def list_context(
     request: Request, client: Client, query: RegistryQuery, given: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return what the template of the list needs."""
     here = visit(request)
-    is_home = not any(given.values()) and not query.cursor
-    shown = await client.view(
-        views.home, last_visit=here.before, is_newest=not (query.q or query.cursor or query.deleted)
-    )
+    is_newest = not (query.q or query.cursor or query.deleted)
+    shown = await client.view(views.home, last_visit=here.before, is_newest=is_newest)
     found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=not query.typing)
     understood = found.get("understood", {})
     days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]
@@ -87,11 +83,11 @@ async def list_context(
         "days": days,
         "day_before": query.day,
         "named_days": named_days(request),
-        "is_home": is_home,
+        "is_home": not any(given.values()) and not query.cursor,
         "address_here": address("/", **given),
-        "is_newest": not (query.q or query.cursor or query.deleted),
+        "is_newest": is_newest,
         "is_by_relevance": query.is_by_relevance,
-        "looked": since(here.before),
+        "looked": format_time(here.before) if here.before else None,
         "can_sync": client.registry.takes_in,
         "chips": [chip for chip in chips(query.q or "", understood) if chip.kind != "word" or chip.text.endswith("*")],
         "narrowed": {name: given[name] for name in NARROWING if given[name]},

@@ -84,7 +84,6 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
 
 
 def other_owner(channel: dict[str, Any]) -> str | None:
-    """Return the person whose conversation it is, unless that is the reader."""
     access, owner = ASKING.get(), channel.get("owner")
     return owner if access is None or access.owner != owner else None
 
@@ -134,7 +133,6 @@ async def margin(request: Request, client: Asking, channel: Name) -> HTMLRespons
 
 @router.get("/messages/{id}")
 async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
-    """Redirect to a message's place in its conversation."""
     item = await client.view(views.show_message, message_id)
     deleted = "1" if item["deleted"] else None
     return RedirectResponse(f"{channel_url(item['channel'], at=item['id'], deleted=deleted)}#{item['id']}")
@@ -168,7 +166,6 @@ async def message_image(client: Asking, message_id: Id, number: Annotated[int, P
 
 @router.get("/messages/{id}/raw")
 async def raw_message(client: Asking, message_id: Id) -> Response:
-    """Return a message's whole text."""
     item = await client.view(views.show_message, message_id)
     return Response(item["text"], media_type="text/plain; charset=utf-8", headers=HEADERS)
 

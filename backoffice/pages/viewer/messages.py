@@ -52,12 +52,10 @@ class Block(NamedTuple):
 
     @property
     def tools(self) -> int:
-        """Return how many tool calls there are."""
         return sum(message.role == "tool" for message in self.messages)
 
     @property
     def failed(self) -> int:
-        """Return how many of the tool calls failed."""
         return sum(message.has_failed for message in self.messages)
 
 
