@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 
 from backoffice import channels, conversations, events, executions, health, reference, spending
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
@@ -18,7 +19,7 @@ from backoffice.connections import Connections
 from backoffice.errors import add_error_handlers
 from backoffice.health import NAME, Metrics, RequestCounter
 from backoffice.machine import Machine
-from backoffice.middleware import Answers, Guard, Packing, Unpacking
+from backoffice.middleware import Answers, Guard, Unpacking
 from backoffice.pages.rendering import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
@@ -113,7 +114,7 @@ def assemble(
             allow_headers=("Authorization", "Content-Type", "Last-Event-ID"),
             allow_private_network=True,
         )
-    app.add_middleware(Packing)
+    app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)  # 1 ms for 100 kB
     app.add_middleware(Answers)
     app.add_middleware(Guard, host=host, known_as=rules.known_as, origins=rules.origins)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)

@@ -1,4 +1,4 @@
-"""Middleware: refuse foreign hosts and origins, limit and unpack bodies, compress responses, answer HEAD.
+"""Middleware: refuse foreign hosts and origins, limit and unpack bodies, answer HEAD.
 
 A web page the user visits can make the browser call a server on loopback, under the page's own host name
 (DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check covers only /mcp.
@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.errors import failure
@@ -137,30 +136,6 @@ class Answers(HttpMiddleware):
 
 
 DAMAGED = "The body is not what its Content-Encoding, gzip, says."
-
-
-class Packing(GZipMiddleware):
-    """Compresses responses that leave this machine."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app, minimum_size=1024, compresslevel=4)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _is_on_this_machine(scope):
-            await self.app(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
-
-
-def _is_on_this_machine(scope: Scope) -> bool:
-    """Return whether the client is on this machine; behind a proxy it counts as elsewhere."""
-    headers, client = Headers(scope=scope), scope.get("client")
-    if client is None or "x-forwarded-for" in headers or "forwarded" in headers:
-        return False
-    try:
-        return ip_address(client[0]).is_loopback
-    except ValueError:
-        return False
 
 
 class Unpacking(HttpMiddleware):
