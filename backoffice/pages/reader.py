@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -162,6 +162,7 @@ def _zone_of(request: Request) -> ZoneInfo | None:
 
 LOOKED = "looked"
 """The cookie: when this visit began, and the one before it."""
+_SECONDS = re.compile("[0-9]{1,10}")
 SAME_VISIT = timedelta(minutes=30)
 
 
@@ -178,19 +179,12 @@ class Visit:
 
 def visit(request: Request) -> Visit:
     """Return this visit and the one before; requests within half an hour are one visit."""
-    began, before = _kept(request.cookies.get(LOOKED, ""))
+    parts = request.cookies.get(LOOKED, "").split(".")
+    times = [datetime.fromtimestamp(int(part), UTC) for part in parts if _SECONDS.fullmatch(part)]
+    began, before = [*times, None, None][:2]
     if began is None or now() - began > SAME_VISIT:
         began, before = now(), began
     return Visit(before, ".".join(str(int(at.timestamp())) for at in (began, before) if at))
-
-
-def _kept(cookie: str) -> Sequence[datetime | None]:
-    times = [datetime.fromtimestamp(int(part), UTC) for part in cookie.split(".")[:2] if _is_time(part)]
-    return [*times, None, None][:2]
-
-
-def _is_time(part: str) -> bool:
-    return part.isascii() and part.isdecimal() and len(part) <= 10
 
 
 def day_of(request: Request, instant: str) -> str:

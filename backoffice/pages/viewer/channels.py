@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Query, Request
@@ -51,7 +51,7 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
         named = await client.view(views.find_by_id, query.q.strip())
         if named:
-            return _jump(request, PLACES[named[0]](named[1]))
+            return _jump(request, *named)
     here = visit(request)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     listing = await list_context(request, client, query, given)
@@ -95,19 +95,10 @@ async def list_context(
     }
 
 
-def _jump(request: Request, place: str) -> Response:
-    """Redirect; a request by htmx is redirected by its own header."""
-    if "hx-request" in request.headers:
-        return Response(headers={"HX-Redirect": place})
-    return see_other(place)
-
-
-PLACES: dict[str, Callable[[str], str]] = {
-    "channel": channel_url,
-    "message": lambda id_: f"/messages/{id_}",
-    "execution": lambda id_: f"/flow/{id_}",
-}
-"""The page of what an id names, by its kind."""
+def _jump(request: Request, kind: str, name: str) -> Response:
+    """Redirect to what an id names; a request by htmx is redirected by its own header."""
+    place = channel_url(name) if kind == "channel" else f"/{'messages' if kind == 'message' else 'flow'}/{name}"
+    return Response(headers={"HX-Redirect": place}) if "hx-request" in request.headers else see_other(place)
 
 
 @router.get("/suggestions/{kind}")
@@ -206,17 +197,10 @@ class Part(NamedTuple):
 
 def snippet(text: str, words: Sequence[str], before: int = BEFORE) -> list[Part]:
     """Return one line of the text from shortly before the first of the words, with all words marked."""
-    pattern = re.compile("|".join(re.escape(word) for word in _longest_first(words)) or "(?!)", re.IGNORECASE)
+    longest_first = sorted(filter(None, words), key=len, reverse=True)
+    pattern = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})", re.IGNORECASE)
     first = pattern.search(text)
     start = max(first.start() - before, 0) if first else 0
     line = " ".join(text[start : start + WIDTH].split())
     shown = f"{'…' if start else ''}{line}{'…' if start + WIDTH < len(text) else ''}"
-    return [Part(part, pattern.fullmatch(part) is not None) for part in _split(pattern, shown)]
-
-
-def _longest_first(words: Sequence[str]) -> list[str]:
-    return sorted(filter(None, words), key=len, reverse=True)
-
-
-def _split(pattern: re.Pattern[str], text: str) -> Iterable[str]:
-    return filter(None, re.split(f"({pattern.pattern})", text, flags=re.IGNORECASE))
+    return [Part(part, pattern.fullmatch(part) is not None) for part in pattern.split(shown) if part]
