@@ -148,6 +148,11 @@ def reader_now(request: Request) -> datetime:
     return datetime.now(_zone_of(request) or UTC)
 
 
+def midnight(request: Request) -> datetime:
+    """Return when the reader's day began."""
+    return reader_now(request).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
 def utc_offset_minutes(request: Request) -> int:
     offset = reader_now(request).utcoffset() or timedelta()
     return int(offset.total_seconds() // 60)

@@ -67,19 +67,18 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     prompt = continue_prompt(found["channel"])
     time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
-        lambda: render(
-            request,
-            "conversation.html",
-            query=query,
-            prompt=prompt,
-            openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
-            resumes=resume_commands(found["channel"]),
-            time_at=time_at,
-            shown_time=as_local(request, time_at),
-            whose=other_owner(found["channel"]),
-            most_hits=MOST_HITS,
-            **{**listing, **found},
-        )
+        render,
+        request,
+        "conversation.html",
+        query=query,
+        prompt=prompt,
+        openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
+        resumes=resume_commands(found["channel"]),
+        time_at=time_at,
+        shown_time=as_local(request, time_at),
+        whose=other_owner(found["channel"]),
+        most_hits=MOST_HITS,
+        **{**listing, **found},
     )
 
 
@@ -142,15 +141,8 @@ async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
 async def whole_message(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
     """Show a shortened message in full, or its first 200 000 characters."""
     item = await client.view(views.show_message, message_id)
-    return await asyncio.to_thread(
-        lambda: render(
-            request,
-            "message.html",
-            messages=[shown(item, whole=True)],
-            opened=True,
-            show_deleted=item["deleted"],
-        )
-    )
+    message = await asyncio.to_thread(shown, item, whole=True)
+    return render(request, "message.html", messages=[message], opened=True, show_deleted=item["deleted"])
 
 
 @router.get("/messages/{id}/images/{number}", response_class=Response)
