@@ -66,7 +66,6 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
     return render(
         request,
         "flow/insights.html",
-        lasts=[*LAST, "all"],
         last=None if asked.from_ or asked.to else asked.last,
         limits=limits,
         shown_limits={name: as_local(request, limits[name]) for name in PERIOD},

@@ -27,7 +27,6 @@ router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 ROWS = 50
 FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
-STATUSES = ("succeeded", "guessed", "not_found", "failed")
 HIDDEN = {"without_operation": "hint"}  # clients ask for one with every prompt: they would hide what somebody asked for
 
 Id = Annotated[Word, Path()]
@@ -57,9 +56,7 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
         "limits": {name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
         "hides_hints": bool(hidden),
         "operations": [*operations(), "unknown"],
-        "statuses": STATUSES,
         "codes": [code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
-        "slower": (100, 1_000, 10_000),
         "is_newest": query.cursor is None,
         "address_here": address("/flow", **given),
         "narrowed": {name: value for name, value in given.items() if value and name != "q"},

@@ -83,12 +83,7 @@ async def start_sync(machine: Local) -> RedirectResponse:
 @router.get("/settings/backups", dependencies=[without_parameters])
 async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLResponse:
     """List the backups, newest first."""
-    return await _backups_page(request, client)
-
-
-async def _backups_page(request: Request, client: Client, restored: dict[str, Any] | None = None) -> HTMLResponse:
-    backups = await _backups(client)
-    return render(request, "flow/backups.html", backups=backups, restored=restored)
+    return render(request, "flow/backups.html", backups=await _backups(client))
 
 
 async def _backups(client: Client) -> dict[str, dict[str, Any]]:
@@ -115,7 +110,7 @@ async def download_backup(client: Asking, _here: Local, name: str) -> FileRespon
 async def restore_backup(request: Request, client: Asking, _here: Local, name: str) -> HTMLResponse:
     """Replace everything in the registry by a backup, and say what came back and where the copy of before is."""
     restored = await client.run("restore_backup", {"path": name})
-    return await _backups_page(request, client, {**restored, "name": name})
+    return render(request, "flow/backups.html", backups=await _backups(client), restored={**restored, "name": name})
 
 
 @router.get("/settings/trash")
