@@ -320,6 +320,7 @@ def is_card(number: str) -> bool:
 
 
 TESTS = {
+    "any": bool,
     "argument": is_argument,
     "value": is_value,
     "printed": is_printed,

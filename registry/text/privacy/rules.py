@@ -19,6 +19,7 @@ MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
 ODD = ""  # stands for a keyword of a text with a word that can be nothing but a password
 SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
 _BETWEEN = r"(?:[\s=]+|[\"'],\s*[\"'])"  # two arguments of a command
+_PLAIN_REST = r"[\w+/=%-]{14,}"  # of a key
 _ARGUMENT = r"""[\"']?(?P<secret>(?<=[\"'])[^\"'\n$-][^\"'\n$]{3,}(?=[\"'])|[^\s\"'`$/-][^\s\"'`]{3,})"""
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
 _LONG_NUMBER = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [0-9]{6})")
@@ -165,10 +166,13 @@ def spaced_words(lowered: str) -> str:
 
 
 def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
-    for kind, beginnings, rest in table.get("keys", ()):
+    for kind, beginnings, *rest in table.get("keys", ()):
         begins = beginnings.split()
-        regex = rf"\b(?:{'|'.join(map(re.escape, begins))}){rest}"
-        yield Rule(kind, regex, tuple(map(str.lower, begins)), None, is_long=True, beginnings=tuple(begins))
+        regex = rf"\b(?:{'|'.join(map(re.escape, begins))}){rest[0] if rest else _PLAIN_REST}"
+        looks = TESTS[rest[1] if len(rest) > 1 else "any" if rest else "random"]
+        yield Rule(kind, regex, tuple(map(str.lower, begins)), looks, is_long=True, beginnings=tuple(begins))
+    for kind, parts, regex in table.get("formats", ()):
+        yield Rule(kind, regex, tuple(parts.split()), TESTS["any"], is_long=True)
     for names, before in table.get("commands", ()):
         programs = names.split(", ")
         between = "" if before[0] == "^" else r"(?:[^\n|;]{0,200}?[\s\"'])??"
