@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret
-from registry.text.privacy.likeness import is_pin
+from registry.text.privacy.values import is_pin
 
 _PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>"

@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from registry.text.privacy.likeness import MAYBE_UNMISTAKABLE, TESTS, is_unmistakable
+from registry.text.privacy.values import MAYBE_UNMISTAKABLE, TESTS, is_unmistakable
 
 OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
 MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
@@ -32,12 +32,9 @@ class Rule(NamedTuple):
     regex: str
     keywords: tuple[str, ...]
     """In lower case; one of them is in every text with a match. A rule without any is about long numbers."""
-    looks: Callable[[str], bool] | None
-    needs: tuple[str, ...] = ()
-    """If there are any, one of them is in the text, too."""
+    looks: Callable[[str], bool]
     is_long: bool = False
     """True if the keyword is in a run of 20 characters or more in each match."""
-    """True if a match in a line of code is none."""
     beginnings: tuple[str, ...] = ()
     """The fixed first characters of a match, in their own case; one of them begins each."""
 
@@ -121,7 +118,6 @@ class Rules:
         if has_number:
             places.update(self._numbers)
         rules = [self.all[at] for at in sorted(places)]
-        rules = [rule for rule in rules if not rule.needs or any(each in lowered for each in rule.needs)]
         spaced = spaced_words(lowered)
         names = [self.names[each] for each in announced if each in self.names and each in spaced]
         names.sort(key=lambda name: (name.is_cue, name.words))
@@ -180,9 +176,8 @@ def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
         regex = rf"(?<![\w-])(?:{words}){_BETWEEN}{between}{before.lstrip('^').replace(' ', _BETWEEN)}{_ARGUMENT}"
         yield Rule("password", regex, tuple(name.lower() for name in programs), TESTS["argument"])
     for rule in table.get("rules", ()):
-        looks = TESTS[rule["looks"]] if "looks" in rule else None
-        keywords, needs = (tuple(rule.get(name, ())) for name in ("keywords", "needs"))
-        yield Rule(rule["kind"], rule["regex"], keywords, looks, needs, rule.get("long", False))
+        keywords = tuple(rule.get("keywords", ()))
+        yield Rule(rule["kind"], rule["regex"], keywords, TESTS[rule.get("looks", "any")])
 
 
 def _read_names(table: Mapping[str, Any]) -> Iterator[Name]:

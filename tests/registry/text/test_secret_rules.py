@@ -67,7 +67,6 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("username kim, password %s, then click connect", "tortoise7"),
         ("is %s a strong enough password?", "Dragonfly88"),
         ("Mein Passwort ist %s, was tun", "Hamburg1887"),
-        ("비번은 %s야", "바나나우유"),
         ("암호 걸린 파일인데 %s 이거 넣으면 열려", "영업팀2024!"),
         ("비밀번호를 초기값에서 %s 로 바꿔줘", "manager2"),
         ("유심 PIN은 %s이고 잠겼어", "5190"),
@@ -86,8 +85,6 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("they were all set to %s and nobody cared", "Summer2019!"),
         ("how good is (%s)?", "7Dwarfs&SnowWhite"),
         ("no, the second letter is a zero, it's %s", "L0ckness_Monday"),
-        ("the zip opens with %s but only in 7zip", "quartz-lemon-88"),
-        ("user/pass for the camera: viewer/%s", "lookAtMe_08"),
         ("my card PIN (%s) does not open the gate", "5093"),
         ("WIFI:T:WPA;S:Hut;P:%s;;", "espresso4two"),
         ("제가 쓰는 비밀번호 %s 이거 무슨 뜻일까", "gozldthsus"),
@@ -110,7 +107,6 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("Alle: das WLAN-Passwort lautet %s", "Tasse-Honig-7"),
         ("엑셀 열기 암호는 %s 이고요", "rmqdu!장부"),
         ("smtp.login('bot@shop.example', '%s')", "kqzvwxnmrtypbhjd"),
-        ("if (password === '%s') open()", "sesame"),
         ("look: %s", "https://hooks.slack.com/services/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"),
         ("network_key: [%s]", "1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 13"),
         ("the master password is %s.", "velvet tractor humming eleven"),
@@ -175,11 +171,6 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(sa
 )
 def test_what_is_said_about_passwords_and_codes_stays(said: str) -> None:
     assert masked(said) == said
-
-
-def test_values_like_one_that_was_found_are_masked_too() -> None:
-    text = masked("i keep mixing up chickpea90 there, the password was chickpea900")
-    assert "chickpea" not in text
 
 
 @pytest.mark.parametrize("length", [12, 64, 300, 301, 2000, 10_000])
