@@ -157,12 +157,10 @@ def form(value: str) -> Form:
         + (_CAPITAL.search(value) is not None and (has_digits or 2 * (len(value) > 7)))
         + (has_digits and not value.islower() and not value.isupper())
     )
-    if _PARTS.fullmatch(value) or (has_digits and is_typed_korean(value) and len(value) > 7):
+    if _PARTS.fullmatch(value):
         points = 2
     elif is_name(value) and not _DATED.fullmatch(value):
         points = min(points, has_digits)
-    if value.isupper() and not _SIGN.search(value):  # as a model's or a serial number
-        points = min(points, 1)
     if points == 0:
         return Form.WORD if is_word(value) else Form.NONE
     return Form(min(points + Form.WORD, Form.STRANGE))
@@ -217,7 +215,7 @@ def is_argument(value: str) -> bool:
 
 def is_value(value: str) -> bool:
     """Return whether the value behind a prompt or in a field is a password, and no type, remark, path or message."""
-    is_other = _CODE.search(value) or is_remark(value) or (value.istitle() and not any(map(str.isdigit, value)))
+    is_other = _CODE.search(value) or is_remark(value)
     return is_argument(value) and not is_other and not value.startswith(("(", '"'))
 
 
