@@ -212,13 +212,14 @@ def _needed(text: str, first: int, start: int, stop: int, cue: Cue) -> Form:
         is_digest = value in (value.lower(), value.upper()) and (not cue.is_strong or _HEX.fullmatch(value.lower()))
         return Form.NEVER if is_digest else Form.MADE
     before, is_told = text[max(first, start - 48) : start], _TOLD.match(text, stop) is not None
-    if is_typed_korean(value) and (is_told or not cue.name.words.isascii()):
+    is_pair = is_behind and _PAIR.search(before) is not None
+    if is_typed_korean(value) and (is_told or is_pair or not cue.name.words.isascii()):
         return Form.WORD
     is_led = is_told or _LEAD.search(before) or 0 <= start - cue.end < 3
     if cue.is_strong:
         is_likely = is_behind and sum(map(str.isdigit, value)) > 1
         return Form.NUMBERED if is_led or is_likely else Form.ODD
-    if is_behind and _PAIR.search(before):
+    if is_pair:
         return Form.NUMBERED
     return Form.ODD if is_led else Form.STRANGE
 

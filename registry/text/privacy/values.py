@@ -207,14 +207,13 @@ def is_remark(value: str) -> bool:
 def is_argument(value: str) -> bool:
     """Return whether an argument of a command is a password, and no variable, option, file or default."""
     defaults = "password", "passwd", "pass", "pwd", "secret", "token", "mypassword", "username", "postgres", "foobared"
-    is_file = re.search(r"/.*\.[a-z]{1,4}$", value) is not None
-    return len(set(value)) > 2 and not is_file and not is_placeholder(value) and value.lower() not in defaults
+    return len(set(value)) > 2 and not is_placeholder(value) and value.lower() not in defaults
 
 
 def is_value(value: str) -> bool:
     """Return whether the value behind a prompt or in a field is a password, and no type, remark, path or message."""
     is_other = _CODE.search(value) or is_remark(value)
-    return is_argument(value) and not is_other and not value.startswith(("(", '"'))
+    return is_argument(value) and not is_other
 
 
 def is_phrase(value: str) -> bool:

@@ -74,6 +74,7 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("$ op read op://Home/db/password\n%s", "grass.Hopper"),
         ("Cookie: theme=dark; clearance=%s", "vL4MjpibUYQxohWZrBNdXih6Ivqwht370"),
         ("POST https://chat.example.org/services/%s", "T0Y9U6MD2/B0ZNWMRQQ/bFu2875bewlI9h64TOC07c7y"),
+        ("Server=db;Uid=app;Pwd=%s;", "Cinnamon"),
         ("my bank login: %s", "Pebble-77"),
         ("sam: what was the pw?\nkai: %s", "plumpudding8"),
         ("that note says %s, it must be the admin password", "Falcon-Nest-3"),
