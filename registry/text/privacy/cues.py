@@ -74,5 +74,5 @@ def _is_part(text: str, start: int, end: int) -> bool:
 def _is_public(before: str) -> bool:
     """Return whether the words before a name make it the name of something public."""
     return _PUBLIC.search(before[-16:]) is not None or (
-        any(map(before.__contains__, ("arn:", "urn:", "AWS::"))) and _ARN.search(before) is not None
+        ("arn:" in before or "urn:" in before) and _ARN.search(before) is not None
     )

@@ -34,7 +34,7 @@ class Form(IntEnum):
 
 
 _PLACEHOLDER = re.compile(
-    r"^[$%{<\[]|\$[{(]|\{\{|\.\.\.|…|\*\*|xxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
+    r"^[$%{<\[]|\$[{(]|\{\{|\.\.\.|…|\*\*|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
     r"|^\D*\d?\D*example\D*\d?$|insert|여기|입력",
     re.IGNORECASE,
 )
