@@ -76,6 +76,8 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("POST https://chat.example.org/services/%s", "T0Y9U6MD2/B0ZNWMRQQ/bFu2875bewlI9h64TOC07c7y"),
         ("Server=db;Uid=app;Pwd=%s;", "Cinnamon"),
         ("my bank login: %s", "Pebble-77"),
+        ("try this one: %s, please", "dop_v1_" + "7f3a9c0e51b24d68" * 4),
+        ("he sent me %s", "0f1e2d3c4b5a69788796a5b4c3d2e1f0-us14"),
         ("sam: what was the pw?\nkai: %s", "plumpudding8"),
         ("that note says %s, it must be the admin password", "Falcon-Nest-3"),
         ("exp 12/27 cvv %s", "123"),
@@ -163,6 +165,7 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(sa
         "password: 'required|same:password|min:8'",
         "DB_PASSWORD=여기에_비밀번호_입력",
         "비밀번호 칠 때마다 틀려요, 로지텍 k380 이고 윈도우11",
+        "set npm_config_user_agent and sk-ant-your-key-of-2024-goes-here",
         "color #2F8F83, see draft#section-2, Sheet1!A1:B20 and HEAD~3",
     ],
 )
