@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede, usage_of
-from sources.kit.loose_json import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, string, value_at
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
 IGNORED_SYSTEM = (
@@ -25,8 +25,6 @@ _IGNORED = (
     *("observer-ref", "atis-latch", "api-request", "api-request-shape", "api-request-blob", "cost-state", "tools-used"),
 )
 _SYNTHETIC = "<synthetic>"  # the model of answers that the client wrote itself: errors of the service
-_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_USAGE = {name: name for name in _COUNTS}
 
 OutputOf = Callable[[str], str | None]
 
@@ -57,11 +55,14 @@ class ClaudeTranscript(Conversation):
         handler = _HANDLERS.get(kind)
         if not self.links.add(record):
             return
+        self.begin(record.get("uuid"), record.get("timestamp"))
+        model = value_at(record, "message", "model")
+        self.model = "" if model == _SYNTHETIC else string(model)
         if handler:
             self.facts.add_envelope(record)
             handler(self, record)
         elif not self.facts.add_title(record) and kind not in _IGNORED:
-            self.unknown[f"record {kind or 'without type'}"] += 1
+            self.pass_over("record", kind)
 
     def session(self) -> Session:
         """Return the conversation as read so far; the superseded parts of it are marked."""
@@ -107,34 +108,33 @@ class ClaudeTranscript(Conversation):
     # The user's records
 
     def _read_user(self, record: Record) -> None:
-        content = mapping(record.get("message")).get("content")
+        content = value_at(record, "message", "content")
         for block in map(mapping, items(content)):
             if "tool_use_id" in block:
                 self._add_result(block, record)
         self._add_pieces(record, content)
         if names := list(filter(None, map(drafts.attachment_name, map(mapping, items(content))))):
-            if draft := self._last_of(record):
-                draft.more["attachments"] = [*draft.more.get("attachments", ()), *names]
+            last = self.drafts[-1] if self.drafts else None
+            if last and self.record_id and last.origin == self.record_id and last.role is not Role.TOOL:
+                last.more["attachments"] = [*last.more.get("attachments", ()), *names]
             else:
-                self._say(record, Role.USER, "", string(record.get("uuid")), attachments=names)
+                self.say(Role.USER, "", attachments=names)
 
     def _add_pieces(self, record: Record, content: object) -> None:
         flags = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
         is_injected = any(record.get(flag) for flag in flags) or record.get("promptSource") == "system"
-        texts, uuid = drafts.texts_in(content), string(record.get("uuid"))
-        for index, piece in enumerate((injected if is_injected else pieces_of)(texts)):
-            draft = self._add_piece(record, piece, uuid if index == 0 else f"{uuid}:{index}")
+        for index, piece in enumerate((injected if is_injected else pieces_of)(drafts.texts_in(content))):
+            draft = self._add_piece(record, piece, f":{index}" if index else "")
             if record.get("isCompactSummary"):
                 draft.more["compaction"] = {}
 
-    def _add_piece(self, record: Record, piece: Piece, native_id: str) -> Draft:
-        draft = self._say(record, piece.role, piece.text, native_id)
+    def _add_piece(self, record: Record, piece: Piece, part: str) -> Draft:
         if piece.is_injected:
-            draft.more["injected"] = True
-            return draft
-        self.links.add_prompt(string(record.get("uuid")))
+            return self.inject(piece.text, part)
+        draft = self.say(piece.role, piece.text, part)
+        self.links.add_prompt(self.record_id)
         if record.get("type") == "user":
-            self._asked.add(string(record.get("uuid")))
+            self._asked.add(self.record_id)
         if piece.command:
             draft.more["command"] = piece.command
         if piece.command == "/rename" and (title := piece.text.removeprefix("/rename").strip()):
@@ -178,13 +178,12 @@ class ClaudeTranscript(Conversation):
             elif "tool_use_id" in block:
                 self._add_result(block, record)
             elif kind not in ("redacted_thinking", "image", "document"):
-                self.unknown[f"block {kind or 'without type'}"] += 1
+                self.pass_over("block", kind)
         self._count_tokens(message, self.drafts[before:])
 
     def _add_answer(self, block: Record, record: Record) -> None:
         text = string(block.get("text")).strip()
-        model = mapping(record.get("message")).get("model")
-        is_error = bool(record.get("isApiErrorMessage")) or model == _SYNTHETIC
+        is_error = record.get("isApiErrorMessage") or value_at(record, "message", "model") == _SYNTHETIC
         if text not in ("(no content)", "No response requested."):
             self._add_part(record, Role.ERROR if is_error else Role.ASSISTANT, text)
 
@@ -192,27 +191,23 @@ class ClaudeTranscript(Conversation):
         """Add a part of an answer, which comes in several records with the same message id."""
         if not text:
             return
-        uuid = string(record.get("uuid"))
-        message_id = string(mapping(record.get("message")).get("id")) or uuid
+        message_id = string(value_at(record, "message", "id")) or self.record_id
         if message_id and (draft := self._parts.get((message_id, role))):
             draft.add(text)
             return
-        suffix = ":thinking" if role is Role.THINKING else ""
-        draft = self._say(record, role, text, message_id and message_id + suffix, model=_model_of(record))
-        self._parts[message_id, role] = draft
+        native_id = f"{message_id}:thinking" if role is Role.THINKING and message_id else message_id
+        self._parts[message_id, role] = self.say(role, text, native_id=native_id)
 
     def _add_call(self, block: Record, record: Record) -> Draft:
         call_id = string(block.get("id"))
         if call_id in self.calls:
             return self.calls[call_id]
-        name, folder, uuid = string(block.get("name")), string(record.get("cwd")), string(record.get("uuid"))
-        given, at = block.get("input", {}), _time_of(record)
-        return self.call(call_id, name, given, at, folder=folder, origin=uuid, model=_model_of(record))
+        return self.call(call_id, block.get("name"), block.get("input", {}), folder=string(record.get("cwd")))
 
     def _count_tokens(self, message: Record, new: list[Draft]) -> None:
         """Note the largest counts with the first message of an answer: they grow along its records."""
         message_id = string(message.get("id"))
-        counts = usage_of(message.get("usage"), _USAGE)
+        counts = usage_of(message.get("usage"))
         if not counts or not message_id:
             return
         known = self._usage.setdefault(message_id, {})
@@ -225,28 +220,19 @@ class ClaudeTranscript(Conversation):
     # The client's records
 
     def _read_system(self, record: Record) -> None:
-        subtype, uuid = string(record.get("subtype")), string(record.get("uuid"))
+        subtype = string(record.get("subtype"))
         if subtype == "api_error":
-            self._say(record, Role.ERROR, _error_text(record), uuid)
+            self.say(Role.ERROR, _error_text(record))
         elif subtype == "compact_boundary":
-            more = {"injected": True, "compaction": drafts.storable(mapping(record.get("compactMetadata")))}
-            self._say(record, Role.SYSTEM, string(record.get("content")) or "Conversation compacted", uuid, **more)
+            about = drafts.storable(mapping(record.get("compactMetadata")))
+            self.inject(string(record.get("content")) or "Conversation compacted", compaction=about)
         elif subtype == "local_command":
             self._add_pieces(record, record.get("content"))
         elif subtype in KEPT_SYSTEM:
             for text in drafts.texts_in(record.get("content")):
-                self._add_piece(record, Piece(Role.SYSTEM, text.strip()), uuid)
+                self.inject(text)
         elif subtype not in IGNORED_SYSTEM:
-            self.unknown[f"system record {subtype}"] += 1
-
-    def _say(self, record: Record, role: Role, text: str, native_id: str, **more: Any) -> Draft:
-        return self.say(role, text, _time_of(record), native_id, origin=string(record.get("uuid")), **more)
-
-    def _last_of(self, record: Record) -> Draft | None:
-        """Return the message that this record has just added."""
-        last = self.drafts[-1] if self.drafts else None
-        uuid = string(record.get("uuid"))
-        return last if last and uuid and last.origin == uuid and last.role is not Role.TOOL else None
+            self.pass_over("system record", subtype)
 
 
 _HANDLERS: dict[str, Callable[[ClaudeTranscript, Record], None]] = {
@@ -255,15 +241,6 @@ _HANDLERS: dict[str, Callable[[ClaudeTranscript, Record], None]] = {
     "system": ClaudeTranscript._read_system,
     "attachment": ClaudeTranscript._read_attachment,
 }
-
-
-def _time_of(record: Record) -> datetime | None:
-    return drafts.moment(record.get("timestamp"))
-
-
-def _model_of(record: Record) -> str:
-    model = string(mapping(record.get("message")).get("model"))
-    return "" if model == _SYNTHETIC else model
 
 
 def _status(block: Record, result: str, structured: object) -> str:

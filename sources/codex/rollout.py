@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from registry.domain import Role, Session
 from sources.codex import records, tools
@@ -14,13 +13,6 @@ from sources.codex.records import pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, usage_of, without_empty
 from sources.kit.loose_json import Record, items, mapping, string
-
-_USAGE = {
-    "input_tokens": "input_tokens",
-    "output_tokens": "output_tokens",
-    "cached_input_tokens": "cache_read_input_tokens",
-    "reasoning_output_tokens": "reasoning_tokens",
-}
 
 
 @dataclass(slots=True)
@@ -40,10 +32,8 @@ class Rollout(Conversation):
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _said: Counter[tuple[str, Role, Layer]] = field(default_factory=Counter)
     _rollbacks: list[tuple[int, int]] = field(default_factory=list)
-    _folders: dict[str, None] = field(default_factory=dict)
     _turn: str = ""
     _is_copy: bool = False
-    _at: datetime | None = None
     _total: Record = field(default_factory=dict)
     _usage: Counter[str] = field(default_factory=Counter)
     _counted_to: int = 0
@@ -51,12 +41,12 @@ class Rollout(Conversation):
     def read(self, record: Record) -> None:
         """Add one record; an unknown one is counted in `unknown`."""
         kind, payload = records.unwrapped(record)
-        self._at = drafts.moment(record.get("timestamp"))
+        self.at = drafts.moment(record.get("timestamp"))
         if turn := string(payload.get("turn_id")):
             self._turn, self._is_copy = turn, turn in self.copied
         handler = _RECORDS.get(kind)
         if handler is None:
-            self.unknown[f"record {kind or 'without type'}"] += 1
+            self.pass_over("record", kind)
         elif handler is Rollout._read_meta or not self._is_inherited(record):
             handler(self, payload)
         elif payload.get("type") == "token_count":
@@ -71,9 +61,8 @@ class Rollout(Conversation):
         self.session_id = string(self._meta.get("id")) or self.session_id
         return self.build(
             {"thread name": self.name},
-            folders=self._folders,
             parent=parent,
-            began=drafts.moment(self._meta.get("timestamp")),  # flat lines have no time of their own
+            began=self._meta.get("timestamp"),  # flat lines have no time of their own
             relation=relation,
             version=string(self._meta.get("cli_version")),
             branch=string(mapping(self._meta.get("git")).get("branch")),
@@ -103,8 +92,7 @@ class Rollout(Conversation):
             self._turn = f"turn {len(self._entries)}"
 
     def _enter(self, payload: Record) -> None:
-        self._folders[string(payload.get("cwd"))] = None
-        self.folder = next(iter(self._folders))
+        self.enter(payload.get("cwd"))
 
     def _read_response(self, payload: Record) -> None:
         kind = string(payload.get("type"))
@@ -118,7 +106,7 @@ class Rollout(Conversation):
         elif kind in tools.OUTPUTS:
             self._add_result(payload)
         elif kind not in records.IGNORED_RESPONSES:
-            self.unknown[f"response {kind or 'without type'}"] += 1
+            self.pass_over("response", kind)
 
     def _add_message(self, payload: Record) -> None:
         texts, role = drafts.texts_in(payload.get("content")), payload.get("role")
@@ -136,7 +124,7 @@ class Rollout(Conversation):
         elif handler := _EVENTS.get(kind):
             handler(self, payload)
         elif kind not in records.IGNORED_EVENTS:
-            self.unknown[f"event {kind or 'without type'}"] += 1
+            self.pass_over("event", kind)
 
     def _read_user_message(self, payload: Record) -> None:
         pictures = [{"type": "image"} for key in ("images", "local_images") for _ in items(payload.get(key))]
@@ -155,7 +143,7 @@ class Rollout(Conversation):
         if not any(counted.values()):
             return  # only the account's limits are new
         if not self._is_copy:  # else it is counted in the thread that this one comes from
-            self._usage.update(usage_of(counted, _USAGE, cache_in_input=True))
+            self._usage.update(usage_of(counted, cache_in_input=True))
         since = (each for each in self._entries[self._counted_to :] if each.draft.role is Role.ASSISTANT)
         answers = {each.layer: each.draft for each in since}
         for draft in answers.values():
@@ -168,7 +156,7 @@ class Rollout(Conversation):
         """Return what the thread's running total grew by; at its first count that may include another thread's."""
         info = mapping(payload.get("info"))
         total, last = (mapping(info.get(name)) for name in ("total_token_usage", "last_token_usage"))
-        total = {name: count for name, count in total.items() if name in _USAGE and isinstance(count, int)}
+        total = {name: count for name, count in total.items() if isinstance(count, int)}
         if not total:
             return {}
         grown = {name: count - self._total.get(name, 0) for name, count in total.items()}
@@ -197,7 +185,7 @@ class Rollout(Conversation):
             thought = "\n\n".join(string(mapping(text).get("text")) or string(text) for text in texts)
             self._add_thought(thought, Layer.ITEM)
         elif kind not in records.IGNORED_ITEMS:
-            self.unknown[f"item {kind or 'without type'}"] += 1
+            self.pass_over("item", kind)
 
     # Messages
 
@@ -205,14 +193,14 @@ class Rollout(Conversation):
         self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
 
     def _inject(self, text: str, **more: object) -> None:
-        self._put(Draft(Role.SYSTEM, [text] if text else [], self._at, {"injected": True, **more}), Layer.ALONE)
+        self._put(Draft(Role.SYSTEM, [text] if text else [], self.at, {"injected": True, **more}), Layer.ALONE)
 
     def _add_question(self, texts: Iterable[str], content: object, layer: Layer, given: Record) -> None:
         pieces = [piece for text in texts for piece in pieces_of(text)]
         for text in (text for role, text in pieces if role is Role.SYSTEM):
             self._inject(text)
         typed = "\n\n".join(text for role, text in pieces if role is Role.USER)
-        draft = Draft(Role.USER, [typed] if typed else [], self._at, self._identity(given, Role.USER, layer))
+        draft = Draft(Role.USER, [typed] if typed else [], self.at, self._identity(given, Role.USER, layer))
         for name in filter(None, map(drafts.attachment_name, map(mapping, items(content)))):
             draft.attach(name)
         if typed or "attachments" in draft.more:
@@ -222,14 +210,14 @@ class Rollout(Conversation):
         if text.strip():
             about = without_empty({"model": self.model, "phase": string(given.get("phase"))})
             more = self._identity(given, Role.ASSISTANT, layer) | about
-            self._put(Draft(Role.ASSISTANT, [text.strip()], self._at, more), layer)
+            self._put(Draft(Role.ASSISTANT, [text.strip()], self.at, more), layer)
 
     def _add_thought(self, text: str, layer: Layer) -> None:
         if text.strip():
-            self._put(Draft(Role.THINKING, [text.strip()], self._at, without_empty({"model": self.model})), layer)
+            self._put(Draft(Role.THINKING, [text.strip()], self.at, without_empty({"model": self.model})), layer)
 
     def _add_call(self, ran: tools.ToolRun, layer: Layer) -> None:
-        draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self._at, folder=self.folder)
+        draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self.at, folder=self.folder)
         draft.more |= without_empty({"model": self.model})
         if ran.result is not None:
             draft.answer(ran.result, ran.status)
@@ -274,7 +262,7 @@ _EVENTS: dict[str, Callable[[Rollout, Record], None]] = {
     "thread_name_updated": Rollout._rename,
     "token_count": Rollout._count_tokens,
     "error": lambda self, payload: self._put(
-        Draft(Role.ERROR, [string(payload.get("message")) or "error"], self._at), Layer.ALONE
+        Draft(Role.ERROR, [string(payload.get("message")) or "error"], self.at), Layer.ALONE
     ),
     "turn_aborted": lambda self, payload: self._inject(
         f"[Turn aborted: {string(payload.get('reason')) or 'no reason given'}]"

@@ -28,7 +28,6 @@ from sources.kit.workspace_files import path_of
 _THINKING, _SUMMARY = 30, 22  # capabilityType
 _SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
 _UNKNOWN_MODEL = "default"
-_USAGE = {"inputTokens": "input_tokens", "outputTokens": "output_tokens"}
 _ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
 _SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
 _BLOCKS = frozenset(
@@ -58,7 +57,7 @@ def messages_of(
     own_model = model_of(bubble) or model
     common = {"request_id": string(bubble.get("requestId")), "model": "" if speaker is Role.USER else own_model}
     known = {name: value for name, value in common.items() if value}
-    usage = {name: count for name, count in usage_of(bubble.get("tokenCount"), _USAGE).items() if count}
+    usage = {name: count for name, count in usage_of(bubble.get("tokenCount")).items() if count}
     by_kind = {_THINKING: Role.THINKING, _SUMMARY: Role.SYSTEM}
     leading = Role.TOOL if is_tool_call(bubble) else by_kind.get(_capability(bubble), speaker)
     for place, part in enumerate(_parts(bubble, speaker)):

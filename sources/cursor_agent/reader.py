@@ -30,7 +30,7 @@ from sources.cursor_agent.files import (
     description_in,
     walk,
 )
-from sources.cursor_agent.messages import UNKNOWN_MODEL, AgentDialogue, paths_in
+from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
@@ -251,7 +251,7 @@ class _Pass:
 
 def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[AgentDialogue, Skips]:
     """Read what was said, and what could not be read of it. Raises StorageError."""
-    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
+    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder(), known_model(about.get("lastUsedModel")))
     damage = Counter[str]()
     for element in store.elements(root_id, root):
         if element.message is None:
@@ -283,10 +283,9 @@ def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> N
 
 
 def _meta(about: Record, root: Root) -> dict[str, Any]:
-    model = string(about.get("lastUsedModel"))
     meta: dict[str, Any] = {"mode": string(about.get("mode"))}
     meta |= {key: value for key, value in root.about().items() if value}
-    meta |= {"model": "" if model == UNKNOWN_MODEL else model, "children": root.children()}
+    meta |= {"model": known_model(about.get("lastUsedModel")), "children": root.children()}
     return {key: value for key, value in meta.items() if value}
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from registry.domain import Role, Session
 from sources.exports.reading import (
@@ -23,7 +22,7 @@ from sources.exports.reading import (
 )
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
-from sources.kit.loose_json import Record, items, mapping, number, parse_nested, string
+from sources.kit.loose_json import Record, items, mapping, number, parse_nested, string, value_at
 
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
 # how long it thought, and its memory of the user, which must not get into the search
@@ -54,7 +53,8 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     """Read the conversation; what is not understood is counted in `unknown`."""
     messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
-    reading = _Reading(identity(record), model=string(record.get("default_model_slug")), unknown=unknown, nodes=nodes)
+    usual_model = string(record.get("default_model_slug"))
+    reading = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
     for name, is_live in walk(nodes, string(record.get("current_node"))):
         reading.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
@@ -64,7 +64,7 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
         {} if title in ("New chat", "New Chat") else {"title": title},
         project=projects.get(gizmo),
         gizmo_type=string(record.get("gizmo_type")),
-        model=reading.model,
+        model=usual_model,
         project_id=gizmo if gizmo.startswith("g-p-") else None,
         gizmo_id=None if gizmo.startswith("g-p-") else gizmo,
     )
@@ -97,12 +97,15 @@ class _Reading(Conversation):
     """Builds the conversation. `calls`: by node, its call or the call of the node above it."""
 
     nodes: Mapping[str, TreeNode] = field(default_factory=dict)
+    _usual_model: str = ""
     _times: dict[str, datetime | None] = field(default_factory=dict)
 
     def message(self, name: str, message: Record, *, is_live: bool) -> None:
         """Add one message, after those above it in the tree."""
         node, before = self.nodes[name], len(self.drafts)
         self._times[name] = node.at or self._times.get(node.parent)
+        self.begin(name, self._times[name])
+        self.model = string(value_at(message, "metadata", "model_slug")) or self._usual_model
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
         if message and content.get("content_type") not in DROPPED:
             self._read_content(name, message, content, metadata)
@@ -119,28 +122,27 @@ class _Reading(Conversation):
         if role == "tool" or (kind in RESULTS and role != "user"):
             self._result(name, message, text)
         elif role == "assistant" and recipient != "all":
-            self._call(name, recipient, text, metadata)
+            self._call(name, recipient, text)
         elif kind == "thoughts":
-            self._add(Role.THINKING, name, text, model=self._model(metadata))
+            self.say(Role.THINKING, text)
             self._hand_down(name)
         elif kind == "system_error":
-            self._add(Role.ERROR, name, text)
+            self.say(Role.ERROR, text)
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
             pages = cited(metadata.get("citations"), metadata.get("content_references"))
-            names = list(attachments(content, metadata))
-            self._add(Role.ASSISTANT, name, text, model=self._model(metadata), attachments=names, **pages)
+            draft = self.say(Role.ASSISTANT, text, attachments=list(attachments(content, metadata)))
+            draft.more |= pages
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
-            self._add(Role.USER, name, text, attachments=list(attachments(content, metadata)))
+            self.say(Role.USER, text, attachments=list(attachments(content, metadata)))
         else:
-            hidden = {"hidden": True} if _is_hidden(message, metadata) else {}
-            self._add(Role.SYSTEM, name, text, injected=True, **hidden)
+            draft = self.inject(text)
+            draft.more |= {"hidden": True} if _is_hidden(message, metadata) else {}
             self._hand_down(name)
 
-    def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
+    def _call(self, name: str, tool: str, text: str) -> None:
         params = params_of(text) if text else {}
-        draft = self.call(name, tool, params, self._times[name], model=self._model(metadata))
-        show_document(draft, params)
+        show_document(self.call(name, tool, params), params)
 
     def _result(self, name: str, message: Record, text: str) -> None:
         """Add a tool's result to the call above it; without one, as a call of its own."""
@@ -151,19 +153,13 @@ class _Reading(Conversation):
         if name not in self.calls:
             if not result:
                 return
-            self._call(name, string(mapping(message.get("author")).get("name")) or "tool", "", {})
+            self._call(name, string(value_at(message, "author", "name")), "")
         more_result(self.calls[name], result, _status(content, metadata))
 
     def _hand_down(self, name: str) -> None:
         """Hand a call down: its result may be below another result or message."""
         if call := self.calls.get(self.nodes[name].parent):
             self.calls[name] = call
-
-    def _add(self, role: Role, name: str, text: str, **more: Any) -> None:
-        self.say(role, text, self._times[name], name, **more)
-
-    def _model(self, metadata: Record) -> str:
-        return string(metadata.get("model_slug")) or self.model
 
 
 def _is_hidden(message: Record, metadata: Record) -> bool:

@@ -62,10 +62,10 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     """Read the conversation."""
     talk = Conversation(identity(record), unknown=unknown)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
-        at, key = drafts.moment(prompt.get("time")), string(prompt.get("time"))
-        text, names = string(prompt.get("title")).removeprefix(_PROMPTED).strip(), strings(prompt.get("attachedFiles"))
-        talk.say(Role.USER, text, at, key, attachments=names)
-        talk.say(Role.ASSISTANT, string(prompt.get("answer")), at, f"{key}:answer")
+        talk.begin(prompt.get("time"), prompt.get("time"))
+        typed = string(prompt.get("title")).removeprefix(_PROMPTED)
+        talk.say(Role.USER, typed, attachments=strings(prompt.get("attachedFiles")))
+        talk.say(Role.ASSISTANT, string(prompt.get("answer")), ":answer")
     unique_ids(talk.drafts)
     return talk.build()
 

@@ -90,7 +90,7 @@ def _text(draft: Draft) -> str:
 def moment(value: object) -> datetime | None:
     """Parse a client's time: ISO 8601, or seconds or milliseconds since 1970; None if it cannot be one."""
     try:
-        if isinstance(value, str):
+        if isinstance(value, str | datetime):
             at = parse_time(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             is_milliseconds = value > 100_000_000_000  # as seconds that is the year 5138
@@ -127,8 +127,14 @@ def tool_draft(
     native_id: str, name: str, params: object, at: datetime | None, *, folder: str = "", origin: str = ""
 ) -> Draft:
     """Return a call without a result."""
-    tool = {"name": name, "params": storable(params), "result": None, "status": PENDING}
-    return Draft(Role.TOOL, [call_title(name, params, folder)], at, {"native_id": native_id, "tool": tool}, origin)
+    tool: dict[str, Any] = {"name": name or "tool", "params": storable(params), "result": None, "status": PENDING}
+    more = without_empty({"native_id": native_id, "tool": tool})
+    return Draft(Role.TOOL, [call_title(tool["name"], params, folder)], at, more, origin)
+
+
+def outcome(has_failed: object) -> str:
+    """Return how a call ended that is over."""
+    return FAILED if has_failed else COMPLETED
 
 
 def shortened(text: str) -> str:
@@ -201,54 +207,79 @@ def texts_in(content: object) -> Iterator[str]:
 class Conversation:
     """The messages so far, tool calls by id, and a count of what the parser did not understand.
 
-    `folder`: the working folder, which shortens paths in the titles of calls. `model`: of the messages that follow.
+    `folder`: the working folder, which shortens paths in the titles of calls; `folders`: all in the order in which they
+    were entered. `record_id`, `at`, `model`: id, time and model of the messages that follow.
     """
 
     session_id: str = ""
     folder: str = ""
     model: str = ""
+    record_id: str = ""
+    at: datetime | None = None
+    folders: dict[str, None] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
     drafts: list[Draft] = field(default_factory=list)
     calls: dict[str, Draft] = field(default_factory=dict)
 
-    def say(
-        self, role: Role, text: str, at: datetime | None = None, native_id: str = "", *, origin: str = "", **more: Any
-    ) -> Draft:
-        """Add a message and return it; without text or attachments it is returned only."""
-        draft = Draft(role, [text] if text else [], at, without_empty({"native_id": native_id, **more}), origin)
+    def begin(self, record_id: object, at: object) -> None:
+        """Begin a record of the client: set id and time of the messages that follow."""
+        self.record_id, self.at = string(record_id), moment(at)
+
+    def enter(self, folder: object) -> None:
+        """Note a working folder; the first one is that of the conversation."""
+        if name := string(folder):
+            self.folders[name] = None
+            self.folder = next(iter(self.folders))
+
+    def say(self, role: Role, text: str, part: str = "", **more: Any) -> Draft:
+        """Add a message of the record and return it; without text or attachments it is returned only.
+
+        `part`: behind the record's id, since one record may make several messages.
+        """
+        text, spoken = text.strip(), role in (Role.ASSISTANT, Role.THINKING)
+        known = {"native_id": self.record_id and self.record_id + part, "model": self.model if spoken else "", **more}
+        draft = Draft(role, [text] if text else [], self.at, without_empty(known), self.record_id)
         if text or "attachments" in draft.more:
             self.drafts.append(draft)
         return draft
 
-    def call(
-        self,
-        call_id: str,
-        name: str,
-        params: object,
-        at: datetime | None = None,
-        *,
-        folder: str = "",
-        origin: str = "",
-        **more: Any,
-    ) -> Draft:
+    def inject(self, text: str, part: str = "", **more: Any) -> Draft:
+        """Add a text that nobody typed."""
+        return self.say(Role.SYSTEM, text, part, injected=True, **more)
+
+    def call(self, call_id: str, name: object, params: object, *, folder: str = "", **more: Any) -> Draft:
         """Add a tool call without a result."""
-        draft = tool_draft(call_id, name or "tool", params, at, folder=folder or self.folder, origin=origin)
-        draft.more |= without_empty(more)
+        draft = tool_draft(call_id, string(name), params, self.at, folder=folder or self.folder, origin=self.record_id)
+        draft.more |= without_empty({"model": self.model, **more})
         self.calls[call_id or f"without id {len(self.drafts)}"] = draft
         self.drafts.append(draft)
         return draft
 
-    def answer(self, call_id: str, result: str, status: str) -> None:
+    def answer(self, call_id: object, result: str, status: str) -> None:
         """Add the result of a call; one of an unknown call is dropped."""
-        if call_id in self.calls:
-            self.calls[call_id].answer(result, status)
+        if draft := self.calls.get(string(call_id)):
+            draft.answer(result, status)
 
-    def describe(self, since: int, model: str, usage: Mapping[str, int]) -> None:
-        """Note the model with the messages since a position, and the tokens with the first of them."""
-        for draft in self.drafts[since:]:
-            draft.more |= {"model": model} if model else {}
+    def count_tokens(self, since: int, usage: Mapping[str, int]) -> None:
+        """Note the tokens of an answer with the first of its messages, those since a position."""
         for draft in self.drafts[since : since + 1]:
             draft.more |= {"usage": dict(usage)} if usage else {}
+
+    def supersede_off_path(self, parents: Mapping[str, str], leaf: str) -> None:
+        """Mark the messages of the records that do not lead to the last one: the user took a step back behind them.
+
+        `parents`: by record. If the chain to the root is torn, nothing is known, and nothing is marked.
+        """
+        live: set[str] = set()
+        while leaf in parents and leaf not in live:
+            live.add(leaf)
+            leaf = parents[leaf]
+        gone = set() if leaf else parents.keys() - live
+        supersede(draft for draft in self.drafts if draft.origin in gone)
+
+    def pass_over(self, what: str, kind: str) -> None:
+        """Count a record or a part of one that this reader does not know."""
+        self.unknown[f"{what} {kind or 'without type'}"] += 1
 
     def skipped(self, where: str = "") -> tuple[Skipped, ...]:
         """Return what was passed over because this reader does not know it."""
@@ -262,17 +293,22 @@ class Conversation:
         folders: Iterable[str] = (),
         project: str | None = None,
         parent: str | None = None,
-        began: datetime | None = None,
+        relation: str | None = "sub-agent",
+        began: object = None,
         **meta: Any,
     ) -> Session:
-        """Build the session. `titles`: candidates by origin; `folders`: candidates for the project, the first wins."""
+        """Build the session.
+
+        `titles`: candidates by origin, and `folders`: further candidates for the project; the first one wins.
+        `relation`: to the parent, if there is one. `began`: the time if no message has one.
+        """
         title_from, title = title_of(self.drafts, titles or {})
-        known = {"title_from": title_from, **meta}
+        known = {"title_from": title_from, "relation": relation if parent else None, **meta}
         return Session(
             session_id=self.session_id,
-            messages=messages_of(self.drafts, began),
+            messages=messages_of(self.drafts, moment(began)),
             title=title,
-            project=project or project_of(folders),
+            project=project or project_of((*self.folders, self.folder, *folders)),
             parent=parent or None,
             meta={name: value for name, value in known.items() if value},
         )
@@ -298,28 +334,53 @@ def title_of(found: Iterable[Draft], titles: Mapping[str, object]) -> tuple[str,
     return ("first words", preview_of(words, 80)) if words.strip() else (None, None)
 
 
-def off_path(parents: Mapping[str, str], leaf: str) -> set[str]:
-    """Return the records of a tree that do not lead to its last one: the user took a step back behind them.
+# the clients' names of token counts, with ours; if a client has several of one kind, the first one counts
+_TOKENS = {
+    **dict.fromkeys(
+        (
+            *("accumulated_input_tokens", "input_tokens", "inputTokens", "input", "tokensIn"),
+            *("prompt_tokens", "promptTokenCount"),
+        ),
+        "input_tokens",
+    ),
+    **dict.fromkeys(
+        (
+            *("accumulated_output_tokens", "output_tokens", "outputTokens", "output", "tokensOut"),
+            *("completion_tokens", "candidatesTokenCount"),
+        ),
+        "output_tokens",
+    ),
+    **dict.fromkeys(
+        (
+            *("cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cachedReadTokens", "cacheReads"),
+            *("cache_read_tokens", "cachedContentTokenCount", "cacheRead", "cached", "read"),
+        ),
+        "cache_read_input_tokens",
+    ),
+    **dict.fromkeys(
+        (
+            *("cache_creation_input_tokens", "cacheCreationTokens", "cacheWriteTokens", "cacheWrites"),
+            *("cache_write_tokens", "cacheWrite", "write"),
+        ),
+        "cache_creation_input_tokens",
+    ),
+    **dict.fromkeys(
+        ("reasoning_output_tokens", "reasoningTokens", "reasoning", "thoughtsTokenCount", "thoughts"),
+        "reasoning_tokens",
+    ),
+}
 
-    If the chain to the root is torn, nothing is known, and the set is empty.
-    """
-    live: set[str] = set()
-    while leaf in parents and leaf not in live:
-        live.add(leaf)
-        leaf = parents[leaf]
-    return set() if leaf else parents.keys() - live
 
-
-def usage_of(
-    given: object, names: Mapping[str, str], *, cache_in_input: bool = False, reasoning_beside_output: bool = False
-) -> dict[str, int]:
+def usage_of(given: object, *, cache_in_input: bool = False, reasoning_beside_output: bool = False) -> dict[str, int]:
     """Return a client's token counts by our names.
 
     `input_tokens` never include those from a cache, `output_tokens` always include the reasoning. The two flags tell
     where the client counts otherwise.
     """
-    counts = mapping(given)
-    usage = {ours: counts[theirs] for theirs, ours in names.items() if isinstance(counts.get(theirs), int)}
+    counts, usage = mapping(given), dict[str, int]()
+    for theirs, ours in _TOKENS.items():
+        if isinstance(counts.get(theirs), int):
+            usage.setdefault(ours, counts[theirs])
     if cache_in_input and "input_tokens" in usage:
         cached = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
         usage["input_tokens"] = max(usage["input_tokens"] - cached, 0)
