@@ -58,7 +58,8 @@ class FoundSession:
 class Source(Protocol):
     """A reader of one client's histories."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def find(self, places: Places) -> Iterator[Path]:
         """Yield the stores on this machine. A store that is missing was not deleted by the user."""

@@ -49,7 +49,7 @@ _BOOKKEEPING = (
 class Antigravity(FileReader):
     """Reads `brain/<id>/.system_generated/logs/`. Tokens lie above, in `~/.gemini`."""
 
-    name = ANTIGRAVITY.source
+    client = ANTIGRAVITY
     patterns = ("brain/*",)
 
     def roots(self, places: Places) -> Iterable[Path]:

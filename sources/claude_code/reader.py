@@ -25,16 +25,14 @@ _MOVED_OUTPUT = re.compile(r"tool-results[\\/]([\w.-]+\.(?:txt|json))")
 class ClaudeCode(FileReader):
     """Reads `projects/<folder>/<session>.jsonl` and below. Secrets lie beside `projects`."""
 
-    name = CLAUDE_CODE.source
-    variables = ("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR")
-    home = (".claude",)
+    client = CLAUDE_CODE
     patterns = ("projects/*/*.jsonl", "projects/*/*/subagents/**/agent-*.jsonl")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the configuration folders, and the desktop app's folder of sessions."""
         applications = (("Library", "Application Support"), ("AppData", "Roaming"), (".config",))
         return (
-            self.home_in(places),
+            CLAUDE_CODE.history_in(places),
             places.home / ".config" / "claude",
             *(places.home.joinpath(*parts, "Claude", _DESKTOP) for parts in applications),
         )

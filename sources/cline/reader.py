@@ -24,14 +24,13 @@ _VIEW, _SENT, _MESSAGES = "ui_messages.json", "api_conversation_history.json", "
 class Cline(FileReader):
     """Reads `tasks/`, `sessions/` and the list of tasks. Keys lie beside them."""
 
-    name = CLINE.source
+    client = CLINE
     extension = "saoudrizwan.claude-dev"
     patterns = ("tasks/*", "sessions/*/*.messages.json")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the folder that the command line and the extension share, and the extension's own in each editor."""
-        own = places.folder("CLINE_DATA_DIR", ".cline", "data")
-        return places.named("CTXR_CLINE_DIR") or [own, *self.in_editors(places)]
+        return places.named("CTXR_CLINE_DIR") or [CLINE.history_in(places), *self.in_editors(places)]
 
     def in_editors(self, places: Places) -> Iterator[Path]:
         """Yield the folder that each editor gives to the extension."""

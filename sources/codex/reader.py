@@ -20,7 +20,7 @@ from sources.kit import drafts
 from sources.kit.files import File, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, mapping, string
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, found_session, json_lines
 from sources.kit.zst import DAMAGED, open_plain
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -31,9 +31,7 @@ _TIME = re.compile(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 class Codex(FileReader):
     """Reads `sessions/` and `archived_sessions/`, and the list of thread names. Secrets lie beside them."""
 
-    name = CODEX.source
-    variables = ("CTXR_CODEX_DIR", "CODEX_HOME")
-    home = (".codex",)
+    client = CODEX
     patterns = tuple(
         f"{folder}/**/rollout-*.jsonl{end}" for folder in ("sessions", "archived_sessions") for end in ("", ".zst")
     )
@@ -97,9 +95,7 @@ class _Threads:
             skipped += (Skipped(f"the beginning of {thread}", f"it is in thread {base}, which is not here"),)
             fingerprint += f"?{base}"
         session = drafts.dated(rollout.session(), _time_in_name(first), first.modified_at)
-        if not session.messages:
-            skipped += (Skipped(first.path, "no conversation in it"),)
-        return FoundSession(thread, fingerprint, session, damage.skipped() + skipped)
+        return found_session(thread, fingerprint, session, damage.skipped() + skipped, first.path)
 
     def _records(self, thread: str, damage: Damage, above: frozenset[str]) -> Iterator[Record]:
         """Yield the records of a thread; the part before it comes from its base, if it holds only its new part."""

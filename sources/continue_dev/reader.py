@@ -31,9 +31,7 @@ _STATUS = {
 class Continue(FileReader):
     """Reads `sessions/`. Keys and settings lie beside it."""
 
-    name = CONTINUE.source
-    variables = ("CTXR_CONTINUE_DIR", "CONTINUE_GLOBAL_DIR")
-    home = (".continue",)
+    client = CONTINUE
     patterns = ("sessions/*.json",)
 
     def files(self, store: Path) -> Iterator[SessionFile | Skipped]:

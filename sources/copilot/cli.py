@@ -23,9 +23,7 @@ _NOTED = re.compile(r"^(name|cwd|branch):[ \t]*(\S.*)?$", re.MULTILINE)
 class CopilotCli(FileReader):
     """Reads `session-state/` and `history-session-state/`. Secrets lie beside them."""
 
-    name = COPILOT_CLI.source
-    variables = ("CTXR_COPILOT_CLI_DIR", "COPILOT_HOME")
-    home = (".copilot",)
+    client = COPILOT_CLI
     patterns = tuple(
         f"{folder}/{form}"
         for folder in ("session-state", "history-session-state")

@@ -29,7 +29,7 @@ _TRANSCRIPTS = os.path.join("GitHub.copilot-chat", "transcripts")
 class CopilotVscode(FileReader):
     """Reads one `User` folder. Databases hold credentials too: only the list of sessions is read from them."""
 
-    name = VSCODE.source
+    client = VSCODE
     patterns = (
         *(f"workspaceStorage/*/chatSessions/*{end}" for end in (".json", ".jsonl")),
         *(f"globalStorage/emptyWindowChatSessions/*{end}" for end in (".json", ".jsonl")),

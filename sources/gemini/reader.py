@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Skipped
 from sources.gemini.chat import GeminiChat
 from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
@@ -21,12 +21,8 @@ from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 class GeminiCli(FileReader):
     """Reads `tmp/<slot>/chats/` and the notes of which project a slot is. Secrets lie beside `tmp`."""
 
-    name = GEMINI_CLI.source
+    client = GEMINI_CLI
     patterns = tuple(f"tmp/*/chats/{form}" for form in ("*.json", "*.jsonl", "*/*.json", "*/*.jsonl"))
-
-    def roots(self, places: Places) -> Iterable[Path]:
-        """Return the client's folder."""
-        return home_of(places)
 
     def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
         """List the chats, each in its newest form."""
@@ -49,11 +45,6 @@ class GeminiCli(FileReader):
     def parser(self, store: Path) -> ParseFile:
         projects = cache(lambda: _Projects(store))
         return lambda file: [_parse(file, projects())]
-
-
-def home_of(places: Places) -> list[Path]:
-    """Return the client's folder, as a list."""
-    return places.named("CTXR_GEMINI_CLI_DIR") or [places.folder("GEMINI_CLI_HOME") / ".gemini"]
 
 
 def _rank(file: SessionFile) -> tuple[int, bool]:

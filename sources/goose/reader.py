@@ -13,7 +13,7 @@ from sources.goose.client import GOOSE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
 from sources.kit.loose_json import Record, items, mapping, read_json, string, value_at
-from sources.kit.reader import DatabaseReader, found_in_rows
+from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 
 _NOTICES = ("systemNotification", "contextLengthExceeded", "summarizationRequested")
@@ -70,7 +70,8 @@ class Goose(DatabaseReader):
             message = {"role": role, "content": parts, "created": created, "metadata": read_json(metadata)}
             talk.read({**message, "id": native_id})
         skipped = (Skipped(f"{damaged} x message of session {key}", "not a list of parts"),) if damaged else ()
-        return found_in_rows(key, fingerprint, talk.session(), skipped + talk.skipped(f" of session {key}"))
+        name = f"session {key}"
+        return found_session(key, fingerprint, talk.session(), skipped + talk.skipped(f" of {name}"), name)
 
 
 @dataclass(slots=True)

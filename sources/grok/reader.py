@@ -31,9 +31,7 @@ _BOOKKEEPING = (
 class GrokCli(FileReader):
     """Reads `sessions/<folder>/<session>/`. Keys lie beside `sessions`."""
 
-    name = GROK_CLI.source
-    variables = ("CTXR_GROK_CLI_DIR", "GROK_HOME")
-    home = (".grok",)
+    client = GROK_CLI
     patterns = ("sessions/*/*/updates.jsonl",)
 
     def session_file(self, file: File) -> SessionFile:

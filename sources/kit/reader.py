@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
+from sources.client import Client
 from sources.kit import drafts
 from sources.kit.files import File, document, files_below, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
@@ -44,11 +45,9 @@ class SessionFile:
         return self.file.fingerprint + self.note_status
 
     def found(self, session: Session, skipped: tuple[Skipped, ...], *times: datetime | None) -> FoundSession:
-        """Return the session, dated by `times` or the file; an empty one is returned too, so it is not read again."""
+        """Return the session, dated by `times` or the file."""
         session = drafts.dated(session, *times, self.file.modified_at)
-        if not session.messages:
-            skipped += (Skipped(self.path, "no conversation in it"),)
-        return FoundSession(self.key, self.fingerprint, session, skipped)
+        return found_session(self.key, self.fingerprint, session, skipped, self.path)
 
     def found_with_agents(
         self, main: Session, agents: Iterable[Session], skipped: tuple[Skipped, ...]
@@ -64,12 +63,14 @@ ParseFile = Callable[[SessionFile], Iterable[FoundSession]]
 
 
 class FileReader(ABC):
-    """Reads the files that match `patterns` below a client's home folder, and opens nothing else there."""
+    """Reads the files that match `patterns` below a client's folder, and opens nothing else there."""
 
-    name: str
-    variables: ClassVar[tuple[str, ...]] = ()
-    home: ClassVar[tuple[str, ...]] = ()
+    client: ClassVar[Client]
     patterns: ClassVar[tuple[str, ...]]
+
+    @property
+    def name(self) -> str:
+        return self.client.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """Yield the client's folders that hold sessions."""
@@ -79,12 +80,7 @@ class FileReader(ABC):
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return where the client may have its folder."""
-        return [self.home_in(places)]
-
-    @classmethod
-    def home_in(cls, places: Places) -> Path:
-        """Return the client's folder: the one that a variable names, else the usual one."""
-        return places.folder(cls.variables, *cls.home)
+        return [self.client.history_in(places)]
 
     def stamp(self, store: Path) -> str:
         """Return no stamp: looking at each file's status is as cheap."""
@@ -181,12 +177,12 @@ class DatabaseReader(ABC):
         """Read one session. Raises DamagedDatabase."""
 
 
-def found_in_rows(
-    key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...], why: str = ""
+def found_session(
+    key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...], where: str, why: str = ""
 ) -> FoundSession:
-    """Return a session of a database; an empty one says so, or `why`, in `skipped`."""
+    """Return a session; an empty one too, so that it is not read again, with `why` it is empty."""
     if not session.messages:
-        skipped += (Skipped(f"session {key}", why or "no conversation in it"),)
+        skipped += (Skipped(where, why or "no conversation in it"),)
     return FoundSession(key, fingerprint, session, skipped)
 
 

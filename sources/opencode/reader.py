@@ -16,7 +16,7 @@ from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
 from sources.opencode.client import OPENCODE
-from sources.opencode.files import OpenCodeFiles, found_session
+from sources.opencode.files import OpenCodeFiles, found_dialogue
 from sources.opencode.messages import OpenCodeDialogue
 
 # the session's columns by the names that they have in JSON
@@ -103,7 +103,7 @@ class OpenCode(DatabaseReader):
             damage["not a JSON object"] += len(parts) - len(whole) + (message is None)
             if message is not None:
                 dialogue.read(message, whole)
-        return found_session(dialogue, fingerprint, damage)
+        return found_dialogue(dialogue, fingerprint, damage)
 
 
 def _databases(root: Path) -> Iterator[Path]:

@@ -19,9 +19,7 @@ _SUMMARIES = ("compaction", "branch_summary", "compactionSummary", "branchSummar
 class Pi(FileReader):
     """Reads `sessions/<folder>/`. Keys lie beside `sessions`."""
 
-    name = PI.source
-    variables = ("CTXR_PI_DIR", "PI_CODING_AGENT_DIR")
-    home = (".pi", "agent")
+    client = PI
     patterns = ("sessions/*/*.jsonl",)
 
     def session_file(self, file: File) -> SessionFile:

@@ -33,9 +33,7 @@ _BOOKKEEPING = frozenset(
 class QwenCode(FileReader):
     """Reads `projects/<folder>/chats/` and `projects/<folder>/subagents/<session>/`. Secrets lie beside `projects`."""
 
-    name = QWEN_CODE.source
-    variables = ("CTXR_QWEN_CODE_DIR", "QWEN_HOME")
-    home = (".qwen",)
+    client = QWEN_CODE
     patterns = ("projects/*/chats/*.jsonl", "projects/*/subagents/*/*.jsonl")
 
     def session_file(self, file: File) -> SessionFile:

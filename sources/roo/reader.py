@@ -13,7 +13,7 @@ from sources.roo.client import ROO_CODE
 class RooCode(Cline):
     """Reads `tasks/` of the extension's folder. Settings lie beside it."""
 
-    name = ROO_CODE.source
+    client = ROO_CODE
     extension = "rooveterinaryinc.roo-cline"
 
     def roots(self, places: Places) -> Iterable[Path]:

@@ -14,7 +14,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import LARGEST_DOCUMENT
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, value_at
-from sources.kit.reader import DatabaseReader, found_in_rows
+from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DAMAGED, unpacked
 from sources.zed.client import ZED
@@ -61,7 +61,7 @@ class Zed(DatabaseReader):
             parent=parent,
         )
         session = drafts.dated(session, drafts.moment(row["created_at"]), drafts.moment(fingerprint))
-        return found_in_rows(key, fingerprint, session, thread.skipped(f" of thread {key}"), why)
+        return found_session(key, fingerprint, session, thread.skipped(f" of thread {key}"), f"session {key}", why)
 
 
 def _roots(places: Places) -> Iterator[Path]:
