@@ -52,7 +52,6 @@ class Aider:
         return found
 
     def stamp(self, store: Path) -> str:
-        """Return the state of the file."""
         file = file_at(str(store))
         return file.fingerprint if isinstance(file, File) else ""
 
@@ -125,7 +124,6 @@ class AiderChat:
 
     @property
     def fingerprint(self) -> str:
-        """Return a digest of the lines."""
         return sha256("\n".join(self.lines).encode("utf-8", "replace")).hexdigest()[:32]
 
 

@@ -53,7 +53,6 @@ class Antigravity(FileReader):
     patterns = ("brain/*",)
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return the folders of the editor and of the command line."""
         return places.named("CTXR_ANTIGRAVITY_DIR") or [places.home / ".gemini" / folder for folder in FOLDERS]
 
     def files(self, store: Path) -> Iterator[SessionFile | Skipped]:

@@ -104,7 +104,6 @@ class Links:
         return True
 
     def add_prompt(self, uuid: str) -> None:
-        """Note that a record is a prompt of the user."""
         self._typed[uuid] = self.parents.get(uuid, "")
 
     def superseded(self) -> set[str]:
@@ -173,7 +172,6 @@ def _beginnings(folder: str) -> _Folder:
 
 
 def _origins(folder: _Folder, start: str) -> dict[str, str]:
-    """Return the origins of the sessions that begin alike."""
     twins = [path for path, other in folder.starts.items() if other == start]
     if len(twins) < 2:
         return {}
@@ -204,7 +202,6 @@ def _first_not_in(stamps: Stamps, other: Stamps) -> tuple[str, str] | None:
 
 
 def stamps_of(records: Iterable[Record]) -> dict[str, str]:
-    """Return the uuids of the messages with their times."""
     messages = (record for record in records if record.get("type") in ("user", "assistant"))
     return {uuid: string(record.get("timestamp")) for record in messages if (uuid := string(record.get("uuid")))}
 

@@ -50,7 +50,6 @@ class ClaudeTranscript(Conversation):
         return cls(session_id, facts=Facts(session_id, agent_of), output_of=output_of)
 
     def read(self, record: Record) -> None:
-        """Add one record; an unknown one is counted in `unknown`."""
         kind = string(record.get("type"))
         handler = _HANDLERS.get(kind)
         if not self.links.add(record):

@@ -37,7 +37,6 @@ class Codex(FileReader):
     )
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the rollout with the id of its thread."""
         named = _ROLLOUT.fullmatch(os.path.basename(file.path))
         thread = (named and named[1]) or _stem(file)
         return SessionFile(file, thread, thread)
@@ -79,7 +78,6 @@ class _Threads:
         return seen if missing != seen and missing not in self.files else own
 
     def read(self, thread: str) -> FoundSession:
-        """Read one thread. Raises OSError."""
         damage, first = Damage(), self.files[thread][0]
         head = next(_records(self.files[thread], Damage()), {})
         meta = mapping(head.get("payload")) or head

@@ -39,7 +39,6 @@ class Rollout(Conversation):
     _counted_to: int = 0
 
     def read(self, record: Record) -> None:
-        """Add one record; an unknown one is counted in `unknown`."""
         kind, payload = records.unwrapped(record)
         self.at = drafts.moment(record.get("timestamp"))
         if turn := string(payload.get("turn_id")):

@@ -60,7 +60,6 @@ class Events(Conversation):
             self.pass_over("event", kind)
 
     def sessions(self) -> Iterator[Session]:
-        """Yield the conversation as read so far, then those of its sub-agents."""
         self.session_id = string(self._facts.get("sessionId")) or self.session_id
         began = self._facts.get("startTime")
         main = self.build(

@@ -24,7 +24,6 @@ class ModelCall(NamedTuple):
     result: str | None
 
     def draft(self, status: str) -> Draft:
-        """Return the call as a message."""
         draft = drafts.tool_draft(self.call_id, self.name, self.params, None)
         draft.answer(self.result or "", status)
         return draft

@@ -41,7 +41,6 @@ class CopilotVscode(FileReader):
         self._wait_s = wait_s
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return the `User` folder of each VS Code on this machine."""
         servers = (".vscode-server", ".vscode-server-insiders")
         remote = (places.home / server / "data" / "User" for server in servers)
         usual = user_folders(places, ("Code", "Code - Insiders", "VSCodium"))

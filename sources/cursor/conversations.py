@@ -40,7 +40,6 @@ class ComposerReading:
 
     @property
     def is_empty(self) -> bool:
-        """Return True for a draft or a conversation without a word of user or model."""
         return all(message.role in _NOT_WORTH_A_CHANNEL for message in self.session.messages)
 
 
@@ -132,7 +131,6 @@ def _title(composer: Composer, messages: Iterable[Message]) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a text, short enough for a title."""
     return preview_of(text.strip().partition("\n")[0])
 
 

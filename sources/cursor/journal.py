@@ -202,7 +202,6 @@ def value_of(connection: sqlite3.Connection, table: str, key: str, column: str, 
 
 
 def record_of(value: str | None) -> Json:
-    """Return the JSON object that a value is; empty if it is none."""
     return dict(mapping(read_json(value)))
 
 

@@ -68,7 +68,6 @@ class StoreFiles:
     skipped: list[Skipped] = field(default_factory=list)
 
     def add(self, found: TranscriptFile) -> None:
-        """Add a transcript, unless the conversation has a better one."""
         known = self.written.get(found.session_id)
         if known is None or known.rank < found.rank:
             self.written[found.session_id] = found

@@ -133,7 +133,6 @@ class AgentDialogue(Conversation):
                 question.attach(name)
 
     def _question(self) -> Draft | None:
-        """Return the question of the current message."""
         return next((draft for draft in self.drafts[self._begun :] if draft.role is Role.USER), None)
 
     def _inject(self, text: str, **more: Any) -> None:

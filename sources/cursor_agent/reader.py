@@ -54,7 +54,6 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def parse(cls, fingerprint: str) -> Fingerprint:
-        """Parse a fingerprint; an empty reading if it is none."""
         noted = _FINGERPRINT.fullmatch(fingerprint)
         return cls(noted[1], noted[2], int(noted[3]), moment(int(noted[4]))) if noted else cls()
 
@@ -166,7 +165,6 @@ class _Pass:
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def stored(self, chat: StoredChat) -> Iterator[FoundSession | Skipped]:
-        """Read a conversation from its database, if a file has changed."""
         earlier = Fingerprint.parse(self.seen.get(chat.key, ""))
         files = digest(chat.fingerprint)
         if not chat.modified:
@@ -217,7 +215,6 @@ class _Pass:
         yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
 
     def written(self, transcript: TranscriptFile) -> Iterator[FoundSession | Skipped]:
-        """Read a transcript, if it has changed."""
         key, files = f"transcripts/{transcript.session_id}", digest(transcript.file.fingerprint)
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:

@@ -39,7 +39,6 @@ class Root:
         return self._node.blocks(_WAITING)
 
     def turns(self) -> list[str]:
-        """Return the ids of the turns, which hold what the user saw."""
         return _ids(self._node, _TURNS)
 
     def folder(self) -> str:

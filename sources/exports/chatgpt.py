@@ -101,7 +101,6 @@ class _Reading(Conversation):
     _times: dict[str, datetime | None] = field(default_factory=dict)
 
     def message(self, name: str, message: Record, *, is_live: bool) -> None:
-        """Add one message, after those above it in the tree."""
         node, before = self.nodes[name], len(self.drafts)
         self._times[name] = node.at or self._times.get(node.parent)
         self.begin(name, self._times[name])

@@ -59,7 +59,6 @@ def version(record: Record) -> Version:
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
-    """Read the conversation."""
     talk = Conversation(identity(record), unknown=unknown)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
         talk.begin(prompt.get("time"), prompt.get("time"))
@@ -79,8 +78,6 @@ def text_of(html: str) -> str:
 
 
 class _Text(HTMLParser):
-    """Collects the text of HTML."""
-
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[str] = []

@@ -33,7 +33,6 @@ class GeminiChat(Conversation):
     _injected: set[str] = field(default_factory=set)
 
     def read(self, record: Record) -> None:
-        """Add one record; an unknown one is counted in `unknown`."""
         if "$rewindTo" in record:
             self._rewind(string(record["$rewindTo"]))
         elif "$set" in record:
@@ -46,7 +45,6 @@ class GeminiChat(Conversation):
             self.unknown["record without type"] += 1
 
     def session(self) -> Session:
-        """Return the chat as read so far; messages that were rewound are marked."""
         self.folder = self.project or ""
         self.drafts.clear()
         for key in self._messages:

@@ -37,7 +37,6 @@ class Goose(DatabaseReader):
     }
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the database of each place."""
         if not (folders := places.named("CTXR_GOOSE_DIR")):
             folders = [root / "data" / "sessions" for root in places.named("GOOSE_PATH_ROOT")] or [
                 places.folder("XDG_DATA_HOME", ".local", "share") / "goose" / "sessions",
@@ -46,7 +45,6 @@ class Goose(DatabaseReader):
         yield from (store for folder in folders if (store := folder / "sessions.db").is_file())
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield the sessions that have messages."""
         described = {str(row["id"]): row for row in database.records("SELECT * FROM sessions")}
         statement = "SELECT session_id, count(*), max(id) FROM messages GROUP BY session_id ORDER BY max(id) DESC"
         for session_id, count, last in database.rows(statement):
@@ -54,7 +52,6 @@ class Goose(DatabaseReader):
             yield str(session_id), f"{row.get('updated_at')}|{count}|{last}", row
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
-        """Read one session from its rows."""
         columns, damaged = database.columns("messages"), 0
         named, meta = (name if name in columns else "NULL" for name in ("message_id", "metadata_json"))
         messages = database.rows(

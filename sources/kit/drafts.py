@@ -44,7 +44,6 @@ class Draft:
             self.add(result if shown is None else shown)
 
     def attach(self, name: str) -> None:
-        """Add the name of an attachment."""
         self.more.setdefault("attachments", []).append(name)
 
 
@@ -244,7 +243,6 @@ class Conversation:
         return draft
 
     def inject(self, text: str, part: str = "", **more: Any) -> Draft:
-        """Add a text that nobody typed."""
         return self.say(Role.SYSTEM, text, part, injected=True, **more)
 
     def call(self, call_id: str, name: object, params: object, *, folder: str = "", **more: Any) -> Draft:

@@ -84,7 +84,6 @@ def store_entries(folder: str | Path) -> list[os.DirEntry[str]]:
 
 
 def folders_in(listing: list[os.DirEntry[str]]) -> Iterator[str]:
-    """Yield the paths of the folders among the entries."""
     return (entry.path for entry in listing if _is_folder(entry))
 
 

@@ -36,12 +36,10 @@ class SessionFile:
 
     @property
     def path(self) -> str:
-        """Return the path of the file."""
         return self.file.path
 
     @property
     def fingerprint(self) -> str:
-        """Return a text that changes whenever the session may have changed."""
         return self.file.fingerprint + self.note_status
 
     def found(self, session: Session, skipped: tuple[Skipped, ...], *times: datetime | None) -> FoundSession:
@@ -79,7 +77,6 @@ class FileReader(ABC):
                 yield root
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return where the client may have its folder."""
         return [self.client.history_in(places)]
 
     def stamp(self, store: Path) -> str:
@@ -87,7 +84,6 @@ class FileReader(ABC):
         return ""
 
     def count(self, store: Path) -> int:
-        """Count the session files."""
         return sum(isinstance(file, SessionFile) for file in self.files(store))
 
     def watched(self, store: Path) -> list[Path]:
@@ -195,7 +191,6 @@ class Parser(Protocol):
 
 
 def parse_lines(file: SessionFile, parser: Parser) -> Iterator[FoundSession]:
-    """Parse a file of JSON lines. Raises OSError."""
     damage = Damage()
     for record in json_lines(file.path, damage):
         parser.read(record)

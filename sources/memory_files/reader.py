@@ -32,17 +32,14 @@ class MemoryFiles(FileReader):
     patterns = ("projects/*/memory/*.md", "memories/*.md")
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return the folders of the clients."""
         return [CLAUDE_CODE.history_in(places), CODEX.history_in(places), windsurf_folder(places)]
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the folders of clients that keep notes."""
         for root in FileReader.find(self, places):
             if any(True for pattern in self.patterns for _ in files_below(str(root), pattern)):
                 yield root
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the function that reads one note."""
         return lambda file: [_parse(file, store)]
 
 

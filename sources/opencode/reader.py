@@ -50,17 +50,14 @@ class OpenCode(DatabaseReader):
         return DatabaseReader.stamp(self, store) if store.suffix == ".db" else ""
 
     def watched(self, store: Path) -> list[Path]:
-        """Return the folder of files, or that of the database."""
         return [store.parent if store.suffix == ".db" else store]
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """Yield the changed sessions, newest first. Raises StorageError."""
         if store.suffix == ".db":
             return DatabaseReader.sessions(self, store, seen)
         return OpenCodeFiles(cache(lambda: self._in_databases(store.parent))).sessions(store, seen)
 
     def _in_databases(self, root: Path) -> set[str]:
-        """Return the ids of the sessions that a database holds."""
         found = set()
         for path in _databases(root):
             with suppress(DamagedDatabase), ClientDatabase(path, self.wait_s) as database:  # its own store reports it

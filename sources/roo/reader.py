@@ -17,5 +17,4 @@ class RooCode(Cline):
     extension = "rooveterinaryinc.roo-cline"
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return the extension's folder in each editor."""
         return places.named("CTXR_ROO_CODE_DIR") or self.in_editors(places)

@@ -32,13 +32,11 @@ class Zed(DatabaseReader):
     }
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the database of each way to install the editor."""
         for root in places.named("CTXR_ZED_DIR") or _roots(places):
             if (database := root / "threads" / "threads.db").is_file():
                 yield database
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield the threads without their contents."""
         columns = database.columns("threads")
         optional = ("created_at", "parent_id", "folder_paths", "folder_paths_order")
         others = ", ".join(name if name in columns else f"NULL AS {name}" for name in optional)
@@ -46,7 +44,6 @@ class Zed(DatabaseReader):
         yield from ((str(row["id"]), str(row["updated_at"]), row) for row in database.records(query))
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
-        """Read one thread."""
         stored = database.rows("SELECT data_type, data FROM threads WHERE id = ?", (row["id"],))
         described, why = _described(*stored[0]) if stored else ({}, "gone while it was read")
         folders = _folders(row)
