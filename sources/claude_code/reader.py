@@ -13,9 +13,9 @@ from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
 from sources.claude_code.session import Neighbours
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
-from sources.kit.files import File
+from sources.kit.files import LARGEST_DOCUMENT, File, small_text
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string
+from sources.kit.loose_json import Record, mapping, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _DESKTOP = "local-agent-mode-sessions"
@@ -97,7 +97,7 @@ def _completed(file: SessionFile, transcript: ClaudeTranscript, neighbours: Neig
     """Return the session with the facts that other files have about it."""
     facts = transcript.facts
     if file.agent_of is not None:
-        described = _small_json(file.path.removesuffix(".jsonl") + ".meta.json")
+        described = mapping(read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json")))
         known = {"agent_type": "agentType", "description": "description", "tool_use_id": "toolUseId"}
         facts.extra |= {ours: string(described.get(theirs)) for ours, theirs in known.items()}
         facts.titles["session file"] = facts.extra["description"]
@@ -115,7 +115,8 @@ def _outputs(session_folder: str) -> Callable[[str], str | None]:
 
     def output_of(stub: str) -> str | None:
         moved = _MOVED_OUTPUT.search(stub) if stub.startswith("<persisted-output>") else None
-        return _text(os.path.join(session_folder, "tool-results", moved[1]), 2**20) if moved else None
+        path = os.path.join(session_folder, "tool-results", moved[1]) if moved else ""
+        return small_text(path, LARGEST_DOCUMENT) or None
 
     return output_of
 
@@ -125,16 +126,4 @@ def _desktop_title(path: str) -> str:
     folder = next((part for part in Path(path).parents if part.name == ".claude"), None)
     if folder is None or not folder.parent.name.startswith("local_"):
         return ""
-    return string(_small_json(f"{folder.parent}.json").get("title"))
-
-
-def _small_json(path: str) -> Record:
-    return mapping(read_json(_text(path, 16 * 2**20)))
-
-
-def _text(path: str, longest: int) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read(longest).decode("utf-8", "replace") or None
-    except OSError:
-        return None
+    return string(value_at(read_json(small_text(f"{folder.parent}.json", LARGEST_DOCUMENT)), "title"))

@@ -37,14 +37,12 @@ class Facts:
     titles: dict[str, str] = field(default_factory=dict)
     summaries: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
-    folders: dict[str, None] = field(default_factory=dict)
     relocated: str = ""
     first_session_id: str = ""
     forked_from: str = ""
 
     def add_envelope(self, record: Record) -> None:
         """Add the fields that every record of a conversation has."""
-        self.folders[string(record.get("cwd"))] = None
         self.first_session_id = self.first_session_id or string(record.get("sessionId"))
         if version := string(record.get("version")):
             self.extra["version"] = version

@@ -58,6 +58,7 @@ class ClaudeTranscript(Conversation):
         model = value_at(record, "message", "model")
         self.model = "" if model == _SYNTHETIC else string(model)
         if handler:
+            self.enter(record.get("cwd"))
             self.facts.add_envelope(record)
             handler(self, record)
         elif not self.facts.add_title(record) and kind not in _IGNORED:
@@ -71,7 +72,7 @@ class ClaudeTranscript(Conversation):
         parent, relation = self.facts.parent()
         return self.build(
             {**self.facts.titles_in_order(self.links.parents), **self._first_words()},
-            project=self.facts.relocated or drafts.project_of(self.facts.folders),
+            project=self.facts.relocated,
             parent=parent,
             relation=relation,
             **self.facts.extra,
@@ -201,7 +202,7 @@ class ClaudeTranscript(Conversation):
         call_id = string(block.get("id"))
         if call_id in self.calls:
             return self.calls[call_id]
-        return self.call(call_id, block.get("name"), block.get("input", {}), folder=string(record.get("cwd")))
+        return self.call(call_id, block.get("name"), block.get("input", {}))
 
     def _count_tokens(self, message: Record, new: list[Draft]) -> None:
         """Note the largest counts with the first message of an answer: they grow along its records."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from registry.domain import Role, Session
 from sources.codex import records, tools
 from sources.codex.layers import Layer, LayeredMessage, each_once, mark_rolled_back
 from sources.codex.records import pieces_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, usage_of, without_empty
+from sources.kit.drafts import Conversation, Draft, usage_of
 from sources.kit.loose_json import Record, items, mapping, string
 
 
@@ -40,7 +41,7 @@ class Rollout(Conversation):
 
     def read(self, record: Record) -> None:
         kind, payload = records.unwrapped(record)
-        self.at = drafts.moment(record.get("timestamp"))
+        self.begin("", record.get("timestamp"))
         if turn := string(payload.get("turn_id")):
             self._turn, self._is_copy = turn, turn in self.copied
         handler = _RECORDS.get(kind)
@@ -189,35 +190,33 @@ class Rollout(Conversation):
     # Messages
 
     def _put(self, draft: Draft, layer: Layer) -> None:
-        self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
+        if draft.parts or "attachments" in draft.more:
+            self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
 
-    def _inject(self, text: str, **more: object) -> None:
-        self._put(Draft(Role.SYSTEM, [text] if text else [], self.at, {"injected": True, **more}), Layer.ALONE)
+    def _inject(self, text: str, **more: Any) -> None:
+        self._put(self.inject(text, **more), Layer.ALONE)
 
     def _add_question(self, texts: Iterable[str], content: object, layer: Layer, given: Record) -> None:
         pieces = [piece for text in texts for piece in pieces_of(text)]
         for text in (text for role, text in pieces if role is Role.SYSTEM):
             self._inject(text)
         typed = "\n\n".join(text for role, text in pieces if role is Role.USER)
-        draft = Draft(Role.USER, [typed] if typed else [], self.at, self._identity(given, Role.USER, layer))
-        for name in filter(None, map(drafts.attachment_name, map(mapping, items(content)))):
-            draft.attach(name)
-        if typed or "attachments" in draft.more:
-            self._put(draft, layer)
+        names = list(filter(None, map(drafts.attachment_name, map(mapping, items(content)))))
+        if typed or names:
+            native_id = self._identity(given, Role.USER, layer)
+            self._put(self.say(Role.USER, typed, native_id=native_id, attachments=names), layer)
 
     def _add_answer(self, text: str, layer: Layer, given: Record) -> None:
         if text.strip():
-            about = without_empty({"model": self.model, "phase": string(given.get("phase"))})
-            more = self._identity(given, Role.ASSISTANT, layer) | about
-            self._put(Draft(Role.ASSISTANT, [text.strip()], self.at, more), layer)
+            native_id = self._identity(given, Role.ASSISTANT, layer)
+            self._put(self.say(Role.ASSISTANT, text, native_id=native_id, phase=string(given.get("phase"))), layer)
 
     def _add_thought(self, text: str, layer: Layer) -> None:
-        if text.strip():
-            self._put(Draft(Role.THINKING, [text.strip()], self.at, without_empty({"model": self.model})), layer)
+        self._put(self.say(Role.THINKING, text), layer)
 
     def _add_call(self, ran: tools.ToolRun, layer: Layer) -> None:
         draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self.at, folder=self.folder)
-        draft.more |= without_empty({"model": self.model})
+        draft.more |= {"model": self.model} if self.model else {}
         if ran.result is not None:
             draft.answer(ran.result, ran.status)
         draft.more["tool"]["status"] = ran.status
@@ -232,14 +231,14 @@ class Rollout(Conversation):
             self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
         self.answer(call_id, *tools.outcome(payload.get("output")))
 
-    def _identity(self, given: Record, role: Role, layer: Layer) -> Record:
+    def _identity(self, given: Record, role: Role, layer: Layer) -> str:
         """Return the id of a message with its turn: ids start anew in each turn.
 
         Events have none: which one of its role in the turn it is stands for it, as the file only grows.
         """
         self._said[self._turn, role, layer] += 1
         own = string(given.get("id")) or f"{role} {self._said[self._turn, role, layer]}"
-        return {"native_id": f"{self._turn}:{own}" if self._turn else own}
+        return f"{self._turn}:{own}" if self._turn else own
 
 
 _RECORDS: dict[str, Callable[[Rollout, Record], None]] = {
@@ -261,7 +260,7 @@ _EVENTS: dict[str, Callable[[Rollout, Record], None]] = {
     "thread_name_updated": Rollout._rename,
     "token_count": Rollout._count_tokens,
     "error": lambda self, payload: self._put(
-        Draft(Role.ERROR, [string(payload.get("message")) or "error"], self.at), Layer.ALONE
+        self.say(Role.ERROR, string(payload.get("message")) or "error"), Layer.ALONE
     ),
     "turn_aborted": lambda self, payload: self._inject(
         f"[Turn aborted: {string(payload.get('reason')) or 'no reason given'}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +14,7 @@ from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
 from sources.kit.files import File, document, folders_in, small_text, store_entries
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string
+from sources.kit.loose_json import Record, mapping, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 
@@ -43,7 +43,7 @@ class GeminiCli(FileReader):
         return SessionFile(file, key, session_id, None, chats)
 
     def parser(self, store: Path) -> ParseFile:
-        projects = cache(lambda: _Projects(store))
+        projects = cache(lambda: _projects(store))
         return lambda file: [_parse(file, projects())]
 
 
@@ -52,31 +52,23 @@ def _rank(file: SessionFile) -> tuple[int, bool]:
     return file.file.modified, file.path.endswith(".jsonl")
 
 
-class _Projects:
-    """The projects of the slots, by their notes or by the hash in their names."""
-
-    def __init__(self, store: Path) -> None:
-        slots = [*folders_in(store_entries(store / "tmp"))]
-        listed = mapping(mapping(read_json(small_text(store / "projects.json"))).get("projects"))
-        self._by_slot = {
-            os.path.basename(slot): small_text(os.path.join(slot, ".project_root")).strip() for slot in slots
-        }
-        self._by_name = {string(name): path for path, name in listed.items()}
-        self._by_hash = {
-            sha256(path.encode("utf-8", "replace")).hexdigest(): path for path in [*listed, *self._by_slot.values()]
-        }
-
-    def of(self, slot: str, project_hash: str) -> str | None:
-        """Return the path of a slot's project, if anything tells it."""
-        noted = self._by_slot.get(slot) or self._by_name.get(slot)
-        return noted or self._by_hash.get(slot) or self._by_hash.get(project_hash) or None
+def _projects(store: Path) -> dict[str, str]:
+    """Return the projects by the names of their slots, as noted in these or in the list, and by their hashes."""
+    listed = mapping(value_at(read_json(small_text(store / "projects.json")), "projects"))
+    noted = {
+        os.path.basename(slot): small_text(os.path.join(slot, ".project_root")).strip()
+        for slot in folders_in(store_entries(store / "tmp"))
+    }
+    by_hash = {sha256(path.encode("utf-8", "replace")).hexdigest(): path for path in (*listed, *noted.values())}
+    by_name = {string(name): path for path, name in listed.items()}
+    return by_hash | by_name | {slot: path for slot, path in noted.items() if path}
 
 
-def _parse(file: SessionFile, projects: _Projects) -> FoundSession:
+def _parse(file: SessionFile, projects: Mapping[str, str]) -> FoundSession:
     damage, chat = Damage(), GeminiChat(file.session_id, agent_of=file.agent_of)
     for record in json_lines(file.path, damage) if file.path.endswith(".jsonl") else _document(file.path, damage):
         chat.read(record)
-    chat.project = projects.of(file.folder, string(chat.header.get("projectHash")))
+    chat.project = projects.get(file.folder) or projects.get(string(chat.header.get("projectHash")))
     return file.found(chat.session(), damage.skipped() + chat.skipped(), drafts.moment(chat.header.get("lastUpdated")))
 
 

@@ -36,7 +36,7 @@ class Draft:
         if text and text not in self.parts[-50:]:
             self.parts.append(text)
 
-    def answer(self, result: str, status: str, shown: str | None = None) -> None:
+    def answer(self, result: Any, status: str, shown: str | None = None) -> None:
         """Add a call's result; a second one, or a pending one, changes nothing. `shown`: its form in the text."""
         tool = self.more["tool"]
         if PENDING == tool["status"] != status:
@@ -103,15 +103,17 @@ def moment(value: object) -> datetime | None:
 
 # the parameters that may stand for a call in its title, the most telling first
 _TITLE_PARAMS = (
-    *("file_path", "filePath", "filepath", "notebook_path", "path", "dir_path", "command", "cmd", "pattern"),
-    *("query", "url", "description", "skill"),
+    *("file_path", "filePath", "filepath", "notebook_path", "path", "targetFile", "target_file", "effectiveUri"),
+    *("relativeWorkspacePath", "dir_path", "targetDirectory", "directoryPath", "command", "cmd", "pattern"),
+    *("globPattern", "glob_pattern", "regex", "query", "searchTerm", "search_term", "url", "description", "skill"),
+    *("prompt", "question"),
 )
 
 
 def call_title(name: str, params: object, folder: str = "") -> str:
     """Return a call on one line, such as `Read src/a.py`; paths below `folder` (the working folder) are shortened."""
     given = mapping(params)
-    subject = next((words for key in _TITLE_PARAMS if (words := _words(given.get(key)))), "")
+    subject = next((words for key in _TITLE_PARAMS if (words := _words(given.get(key)))), "") or _words(params)
     if len(folder) > 1 and subject.startswith((folder + "/", folder + "\\")):
         subject = subject[len(folder) + 1 :]
     return preview_of(f"{name} {subject}", 200)

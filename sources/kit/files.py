@@ -140,10 +140,10 @@ def document(path: str, largest: int = LARGEST_DOCUMENT) -> bytes:
         return file.read()
 
 
-def small_text(path: str | Path) -> str:
-    """Read a note that lies beside conversations, such as a project's path; empty if it is missing or over 1 MB."""
+def small_text(path: str | Path, largest: int = 2**20) -> str:
+    """Read a note that lies beside conversations, such as a project's path; empty if it is missing or too large."""
     try:
-        return document(str(path), 2**20).decode("utf-8", "replace")
+        return document(str(path), largest).decode("utf-8", "replace")
     except (OSError, ValueError):  # a note may name any path, also one with a NUL in it
         return ""
 

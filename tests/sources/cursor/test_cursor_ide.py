@@ -96,7 +96,7 @@ def test_a_first_generation_record_holds_its_messages_itself(cursor: CursorFiles
     tools = json.dumps({"a1": {"name": "read_file", "rawArgs": '{"target_file": "auth.py"}', "status": "completed"}})
     kept = {"capabilities": [{"type": 15, "data": {"bubbleDataMap": tools}}], "conversation": list(TURN)}
     cursor.rows({"composerData:c1": json.dumps({"composerId": "c1", "createdAt": START_MS, **kept})})
-    assert spoken(cursor) == [*SAID, (Role.TOOL, "read_file: auth.py")]
+    assert spoken(cursor) == [*SAID, (Role.TOOL, "read_file auth.py")]
 
 
 def test_a_copy_inside_the_record_stands_in_for_a_missing_bubble(cursor: CursorFiles) -> None:
