@@ -17,7 +17,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import File, file_at, folders_in, small_text, store_entries
 from sources.kit.jsonl import Damage, records_of
-from sources.kit.loose_json import Record, items, mapping, parse_nested, string
+from sources.kit.loose_json import Record, mapping, objects, parse_nested, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 
 _LOGS = os.path.join(".system_generated", "logs")
@@ -125,7 +125,7 @@ class AntigravityTranscript(Conversation):
     def _add_answer(self, step: Record) -> None:
         self.say(Role.THINKING, string(step.get("thinking")), ":thinking")
         self.say(Role.ASSISTANT, string(step.get("content")))
-        for place, call in enumerate(map(mapping, items(step.get("tool_calls")))):
+        for place, call in enumerate(objects(step.get("tool_calls"))):
             given = mapping(call.get("args")) or mapping(call.get("arguments"))
             params = {_PARAMS.get(key, key): _decoded(value) for key, value in given.items() if key not in _SHOWN_ONLY}
             folder = string(params.pop("Cwd", ""))

@@ -15,7 +15,7 @@ from sources.claude_code.session import Neighbours
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
 from sources.kit.files import LARGEST_DOCUMENT, File, small_text
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string, value_at
+from sources.kit.loose_json import Record, mapping, read_json, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _DESKTOP = "local-agent-mode-sessions"
@@ -126,4 +126,4 @@ def _desktop_title(path: str) -> str:
     folder = next((part for part in Path(path).parents if part.name == ".claude"), None)
     if folder is None or not folder.parent.name.startswith("local_"):
         return ""
-    return string(value_at(read_json(small_text(f"{folder.parent}.json", LARGEST_DOCUMENT)), "title"))
+    return text_at(read_json(small_text(f"{folder.parent}.json", LARGEST_DOCUMENT)), "title")

@@ -12,7 +12,7 @@ from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede, usage_of
-from sources.kit.loose_json import Record, items, mapping, string, value_at
+from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
 IGNORED_SYSTEM = (
@@ -51,16 +51,22 @@ class ClaudeTranscript(Conversation):
 
     def read(self, record: Record) -> None:
         kind = string(record.get("type"))
-        handler = _HANDLERS.get(kind)
         if not self.links.add(record):
             return
         self.begin(record.get("uuid"), record.get("timestamp"))
         model = value_at(record, "message", "model")
         self.model = "" if model == _SYNTHETIC else string(model)
-        if handler:
+        if kind in ("user", "assistant", "system", "attachment"):
             self.enter(record.get("cwd"))
             self.facts.add_envelope(record)
-            handler(self, record)
+        if kind == "user":
+            self._read_user(record)
+        elif kind == "assistant":
+            self._read_assistant(record)
+        elif kind == "system":
+            self._read_system(record)
+        elif kind == "attachment":
+            self._read_attachment(record)
         elif not self.facts.add_title(record) and kind not in _IGNORED:
             self.pass_over("record", kind)
 
@@ -109,11 +115,11 @@ class ClaudeTranscript(Conversation):
 
     def _read_user(self, record: Record) -> None:
         content = value_at(record, "message", "content")
-        for block in map(mapping, items(content)):
+        for block in objects(content):
             if "tool_use_id" in block:
                 self._add_result(block, record)
         self._add_pieces(record, content)
-        if names := list(filter(None, map(drafts.attachment_name, map(mapping, items(content))))):
+        if names := drafts.attachments_in(content):
             last = self.drafts[-1] if self.drafts else None
             if last and self.record_id and last.origin == self.record_id and last.role is not Role.TOOL:
                 last.more["attachments"] = [*last.more.get("attachments", ()), *names]
@@ -144,10 +150,10 @@ class ClaudeTranscript(Conversation):
     def _add_result(self, block: Record, record: Record) -> None:
         """Add the result of a call, or of one that is not in the file."""
         call_id = string(block.get("tool_use_id"))
-        draft = self._add_call({"id": call_id}, record)
+        draft = self._add_call({"id": call_id})
         result, structured = drafts.content_text(block.get("content")), record.get("toolUseResult")
         draft.answer(self.output_of(result) or result, _status(block, result, structured))
-        if agent := string(mapping(structured).get("agentId")):
+        if agent := text_at(structured, "agentId"):
             draft.more["tool"]["agent"] = f"agent-{agent}"
 
     def _read_attachment(self, record: Record) -> None:
@@ -165,16 +171,15 @@ class ClaudeTranscript(Conversation):
 
     def _read_assistant(self, record: Record) -> None:
         message = mapping(record.get("message"))
-        content, before = message.get("content"), len(self.drafts)
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-        for block in map(mapping, blocks):
+        before = len(self.drafts)
+        for block in drafts.blocks_of(message.get("content")):
             kind = string(block.get("type"))
             if kind == "text":
                 self._add_answer(block, record)
             elif kind == "thinking":
                 self._add_part(record, Role.THINKING, string(block.get("thinking")).strip())
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-                self._add_call(block, record)
+                self._add_call(block)
             elif "tool_use_id" in block:
                 self._add_result(block, record)
             elif kind not in ("redacted_thinking", "image", "document"):
@@ -191,14 +196,14 @@ class ClaudeTranscript(Conversation):
         """Add a part of an answer, which comes in several records with the same message id."""
         if not text:
             return
-        message_id = string(value_at(record, "message", "id")) or self.record_id
+        message_id = text_at(record, "message", "id") or self.record_id
         if message_id and (draft := self._parts.get((message_id, role))):
             draft.add(text)
             return
         native_id = f"{message_id}:thinking" if role is Role.THINKING and message_id else message_id
         self._parts[message_id, role] = self.say(role, text, native_id=native_id)
 
-    def _add_call(self, block: Record, record: Record) -> Draft:
+    def _add_call(self, block: Record) -> Draft:
         call_id = string(block.get("id"))
         if call_id in self.calls:
             return self.calls[call_id]
@@ -233,14 +238,6 @@ class ClaudeTranscript(Conversation):
                 self.inject(text)
         elif subtype not in IGNORED_SYSTEM:
             self.pass_over("system record", subtype)
-
-
-_HANDLERS: dict[str, Callable[[ClaudeTranscript, Record], None]] = {
-    "user": ClaudeTranscript._read_user,
-    "assistant": ClaudeTranscript._read_assistant,
-    "system": ClaudeTranscript._read_system,
-    "attachment": ClaudeTranscript._read_attachment,
-}
 
 
 def _status(block: Record, result: str, structured: object) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from registry.domain import Role
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
-from sources.kit.loose_json import Record, items, mapping, string, value_at
+from sources.kit.loose_json import Record, string, text_at
 
 _TYPED = re.compile(r"^<(user_input|user_message|task|feedback)\b[^>]*>\s*(.*?)\s*</\1>", re.DOTALL)
 _DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
@@ -21,14 +21,13 @@ class ClineDialogue(Conversation):
     """Builds a conversation from its messages."""
 
     def read(self, message: Record) -> None:
-        role, content = string(message.get("role")), message.get("content")
+        role = string(message.get("role"))
         if role not in ("user", "assistant"):
             self.pass_over("message", role)
             return
         self.begin(message.get("id"), message.get("ts"))
-        self.model, before = string(value_at(message, "modelInfo", "id")), len(self.drafts)
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else map(mapping, items(content))
-        for place, block in enumerate(blocks):
+        self.model, before = text_at(message, "modelInfo", "id"), len(self.drafts)
+        for place, block in enumerate(drafts.blocks_of(message.get("content"))):
             self._block(Role(role), block, f":{place}" if place else "")
         self.count_tokens(before, usage_of(message.get("metrics")))
 

@@ -14,7 +14,7 @@ from sources.cline.dialogue import ClineDialogue
 from sources.cline.task import Task
 from sources.kit import drafts
 from sources.kit.files import File, document, file_at, files_below, folders_in, small_text, status_of, store_entries
-from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, value_at
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.kit.workspace_files import user_folders
 
@@ -86,7 +86,7 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
 
 def _session_of(reading: Task | ClineDialogue, parent: str, about: Record) -> Session:
     asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
-    named = string(value_at(about, "metadata", "title")).strip()
+    named = text_at(about, "metadata", "title").strip()
     return reading.build(
         {"name": named} if named != asked else {},
         parent=parent,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from registry.domain import Role
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
-from sources.kit.loose_json import Record, first_text, items, object_in, string, value_at
+from sources.kit.loose_json import Record, first_text, items, object_in, string, text_at
 
 _TYPED = frozenset(("task", "user_feedback", "user_feedback_diff"))
 _ANSWERED = frozenset(("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond", "new_task"))
@@ -43,7 +43,7 @@ class Task(Conversation):
         if message.get("partial") is True:
             return
         self.begin(f"{message.get('ts')}:{kind}", message.get("ts"))
-        self.model = string(value_at(message, "modelInfo", "modelId"))
+        self.model = text_at(message, "modelInfo", "modelId")
         text, before = string(message.get("text")).strip(), len(self.drafts)
         if kind == "api_req_started":
             self._usage = usage_of(object_in(text))

@@ -19,7 +19,7 @@ from sources.codex.rollout import Rollout
 from sources.kit import drafts
 from sources.kit.files import File, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
-from sources.kit.loose_json import Record, mapping, string
+from sources.kit.loose_json import Record, mapping, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, found_session, json_lines
 from sources.kit.zst import DAMAGED, open_plain
 
@@ -88,7 +88,7 @@ class _Threads:
         for record in self._records(thread, damage, frozenset()):
             rollout.read(record)
         skipped, fingerprint = rollout.skipped(), self.fingerprint(thread)
-        base = string(mapping(meta.get("history_base")).get("thread_id"))
+        base = text_at(meta, "history_base", "thread_id")
         if base and base not in self.files:
             skipped += (Skipped(f"the beginning of {thread}", f"it is in thread {base}, which is not here"),)
             fingerprint += f"?{base}"
@@ -102,7 +102,7 @@ class _Threads:
         if head is None:
             return
         yield head
-        base = mapping(mapping(head.get("payload")).get("history_base"))
+        base = mapping(value_at(head, "payload", "history_base"))
         origin, end = string(base.get("thread_id")), base.get("end_ordinal_exclusive")
         if origin in self.files and origin not in above | {thread} and isinstance(end, int):
             for record in self._records(origin, Damage(), above | {thread}):
@@ -138,7 +138,7 @@ def _time_in_name(file: File) -> datetime | None:
 
 
 def _turns(files: list[File]) -> set[str]:
-    found = (string(mapping(record.get("payload")).get("turn_id")) for record in _records(files, Damage()))
+    found = (text_at(record, "payload", "turn_id") for record in _records(files, Damage()))
     return set(filter(None, found))
 
 

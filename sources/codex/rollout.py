@@ -13,7 +13,7 @@ from sources.codex.layers import Layer, LayeredMessage, each_once, mark_rolled_b
 from sources.codex.records import pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, usage_of
-from sources.kit.loose_json import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, string, text_at
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Rollout(Conversation):
             began=self._meta.get("timestamp"),  # flat lines have no time of their own
             relation=relation,
             version=string(self._meta.get("cli_version")),
-            branch=string(mapping(self._meta.get("git")).get("branch")),
+            branch=text_at(self._meta, "git", "branch"),
             agent=string(self._meta.get("agent_nickname") or self._meta.get("agent_role")),
         )
 
@@ -81,18 +81,15 @@ class Rollout(Conversation):
         """Keep the first description; later ones are of the threads that this one was copied from."""
         if not self._meta:
             self._meta = payload
-            self._enter(payload)
+            self.enter(payload.get("cwd"))
         else:
             self._is_copy = bool(self.copied)
 
     def _read_context(self, payload: Record) -> None:
-        self._enter(payload)
+        self.enter(payload.get("cwd"))
         self.model = string(payload.get("model")) or self.model
         if "turn_id" not in payload:
             self._turn = f"turn {len(self._entries)}"
-
-    def _enter(self, payload: Record) -> None:
-        self.enter(payload.get("cwd"))
 
     def _read_response(self, payload: Record) -> None:
         kind = string(payload.get("type"))
@@ -182,7 +179,7 @@ class Rollout(Conversation):
         elif kind == "Reasoning":
             given = (item.get(key) for key in ("summary_text", "summaryText", "summary", "text"))
             texts = (text for each in given for text in ([each] if isinstance(each, str) else items(each)))
-            thought = "\n\n".join(string(mapping(text).get("text")) or string(text) for text in texts)
+            thought = "\n\n".join(text_at(text, "text") or string(text) for text in texts)
             self._add_thought(thought, Layer.ITEM)
         elif kind not in records.IGNORED_ITEMS:
             self.pass_over("item", kind)
@@ -201,7 +198,7 @@ class Rollout(Conversation):
         for text in (text for role, text in pieces if role is Role.SYSTEM):
             self._inject(text)
         typed = "\n\n".join(text for role, text in pieces if role is Role.USER)
-        names = list(filter(None, map(drafts.attachment_name, map(mapping, items(content)))))
+        names = drafts.attachments_in(content)
         if typed or names:
             native_id = self._identity(given, Role.USER, layer)
             self._put(self.say(Role.USER, typed, native_id=native_id, attachments=names), layer)

@@ -14,7 +14,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import small_text
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string, value_at
+from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document
 from sources.kit.workspace_files import path_of
 
@@ -48,7 +48,7 @@ def _parse(file: SessionFile, folder: Path) -> FoundSession:
     damage = Damage()
     described = json_document(file.path, damage)
     talk = ContinueTalk(string(described.get("sessionId")) or file.session_id, described=described)
-    for item in map(mapping, items(described.get("history"))):
+    for item in objects(described.get("history")):
         talk.read(item)
     return file.found(talk.session(), damage.skipped() + talk.skipped(), _created(folder, file.session_id))
 
@@ -89,20 +89,20 @@ class ContinueTalk(Conversation):
     def _add(self, role: Role, message: Record, item: Record) -> None:
         before, content = len(self.drafts), message.get("content")
         self.begin("", value_at(item, "reasoning", "startAt"))
-        self.model = string(value_at(message, "usage", "model"))
-        self.say(Role.THINKING, string(value_at(item, "reasoning", "text")))
+        self.model = text_at(message, "usage", "model")
+        self.say(Role.THINKING, text_at(item, "reasoning", "text"))
         text = "\n".join(drafts.texts_in(content))
         if role is Role.SYSTEM:
             self.inject(text)
         else:
             self.say(role, text, attachments=["image" for part in objects(content) if part.get("type") == "imageUrl"])
-        for shown in map(mapping, items(item.get("contextItems"))):
+        for shown in objects(item.get("contextItems")):
             self.inject(f"{string(shown.get('name')) or 'context'}\n{string(shown.get('content'))}")
         for call in objects(message.get("toolCalls")):
             self._call(call)
         for state in objects(item.get("toolCallStates")):
             self._call(mapping(state.get("toolCall")))
-            output = "\n".join(string(value_at(part, "content")) for part in items(state.get("output")))
+            output = "\n".join(text_at(part, "content") for part in items(state.get("output")))
             self._answer(state.get("toolCallId"), output, string(state.get("status")))
         self.count_tokens(before, usage_of(message.get("usage")))
 

@@ -10,7 +10,7 @@ from registry.domain import Role, Session
 from sources.copilot.tools import ModelCall, calls_of, edit_of, shown_call
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
-from sources.kit.loose_json import Record, items, mapping, objects, string, strings, value_at
+from sources.kit.loose_json import Record, items, mapping, objects, string, strings, text_at, value_at
 from sources.kit.workspace_files import path_of
 
 _IGNORED = frozenset(
@@ -63,7 +63,7 @@ class VsCodeChat(Conversation):
         message = request.get("message")
         variables = objects(value_at(request, "variableData", "variables"))
         names = list(dict.fromkeys(filter(None, map(_attachment, variables))))
-        self.say(Role.USER, string(message) or string(value_at(message, "text")), attachments=names)
+        self.say(Role.USER, string(message) or text_at(message, "text"), attachments=names)
 
     def _add_answer(self, request: Record) -> None:
         self._asked, hidden = calls_of(request)
@@ -77,7 +77,7 @@ class VsCodeChat(Conversation):
         self._end_text()
         for call in hidden:
             self._put(call.draft(drafts.COMPLETED))
-        self.say(Role.ERROR, string(value_at(request, "result", "errorDetails", "message")), ":error")
+        self.say(Role.ERROR, text_at(request, "result", "errorDetails", "message"), ":error")
 
     def _add_text(self, part: Record) -> None:
         text = _words(part.get("content", part.get("value")))
@@ -137,7 +137,7 @@ class VsCodeChat(Conversation):
 
 
 def _words(message: object) -> str:
-    return string(message) or string(mapping(message).get("value"))
+    return string(message) or text_at(message, "value")
 
 
 def _attachment(variable: Record) -> str:
@@ -148,7 +148,7 @@ def _attachment(variable: Record) -> str:
 
 
 def _model(request: Record) -> str:
-    resolved = string(value_at(request, "result", "metadata", "resolvedModel"))
+    resolved = text_at(request, "result", "metadata", "resolvedModel")
     return resolved or string(request.get("modelId")).removeprefix("copilot/")
 
 

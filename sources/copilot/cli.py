@@ -13,7 +13,7 @@ from sources.copilot.events import Events
 from sources.kit import drafts
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, items, mapping, read_json, string
+from sources.kit.loose_json import Record, items, mapping, objects, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 
 _NOTE = "workspace.yaml"
@@ -66,7 +66,7 @@ def _unquoted(value: str) -> str:
 def events_of(history: Record) -> Iterator[Record]:
     """Convert the document of the first versions, the messages of the model's service, to events without times."""
     yield {"type": "session.start", "data": {key: history.get(key) for key in ("sessionId", "startTime")}}
-    for place, message in enumerate(map(mapping, items(history.get("chatMessages")))):
+    for place, message in enumerate(objects(history.get("chatMessages"))):
         kind, data = _event_of(message)
         yield {"type": kind, "id": f"#{place}", "data": data}
 
@@ -76,7 +76,7 @@ def _event_of(message: Record) -> tuple[str, Record]:
     if role == "user":
         return "user.message", {"content": drafts.content_text(content)}
     if role == "assistant":
-        calls = [(mapping(call), mapping(mapping(call).get("function"))) for call in items(message.get("tool_calls"))]
+        calls = [(mapping(call), mapping(value_at(call, "function"))) for call in items(message.get("tool_calls"))]
         requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
         return "assistant.message", {"content": drafts.content_text(content), "toolRequests": requests}
     if role == "tool":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from registry.domain import Role, Session, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, params_of, supersede, usage_of
-from sources.kit.loose_json import Record, first_text, items, mapping, string, value_at
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, string, text_at, value_at
 
 _IGNORED = frozenset(
     (
@@ -66,7 +66,7 @@ class Events(Conversation):
             {"name": self.described.get("name"), "title": self._facts.get("title")},
             folders=[self.described.get("cwd", "")],
             began=began,
-            branch=self.described.get("branch") or string(value_at(self._facts, "context", "branch")),
+            branch=self.described.get("branch") or text_at(self._facts, "context", "branch"),
             version=string(self._facts.get("copilotVersion")),
         )
         yield main
@@ -136,7 +136,7 @@ class Events(Conversation):
         thread = self._thread(data)
         before = len(thread.drafts)
         thread.say(Role.ASSISTANT, string(data.get("content")))
-        for request in map(mapping, items(data.get("toolRequests"))):
+        for request in objects(data.get("toolRequests")):
             self._call(data, request.get("toolCallId"), request.get("name"), request.get("arguments"))
         thread.count_tokens(before, usage_of(data))
 
@@ -151,7 +151,7 @@ class Events(Conversation):
         status = drafts.outcome(data.get("success") is False or error)
         if value_at(error, "code") in ("rejected", "denied"):
             status = drafts.REJECTED
-        draft.answer(result or string(error) or string(value_at(error, "message")), status)
+        draft.answer(result or string(error) or text_at(error, "message"), status)
 
     def _call(self, data: Record, call_id: object, name: object, arguments: object) -> Draft:
         """Return a call, which is written when it is asked for, and again when it runs."""

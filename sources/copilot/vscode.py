@@ -17,7 +17,7 @@ from sources.copilot.operation_log import replayed
 from sources.kit import drafts
 from sources.kit.files import File
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string, value_at
+from sources.kit.loose_json import Record, mapping, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
@@ -88,7 +88,7 @@ class CopilotVscode(FileReader):
                 rows = opened.rows(query)
         except StorageError as exc:
             return {}, (Skipped(f"the titles in {database}", exc.details),)
-        return mapping(mapping(read_json(rows[0][0])).get("entries")) if rows else {}, ()
+        return mapping(value_at(read_json(rows[0][0]), "entries")) if rows else {}, ()
 
 
 def _is_transcript(file: SessionFile) -> bool:
@@ -108,7 +108,7 @@ def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iter
     chat = VsCodeChat(file.session_id, given=given, project=project)
     if not string(given.get("customTitle")):
         titles, skipped = titles_of(file.folder)
-        chat.listed_title = string(value_at(titles, file.session_id, "title"))
+        chat.listed_title = text_at(titles, file.session_id, "title")
     session = chat.session()
     yield file.found(session, damage.skipped() + chat.skipped() + skipped, drafts.moment(given.get("lastMessageDate")))
 

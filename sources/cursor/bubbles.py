@@ -12,17 +12,7 @@ from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
 from sources.cursor.tools import error_text, is_tool_call, tool_message
 from sources.kit.drafts import usage_of
-from sources.kit.loose_json import (
-    first_text,
-    items,
-    mapping,
-    number,
-    objects,
-    parse_nested,
-    read_json,
-    string,
-    value_at,
-)
+from sources.kit.loose_json import first_text, items, mapping, number, objects, parse_nested, read_json, string, text_at
 from sources.kit.workspace_files import path_of
 
 _THINKING, _SUMMARY = 30, 22  # capabilityType
@@ -68,7 +58,7 @@ def messages_of(
 
 def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:
     """Return the model that a bubble or conversation names; "default" names none."""
-    name = string(value_at(holder, field, "modelName"))
+    name = text_at(holder, field, "modelName")
     return name if name and name != _UNKNOWN_MODEL else None
 
 
@@ -95,7 +85,7 @@ def _parts(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
 def _spoken(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
     text, kind = bubble_text(bubble), _capability(bubble)
     if kind == _SUMMARY:
-        summary = text or string(value_at(bubble, "conversationSummary", "summary"))
+        summary = text or text_at(bubble, "conversationSummary", "summary")
         if summary:
             yield Message(Role.SYSTEM, summary, more={"injected": True})
         return
@@ -112,7 +102,7 @@ def _capability(bubble: Mapping[str, Any]) -> int:
 
 def _thinking(bubble: Mapping[str, Any]) -> str:
     thought = parse_nested(bubble.get("thinking"))
-    own = string(thought) or string(value_at(thought, "text"))
+    own = string(thought) or text_at(thought, "text")
     blocks = objects(bubble.get("allThinkingBlocks"))
     older = (string(block.get("thinking")) or string(block.get("text")) for block in blocks)
     return (own or "\n\n".join(filter(None, older))).strip()

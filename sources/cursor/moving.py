@@ -13,7 +13,7 @@ from registry.errors import InvalidRequest
 from sources.cursor.journal import Json, ValueChange, json_text, reading, record_of, value_of
 from sources.cursor.store import DATABASE, workspace_folders
 from sources.kit.files import small_text
-from sources.kit.loose_json import mapping, objects, read_json, string
+from sources.kit.loose_json import objects, read_json, text_at
 from sources.kit.workspace_files import project_of_workspace
 
 GLOBAL_LIST_KEY, WORKSPACE_LIST_KEY = "composer.composerHeaders", "composer.composerData"
@@ -32,7 +32,7 @@ class Target:
 def target_of(user_folder: Path, project: str) -> Target:
     """Return Cursor's workspace of a folder; InvalidRequest if Cursor has never opened it."""
     for folder in workspace_folders(user_folder):
-        uri = string(mapping(read_json(small_text(folder / "workspace.json"))).get("folder"))
+        uri = text_at(read_json(small_text(folder / "workspace.json")), "folder")
         if uri and _is_same(project_of_workspace(folder), project):
             path = {"fsPath": project, "external": uri, "path": project, "scheme": uri.partition(":")[0]}
             return Target(folder, {"id": folder.name, "uri": {"$mid": 1, **path}})

@@ -8,7 +8,7 @@ from typing import Any
 
 from registry.domain import Message, Role
 from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened, tool_draft
-from sources.kit.loose_json import compact, mapping, number, parse_nested, string, value_at
+from sources.kit.loose_json import compact, mapping, number, parse_nested, string, text_at, value_at
 
 _STATUS = {
     **{"completed": COMPLETED, "error": FAILED, "cancelled": REJECTED},
@@ -45,7 +45,7 @@ def _status(call: Mapping[str, Any], result: Any) -> str:
 def _shown(result: Any) -> str:
     if result in (None, "", {}, []):
         return ""
-    texts = (string(mapping(result).get(key)) for key in _RESULT_TEXTS)
+    texts = (text_at(result, key) for key in _RESULT_TEXTS)
     return shortened((next(filter(None, texts), "") or compact(result)).strip())
 
 

@@ -12,7 +12,7 @@ from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
-from sources.kit.loose_json import Record, first_text, items, mapping, number, object_in, objects, string, value_at
+from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, value_at
 
 
 def known_model(name: object) -> str:
@@ -73,10 +73,8 @@ class AgentDialogue(Conversation):
                 self.pass_over("part", kind)
 
     def _read_assistant(self, message: Record) -> None:
-        content = message.get("content")
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         request, usual = self._request, self.model
-        for part in map(mapping, parts):
+        for part in drafts.blocks_of(message.get("content")):
             kind, own = string(part.get("type")), cursors_own(part)
             self._request, self.model = string(own.get("requestId")) or request, _model_of(own, message) or usual
             if kind == "text":
@@ -169,7 +167,7 @@ def cursors_own(holder: Record) -> Record:
 
 def paths_in(calls: Iterable[Draft]) -> list[str]:
     """Return paths that calls name: one of their parents is the workspace."""
-    params = (mapping(mapping(call.more.get("tool")).get("params")) for call in calls)
+    params = (mapping(value_at(call.more, "tool", "params")) for call in calls)
     named = (string(value) for given in params for key, value in given.items() if key == "cwd" or "path" in key.lower())
     return list(islice(filter(None, named), 50))
 

@@ -22,7 +22,7 @@ from sources.exports.reading import (
 )
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
-from sources.kit.loose_json import Record, items, mapping, number, parse_nested, string, value_at
+from sources.kit.loose_json import Record, items, mapping, number, objects, parse_nested, string, text_at, value_at
 
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
 # how long it thought, and its memory of the user, which must not get into the search
@@ -51,7 +51,7 @@ def version(record: Record) -> Version:
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
     """Read the conversation; what is not understood is counted in `unknown`."""
-    messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
+    messages = {name: mapping(value_at(node, "message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
     usual_model = string(record.get("default_model_slug"))
     reading = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
@@ -74,7 +74,7 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
 def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, TreeNode]:
     return {
         name: TreeNode(
-            string(mapping(given[name]).get("parent")),
+            text_at(given[name], "parent"),
             mapping(message.get("author")).get("role") == "user",
             _time(message.get("create_time")),
         )
@@ -104,7 +104,7 @@ class _Reading(Conversation):
         node, before = self.nodes[name], len(self.drafts)
         self._times[name] = node.at or self._times.get(node.parent)
         self.begin(name, self._times[name])
-        self.model = string(value_at(message, "metadata", "model_slug")) or self._usual_model
+        self.model = text_at(message, "metadata", "model_slug") or self._usual_model
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
         if message and content.get("content_type") not in DROPPED:
             self._read_content(name, message, content, metadata)
@@ -152,7 +152,7 @@ class _Reading(Conversation):
         if name not in self.calls:
             if not result:
                 return
-            self._call(name, string(value_at(message, "author", "name")), "")
+            self._call(name, text_at(message, "author", "name"), "")
         more_result(self.calls[name], result, _status(content, metadata))
 
     def _hand_down(self, name: str) -> None:
@@ -198,7 +198,7 @@ def _thought(thought: object) -> str:
 
 def _part(part: object) -> str:
     """Return a string part, or the transcription of a voice chat."""
-    return part if isinstance(part, str) else string(mapping(part).get("text"))
+    return part if isinstance(part, str) else text_at(part, "text")
 
 
 def without_marks(text: str) -> str:
@@ -222,10 +222,10 @@ def fenced(content: Record, text: str) -> str:
 
 def attachments(content: Record, metadata: Record) -> Iterator[str]:
     """Yield the names of attachments; of pictures without a name their kind."""
-    named = list(map(mapping, items(metadata.get("attachments"))))
+    named = objects(metadata.get("attachments"))
     ids = {string(each.get("id")) for each in named}
     yield from (string(each.get("name")) or "file" for each in named)
-    for part in map(mapping, items(content.get("parts"))):
+    for part in objects(content.get("parts")):
         kind = _POINTERS.get(string(part.get("content_type")))
         if kind and string(part.get("asset_pointer")).rpartition("/")[2] not in ids:
             yield kind

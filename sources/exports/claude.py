@@ -21,7 +21,7 @@ from sources.exports.reading import (
 )
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
-from sources.kit.loose_json import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 
 _IGNORED = ("token_budget", "flag", "image", "document")
 _SILENT = ("text", "", *_IGNORED)
@@ -49,7 +49,7 @@ def project_name(record: Record) -> tuple[str, str] | None:
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
     """Read the conversation. `projects`: names by id; what is not understood is counted in `unknown`."""
-    messages = _by_id(list(map(mapping, items(record.get("chat_messages")))))
+    messages = _by_id(objects(record.get("chat_messages")))
     nodes = _nodes(messages)
     reading = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
     for name, is_live in walk(nodes, string(record.get("current_leaf_message_uuid"))):
@@ -135,7 +135,7 @@ class _Reading(Conversation):
         self._texts.append(self.say(self._role, text, f":{earlier}" if earlier else "", **more))
 
     def _thinking(self, block: Record) -> None:
-        summaries = (string(mapping(summary).get("summary")) for summary in items(block.get("summaries")))
+        summaries = (text_at(summary, "summary") for summary in items(block.get("summaries")))
         text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
         self.say(Role.THINKING, text, self._new_part("thinking"))
 

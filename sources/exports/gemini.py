@@ -15,7 +15,7 @@ from registry.domain import Role, Session
 from sources.exports.reading import Provider, Version, name_of, unique_ids
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.loose_json import Record, items, mapping, objects, string, strings
+from sources.kit.loose_json import Record, items, objects, string, strings, text_at
 
 _PROMPTED = "Prompted "  # before a prompt in English exports
 _LINK = re.compile(r"gemini\.google\.com/(?:u/\d+/)?app/(\w+)")
@@ -37,7 +37,7 @@ def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
             links = (_LINK.search(string(each.get("url"))) for each in objects(record.get("details")))
             link = next(filter(None, links), None)
             key = link[1] if link else name_of(record.get("time"))
-            answers = (string(mapping(part).get("html")) for part in items(record.get("safeHtmlItem")))
+            answers = (text_at(part, "html") for part in items(record.get("safeHtmlItem")))
             prompt = {name: record.get(name) for name in ("title", "time", "attachedFiles")}
             text = "\n\n".join(filter(None, map(text_of, answers)))
             grouped.setdefault(key, {"id": key, "prompts": []})["prompts"].append({**prompt, "answer": text})

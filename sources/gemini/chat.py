@@ -9,7 +9,7 @@ from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of, thoughts_in
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede, usage_of
-from sources.kit.loose_json import Record, items, mapping, string, value_at
+from sources.kit.loose_json import Record, items, mapping, objects, string, text_at, value_at
 
 _STATUS = {
     **{"success": drafts.COMPLETED, "error": drafts.FAILED, "cancelled": drafts.REJECTED},
@@ -65,7 +65,7 @@ class GeminiChat(Conversation):
         as they were first written, and messages that are new then are the client's own.
         """
         self.header |= {key: value for key, value in header.items() if key != "messages"}
-        given = [(mapping(message), string(mapping(message).get("id"))) for message in items(header.get("messages"))]
+        given = [(mapping(message), text_at(message, "id")) for message in items(header.get("messages"))]
         is_rewritten = any(key in self._messages for _, key in given if key)
         for message, key in given:
             if is_rewritten and key in self._messages:
@@ -118,7 +118,7 @@ class GeminiChat(Conversation):
         first = next(iter(items(message.get("thoughts"))), None)
         thought.at = drafts.moment(value_at(first, "timestamp")) or thought.at
         self.say(Role.ASSISTANT, text)
-        for place, call in enumerate(map(mapping, items(message.get("toolCalls")))):
+        for place, call in enumerate(objects(message.get("toolCalls"))):
             key = string(call.get("id")) or f"{self.record_id}:tool:{place}"
             draft, result = self.call(key, call.get("name"), call.get("args", {})), _result(call)
             draft.at = drafts.moment(call.get("timestamp")) or draft.at
@@ -134,7 +134,7 @@ def _result(call: Record) -> str:
 
 
 def _responses(call: Record) -> Iterator[str]:
-    for part in map(mapping, items(call.get("result"))):
+    for part in objects(call.get("result")):
         if "functionResponse" in part:
             response = mapping(value_at(part, "functionResponse", "response"))
             given = next((response[key] for key in ("output", "error", "content") if response.get(key)), response)
@@ -146,7 +146,7 @@ def _responses(call: Record) -> Iterator[str]:
 def _displayed_text(display: object) -> str:
     """Return text, a change of a file, or lines of coloured text as text."""
     if isinstance(display, list):
-        spans = ((string(mapping(span).get("text")) for span in items(line)) for line in display)
+        spans = ((text_at(span, "text") for span in items(line)) for line in display)
         return "\n".join("".join(line).rstrip() for line in spans)
     shown = mapping(display)
     return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.content_text(display)

@@ -12,7 +12,7 @@ from sources.base import FoundSession, Places, Skipped
 from sources.goose.client import GOOSE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
-from sources.kit.loose_json import Record, items, mapping, read_json, string, value_at
+from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 
@@ -59,7 +59,7 @@ class Goose(DatabaseReader):
             "FROM messages WHERE session_id = ? ORDER BY id",
             (row["id"],),
         )
-        model = string(value_at(read_json(row.get("model_config_json")), "model_name"))
+        model = text_at(read_json(row.get("model_config_json")), "model_name")
         talk = GooseDialogue(key, string(row.get("working_dir")), model, described=row)
         for native_id, role, content, created, metadata in messages:
             parts = read_json(content)
@@ -86,7 +86,7 @@ class GooseDialogue(Conversation):
         self.begin(message.get("id"), message.get("created"))
         is_hidden = value_at(message, "metadata", "userVisible") is False  # a summary, or facts about the machine
         speaker = Role.SYSTEM if is_hidden else Role(role)
-        for place, part in enumerate(map(mapping, items(message.get("content")))):
+        for place, part in enumerate(objects(message.get("content"))):
             self._add_part(speaker, part, f":{place}" if place else "")
 
     def session(self) -> Session:

@@ -15,7 +15,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede, usage_of
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, items, mapping, read_json, string, value_at
+from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _SPOKEN = {"agent_message_chunk": Role.ASSISTANT, "agent_thought_chunk": Role.THINKING}
@@ -46,7 +46,7 @@ class GrokCli(FileReader):
 
 def _parse(file: SessionFile) -> Iterator[FoundSession]:
     damage, summary = Damage(), mapping(read_json(small_text(Path(file.folder, "summary.json"))))
-    folder = string(value_at(summary, "info", "cwd")) or unquote(Path(file.folder).parent.name)
+    folder = text_at(summary, "info", "cwd") or unquote(Path(file.folder).parent.name)
     talk = Updates(file.session_id, folder)
     for record in json_lines(file.path, damage):
         talk.read(record)
@@ -102,7 +102,7 @@ class Updates(Conversation):
         if kind in _SPOKEN:
             self.say(_SPOKEN[kind], text, ":thinking" if kind == "agent_thought_chunk" else "")
         else:
-            self.model = string(value_at(update, "_meta", "modelId")) or self.model
+            self.model = text_at(update, "_meta", "modelId") or self.model
             if kind != self._last:
                 self._turns[_index(value_at(update, "_meta", "promptIndex"))] = len(self.drafts)
             self.say(Role.USER, text, attachments=["image"] if content.get("type") == "image" else [])

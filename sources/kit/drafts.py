@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -15,7 +15,7 @@ from typing import Any
 
 from registry.domain import EARLIEST, Message, Role, Session, parse_time, preview_of
 from sources.base import Skipped
-from sources.kit.loose_json import items, mapping, object_in, string
+from sources.kit.loose_json import Record, mapping, object_in, objects, string
 
 # how a tool call ended, for every client; pending: the client's file has no result
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"
@@ -195,13 +195,19 @@ def _is_absolute(path: str) -> bool:
     return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
-def texts_in(content: object) -> Iterator[str]:
-    """Yield the texts of a content, one for each block that has one."""
-    if isinstance(content, str):
-        yield content
-    for block in items(content):
-        if text := string(mapping(block).get("text")):
-            yield text
+def blocks_of(content: object) -> list[Record]:
+    """Return the blocks of a content; of a plain text one block."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
+
+
+def texts_in(content: object) -> list[str]:
+    """Return the texts of a content, one for each block that has one."""
+    return [text for block in blocks_of(content) if (text := string(block.get("text")))]
+
+
+def attachments_in(content: object) -> list[str]:
+    """Return the names of the pictures and documents in a content."""
+    return list(filter(None, map(attachment_name, objects(content))))
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from datetime import datetime
 from registry.domain import Role, Session
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, usage_of
-from sources.kit.loose_json import Record, items, mapping, number, string, value_at
+from sources.kit.loose_json import Record, mapping, number, objects, string, text_at, value_at
 
 _DEFAULT_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*\s(?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -101,7 +101,7 @@ class OpenCodeDialogue(Conversation):
             self.inject("Conversation compacted", compaction={})
         elif kind == "retry":
             error = mapping(part.get("error"))
-            self.say(Role.ERROR, string(error.get("message")) or string(value_at(error, "data", "message")) or "error")
+            self.say(Role.ERROR, string(error.get("message")) or text_at(error, "data", "message") or "error")
         elif kind == "subtask":  # a command that starts a sub-agent: only the prompt that it expands to is kept
             command, description = string(part.get("command")), string(part.get("description"))
             typed = f"/{command}" if command else description or f"@{string(part.get('agent'))}"
@@ -116,13 +116,13 @@ class OpenCodeDialogue(Conversation):
         draft.at = drafts.moment(value_at(state, "time", "start")) or draft.at
         status, result = _outcome(name, state)
         draft.answer(result, status)
-        if agent := string(value_at(state, "metadata", "sessionId")):
+        if agent := text_at(state, "metadata", "sessionId"):
             draft.more["tool"]["agent"] = agent
-        for attachment in map(mapping, items(state.get("attachments"))):
+        for attachment in objects(state.get("attachments")):
             draft.attach(_file_name(attachment))
 
     def _add_error(self, error: Record) -> None:
-        text = string(value_at(error, "data", "message")) or string(error.get("message")) or string(error.get("name"))
+        text = text_at(error, "data", "message") or string(error.get("message")) or string(error.get("name"))
         if error.get("name") == "MessageAbortedError":
             self.inject(f"[Turn aborted: {text}]", ":error")
         elif error:

@@ -9,7 +9,7 @@ from registry.domain import Role, Session
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import File
-from sources.kit.loose_json import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 from sources.pi.client import PI
 
@@ -68,7 +68,7 @@ class Tree(Conversation):
     def _read_message(self, message: Record) -> None:
         role, content = string(message.get("role")), message.get("content")
         if role == "user":
-            names = list(filter(None, (string(mapping(part).get("mimeType")) for part in items(content))))
+            names = list(filter(None, (text_at(part, "mimeType") for part in items(content))))
             self.say(Role.USER, "\n\n".join(drafts.texts_in(content)), attachments=names)
         elif role == "assistant":
             self._read_answer(message)
@@ -88,7 +88,7 @@ class Tree(Conversation):
 
     def _read_answer(self, message: Record) -> None:
         before, self.model = len(self.drafts), string(message.get("model"))
-        for part in map(mapping, items(message.get("content"))):
+        for part in objects(message.get("content")):
             kind = string(part.get("type"))
             if kind == "text":
                 self.say(Role.ASSISTANT, string(part.get("text")))

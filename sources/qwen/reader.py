@@ -11,7 +11,7 @@ from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import File
-from sources.kit.loose_json import Record, items, mapping, string, value_at
+from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 from sources.qwen.client import QWEN_CODE
 
@@ -64,7 +64,7 @@ class QwenChat(Conversation):
         if uuid:
             self._parents[uuid], self._leaf = string(record.get("parentUuid")), uuid
         self.enter(record.get("cwd"))
-        origin = string(value_at(record, "forkedFrom", "sessionId"))
+        origin = text_at(record, "forkedFrom", "sessionId")
         self._parent = self._parent or (origin if origin != self.session_id else "")
         if kind == "user":
             self._add_question(record)
@@ -124,4 +124,4 @@ class QwenChat(Conversation):
 
 
 def _parts(record: Record) -> list[Record]:
-    return list(map(mapping, items(value_at(record, "message", "parts"))))
+    return objects(value_at(record, "message", "parts"))

@@ -13,7 +13,7 @@ from sources.base import FoundSession, Places
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, usage_of
 from sources.kit.files import LARGEST_DOCUMENT
-from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, value_at
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DAMAGED, unpacked
@@ -47,11 +47,11 @@ class Zed(DatabaseReader):
         stored = database.rows("SELECT data_type, data FROM threads WHERE id = ?", (row["id"],))
         described, why = _described(*stored[0]) if stored else ({}, "gone while it was read")
         folders = _folders(row)
-        model = string(value_at(described, "model", "model"))
+        model = text_at(described, "model", "model")
         thread = Thread(key, next(iter(folders), ""), model, usage=mapping(described.get("request_token_usage")))
         for message in items(described.get("messages")):
             thread.read(message)
-        parent = string(row["parent_id"]) or string(value_at(described, "subagent_context", "parent_thread_id"))
+        parent = string(row["parent_id"]) or text_at(described, "subagent_context", "parent_thread_id")
         session = thread.build(
             {"summary": string(row["summary"]) or described.get("title")},
             folders=folders,
@@ -114,7 +114,7 @@ class Thread(Conversation):
 
     def _add_question(self, message: Record) -> None:
         text, context, attached = "", [], []
-        for block in map(mapping, items(message.get("content"))):
+        for block in objects(message.get("content")):
             if isinstance(block.get("Text"), str):
                 text += block["Text"]
             elif mention := mapping(block.get("Mention")):
@@ -130,11 +130,11 @@ class Thread(Conversation):
 
     def _add_answer(self, message: Record) -> None:
         results = mapping(message.get("tool_results"))
-        for block in map(mapping, items(message.get("content"))):
+        for block in objects(message.get("content")):
             if isinstance(block.get("Text"), str):
                 self.say(Role.ASSISTANT, block["Text"])
             elif "Thinking" in block:
-                self.say(Role.THINKING, string(value_at(block, "Thinking", "text")))
+                self.say(Role.THINKING, text_at(block, "Thinking", "text"))
             elif "ToolUse" in block:
                 call = mapping(block["ToolUse"])
                 self._call(call, mapping(results.get(string(call.get("id")))))
@@ -146,7 +146,7 @@ class Thread(Conversation):
         speaker = Role.USER if role == "user" else Role.ASSISTANT
         if role == "system":
             return
-        for segment in map(mapping, items(message.get("segments"))):
+        for segment in objects(message.get("segments")):
             kind = string(segment.get("type"))
             if kind in ("thinking", "text"):
                 self.say(Role.THINKING if kind == "thinking" else speaker, string(segment.get("text")))
@@ -155,7 +155,7 @@ class Thread(Conversation):
         self.say(speaker, string(message.get("text")))
         self.inject(string(message.get("context")))
         results = {string(each.get("tool_use_id")): each for each in objects(message.get("tool_results"))}
-        for call in map(mapping, items(message.get("tool_uses"))):
+        for call in objects(message.get("tool_uses")):
             self._call(call, results.get(string(call.get("id")), {}))
 
     def _call(self, call: Record, result: Record) -> None:

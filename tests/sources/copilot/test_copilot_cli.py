@@ -191,7 +191,7 @@ def test_a_session_of_the_first_versions_reads_as_it_went(root: Path) -> None:
         ("2025-10-08", "inferred")
     }
     assert each.skipped == ()
-    assert len(list(events_of({"chatMessages": [None, 7, {"role": "odd"}]}))) == 4
+    assert len(list(events_of({"chatMessages": [None, 7, {"role": "odd"}]}))) == 2
 
 
 def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(root: Path) -> None:
