@@ -19,8 +19,9 @@ from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
 from sources.clients import CLIENTS
-from sources.kit.drafts import project_of, usage_of
+from sources.kit.drafts import project_of
 from sources.kit.loose_json import items, mapping, string
+from sources.kit.usage import usage_of
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator

@@ -11,8 +11,9 @@ from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, supersede, usage_of
+from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
+from sources.kit.usage import usage_of
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
 IGNORED_SYSTEM = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from registry.domain import Role
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, string, text_at
 
 _TYPED = re.compile(r"^<(user_input|user_message|task|feedback)\b[^>]*>\s*(.*?)\s*</\1>", re.DOTALL)
@@ -29,7 +29,7 @@ class ClineDialogue(Conversation):
         self.model, before = text_at(message, "modelInfo", "id"), len(self.drafts)
         for place, block in enumerate(drafts.blocks_of(message.get("content"))):
             self._block(Role(role), block, f":{place}" if place else "")
-        self.count_tokens(before, usage_of(message.get("metrics")))
+        self.count_tokens(before, message.get("metrics"))
 
     def _block(self, role: Role, block: Record, part: str) -> None:
         kind, text = string(block.get("type")), string(block.get("text")).strip()

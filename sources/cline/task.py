@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from registry.domain import Role
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, first_text, items, object_in, string, text_at
 
 _TYPED = frozenset(("task", "user_feedback", "user_feedback_diff"))
@@ -36,7 +36,7 @@ _BOOKKEEPING = frozenset(
 class Task(Conversation):
     """Builds a task from the messages of its view."""
 
-    _usage: dict[str, int] = field(default_factory=dict)
+    _usage: Record | None = None
 
     def read(self, message: Record) -> None:
         kind = string(message.get("say")) or string(message.get("ask"))
@@ -46,7 +46,7 @@ class Task(Conversation):
         self.model = text_at(message, "modelInfo", "modelId")
         text, before = string(message.get("text")).strip(), len(self.drafts)
         if kind == "api_req_started":
-            self._usage = usage_of(object_in(text))
+            self._usage = object_in(text)
         if kind in _TYPED or (kind == "text" and not self.drafts):  # Roo Code's first message is its user's
             files = [*("image" for _ in items(message.get("images"))), *map(string, items(message.get("files")))]
             self.say(Role.USER, text, attachments=files)
@@ -65,7 +65,7 @@ class Task(Conversation):
             self.say(Role.SYSTEM, text)
         if self.drafts[before:] and self.drafts[before].role in (Role.ASSISTANT, Role.THINKING, Role.TOOL):
             self.count_tokens(before, self._usage)  # they belong to the first message that came of the request
-            self._usage = {}
+            self._usage = None
 
     def _add_answer(self, text: str) -> None:
         """Add an answer; a question or a plan is an object with the text in it."""

@@ -12,8 +12,9 @@ from sources.codex import records, tools
 from sources.codex.layers import Layer, LayeredMessage, each_once, mark_rolled_back
 from sources.codex.records import pieces_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, usage_of
+from sources.kit.drafts import Conversation, Draft
 from sources.kit.loose_json import Record, items, mapping, string, text_at
+from sources.kit.usage import usage_of
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Skipped
 from sources.continue_dev.client import CONTINUE
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation
 from sources.kit.files import small_text
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string, text_at, value_at
@@ -104,7 +104,7 @@ class ContinueTalk(Conversation):
             self._call(mapping(state.get("toolCall")))
             output = "\n".join(text_at(part, "content") for part in items(state.get("output")))
             self._answer(state.get("toolCallId"), output, string(state.get("status")))
-        self.count_tokens(before, usage_of(message.get("usage")))
+        self.count_tokens(before, message.get("usage"))
 
     def _call(self, call: Record) -> None:
         key, function = string(call.get("id")), mapping(call.get("function"))

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from registry.domain import Role, Session, preview_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, params_of, supersede, usage_of
+from sources.kit.drafts import Conversation, Draft, params_of, supersede
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, string, text_at, value_at
+from sources.kit.usage import usage_of
 
 _IGNORED = frozenset(
     (
@@ -138,7 +139,7 @@ class Events(Conversation):
         thread.say(Role.ASSISTANT, string(data.get("content")))
         for request in objects(data.get("toolRequests")):
             self._call(data, request.get("toolCallId"), request.get("name"), request.get("arguments"))
-        thread.count_tokens(before, usage_of(data))
+        thread.count_tokens(before, data)
 
     def _add_call(self, data: Record) -> None:
         self._call(data, data.get("toolCallId"), data.get("toolName"), data.get("arguments"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of, thoughts_in
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, supersede, usage_of
+from sources.kit.drafts import Conversation, supersede
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at, value_at
 
 _STATUS = {
@@ -124,8 +124,7 @@ class GeminiChat(Conversation):
             draft.at = drafts.moment(call.get("timestamp")) or draft.at
             status = _STATUS.get(string(call.get("status")), drafts.COMPLETED if result else drafts.PENDING)
             draft.answer(result, status)
-        usage = usage_of(message.get("tokens"), cache_in_input=True, reasoning_beside_output=True)
-        self.count_tokens(before, usage)
+        self.count_tokens(before, message.get("tokens"), cache_in_input=True, reasoning_beside_output=True)
 
 
 def _result(call: Record) -> str:

@@ -11,7 +11,7 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.goose.client import GOOSE
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
@@ -91,8 +91,9 @@ class GooseDialogue(Conversation):
 
     def session(self) -> Session:
         # Goose counts for the whole session only: the first answer takes it all, and grows with it.
-        for draft in [each for each in self.drafts if each.role is Role.ASSISTANT][:1]:
-            draft.more |= {"usage": usage} if (usage := usage_of(self.described)) else {}
+        first = next((place for place, draft in enumerate(self.drafts) if draft.role is Role.ASSISTANT), None)
+        if first is not None:
+            self.count_tokens(first, self.described)
         return self.build(
             {"name": self.described.get("name") or self.described.get("description")},
             parent=string(self.described.get("parent_session_id")),

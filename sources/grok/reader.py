@@ -12,7 +12,7 @@ from registry.domain import Role
 from sources.base import FoundSession
 from sources.grok.client import GROK_CLI
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, supersede, usage_of
+from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
@@ -82,7 +82,7 @@ class Updates(Conversation):
         elif kind == "turn_completed":
             begun = max(self._turns.values(), default=0)
             first = next((n for n in range(begun, len(self.drafts)) if self.drafts[n].role is not Role.USER), begun)
-            self.count_tokens(first, usage_of(update.get("usage")))
+            self.count_tokens(first, update.get("usage"))
         elif kind == "rewind_marker":
             supersede(self.drafts[self._turns.get(_index(update.get("target_prompt_index")), len(self.drafts)) :])
         elif kind == "auto_compact_completed":

@@ -16,6 +16,7 @@ from typing import Any
 from registry.domain import EARLIEST, Message, Role, Session, parse_time, preview_of
 from sources.base import Skipped
 from sources.kit.loose_json import Record, mapping, object_in, objects, string
+from sources.kit.usage import usage_of
 
 # how a tool call ended, for every client; pending: the client's file has no result
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"
@@ -266,10 +267,11 @@ class Conversation:
         if draft := self.calls.get(string(call_id)):
             draft.answer(result, status)
 
-    def count_tokens(self, since: int, usage: Mapping[str, int]) -> None:
-        """Note the tokens of an answer with the first of its messages, those since a position."""
+    def count_tokens(self, since: int, given: object, **otherwise: bool) -> None:
+        """Note the tokens of an answer with the first of its messages, those since a position; see `usage_of`."""
+        usage = usage_of(given, **otherwise)
         for draft in self.drafts[since : since + 1]:
-            draft.more |= {"usage": dict(usage)} if usage else {}
+            draft.more |= {"usage": usage} if usage else {}
 
     def supersede_off_path(self, parents: Mapping[str, str], leaf: str) -> None:
         """Mark the messages of the records that do not lead to the last one: the user took a step back behind them.
@@ -338,61 +340,6 @@ def title_of(found: Iterable[Draft], titles: Mapping[str, object]) -> tuple[str,
             return origin, preview_of(title, 320)
     words = next((draft.parts[0] for draft in found if draft.role is Role.USER and draft.parts), "")
     return ("first words", preview_of(words, 80)) if words.strip() else (None, None)
-
-
-# the clients' names of token counts, with ours; if a client has several of one kind, the first one counts
-_TOKENS = {
-    **dict.fromkeys(
-        (
-            *("accumulated_input_tokens", "input_tokens", "inputTokens", "input", "tokensIn"),
-            *("prompt_tokens", "promptTokenCount"),
-        ),
-        "input_tokens",
-    ),
-    **dict.fromkeys(
-        (
-            *("accumulated_output_tokens", "output_tokens", "outputTokens", "output", "tokensOut"),
-            *("completion_tokens", "candidatesTokenCount"),
-        ),
-        "output_tokens",
-    ),
-    **dict.fromkeys(
-        (
-            *("cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cachedReadTokens", "cacheReads"),
-            *("cache_read_tokens", "cachedContentTokenCount", "cacheRead", "cached", "read"),
-        ),
-        "cache_read_input_tokens",
-    ),
-    **dict.fromkeys(
-        (
-            *("cache_creation_input_tokens", "cacheCreationTokens", "cacheWriteTokens", "cacheWrites"),
-            *("cache_write_tokens", "cacheWrite", "write"),
-        ),
-        "cache_creation_input_tokens",
-    ),
-    **dict.fromkeys(
-        ("reasoning_output_tokens", "reasoningTokens", "reasoning", "thoughtsTokenCount", "thoughts"),
-        "reasoning_tokens",
-    ),
-}
-
-
-def usage_of(given: object, *, cache_in_input: bool = False, reasoning_beside_output: bool = False) -> dict[str, int]:
-    """Return a client's token counts by our names.
-
-    `input_tokens` never include those from a cache, `output_tokens` always include the reasoning. The two flags tell
-    where the client counts otherwise.
-    """
-    counts, usage = mapping(given), dict[str, int]()
-    for theirs, ours in _TOKENS.items():
-        if isinstance(counts.get(theirs), int):
-            usage.setdefault(ours, counts[theirs])
-    if cache_in_input and "input_tokens" in usage:
-        cached = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
-        usage["input_tokens"] = max(usage["input_tokens"] - cached, 0)
-    if reasoning_beside_output and "reasoning_tokens" in usage:
-        usage["output_tokens"] = usage.get("output_tokens", 0) + usage["reasoning_tokens"]
-    return usage
 
 
 def params_of(arguments: object) -> object:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, usage_of
+from sources.kit.drafts import Conversation, Draft
 from sources.kit.loose_json import Record, mapping, number, objects, string, text_at, value_at
 
 _DEFAULT_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")
@@ -130,7 +130,7 @@ class OpenCodeDialogue(Conversation):
 
     def _describe_answer(self, message: Record, since: int) -> None:
         tokens = mapping(message.get("tokens"))
-        self.count_tokens(since, usage_of({**tokens, **mapping(tokens.get("cache"))}, reasoning_beside_output=True))
+        self.count_tokens(since, {**tokens, **mapping(tokens.get("cache"))}, reasoning_beside_output=True)
         for draft in self.drafts[since:] if message.get("summary") is True else ():
             if draft.role is Role.ASSISTANT:
                 draft.role = Role.SYSTEM

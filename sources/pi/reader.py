@@ -7,7 +7,7 @@ from pathlib import Path
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
@@ -99,7 +99,7 @@ class Tree(Conversation):
             else:
                 self.pass_over("part", kind)
         self.say(Role.ERROR, string(message.get("errorMessage")), ":error")
-        self.count_tokens(before, usage_of(message.get("usage")))
+        self.count_tokens(before, message.get("usage"))
 
     def _add_summary(self, kind: str, summary: object) -> None:
         more: Record = {"compaction": {}} if kind.startswith("compaction") else {}

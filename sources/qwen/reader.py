@@ -9,7 +9,7 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
@@ -105,7 +105,7 @@ class QwenChat(Conversation):
             if call := mapping(part.get("functionCall")):
                 key = string(call.get("id")) or f"{self.record_id}:tool:{place}"
                 self.call(key, call.get("name"), call.get("args", {}))
-        self.count_tokens(before, usage_of(record.get("usageMetadata"), cache_in_input=True))
+        self.count_tokens(before, record.get("usageMetadata"), cache_in_input=True)
 
     def _add_results(self, record: Record) -> None:
         call_result = mapping(record.get("toolCallResult"))

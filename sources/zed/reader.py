@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from registry.domain import Role
 from sources.base import FoundSession, Places
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation
 from sources.kit.files import LARGEST_DOCUMENT
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
@@ -126,7 +126,7 @@ class Thread(Conversation):
                 self.pass_over("block", _kind(block))
         self.say(Role.USER, text, attachments=attached)
         self.inject("\n\n".join(filter(None, context)), ":context")
-        self.count_tokens(len(self.drafts) - 1, usage_of(self.usage.get(self.record_id)))
+        self.count_tokens(len(self.drafts) - 1, self.usage.get(self.record_id))
 
     def _add_answer(self, message: Record) -> None:
         results = mapping(message.get("tool_results"))
