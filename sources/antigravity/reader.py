@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from registry.domain import Role, Session
 from sources.antigravity.client import ANTIGRAVITY, FOLDERS
-from sources.base import Places, Skipped
+from sources.base import Places
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
-from sources.kit.files import File, file_at, folders_in, small_text, store_entries
+from sources.kit.files import File, small_text
 from sources.kit.jsonl import Damage, records_of
 from sources.kit.loose_json import Record, mapping, objects, parse_nested, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 
-_LOGS = os.path.join(".system_generated", "logs")
-# the best first: the second is shortened, the third is of older versions
-_TRANSCRIPTS = ("transcript_full.jsonl", "transcript.jsonl", "overview.txt")
 _REQUEST = re.compile(r"<USER_REQUEST>\s*(.*?)\s*(?:</USER_REQUEST>|\Z)", re.DOTALL)
 _BLOCK = re.compile(r"<(ADDITIONAL_METADATA|USER_SETTINGS_CHANGE|USER_INFORMATION)>.*?(?:</\1>|\Z)", re.DOTALL)
 _MODEL = re.compile(r"setting `Model Selection` from .*? to ([^\n]+?)\.?\s*(?:</|\n|\Z)")
@@ -50,20 +46,18 @@ class Antigravity(FileReader):
     """Reads `brain/<id>/.system_generated/logs/`. Tokens lie above, in `~/.gemini`."""
 
     client = ANTIGRAVITY
-    patterns = ("brain/*",)
+    patterns = tuple(  # the best first: the second is shortened, the third is of older versions
+        f"brain/*/.system_generated/logs/{name}"
+        for name in ("transcript_full.jsonl", "transcript.jsonl", "overview.txt")
+    )
 
     def roots(self, places: Places) -> Iterable[Path]:
         return places.named("CTXR_ANTIGRAVITY_DIR") or [places.home / ".gemini" / folder for folder in FOLDERS]
 
-    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the best transcript of each conversation."""
-        for folder in folders_in(store_entries(store / "brain")):
-            found = (file_at(os.path.join(folder, _LOGS, name)) for name in _TRANSCRIPTS)
-            best, session_id = next((file for file in found if file), None), os.path.basename(folder)
-            if isinstance(best, File):
-                yield SessionFile(best, session_id, session_id)
-            elif best:
-                yield best
+    def session_file(self, file: File) -> SessionFile:
+        """Return the transcript, named by the folder of its conversation."""
+        session_id = Path(file.path).parents[2].name
+        return SessionFile(file, session_id, session_id)
 
     def parser(self, store: Path) -> ParseFile:
         """Return the parser of one transcript; the project of a conversation is noted in the list of prompts only."""

@@ -39,7 +39,7 @@ class Codex(FileReader):
     def session_file(self, file: File) -> SessionFile:
         named = _ROLLOUT.fullmatch(os.path.basename(file.path))
         thread = (named and named[1]) or _stem(file)
-        return SessionFile(file, thread, thread)
+        return SessionFile(file, file.path, thread)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed threads, newest first. Raises StorageError."""
@@ -48,7 +48,7 @@ class Codex(FileReader):
             if isinstance(each, Skipped):
                 yield each
             else:
-                found[each.key].append(each.file)
+                found[each.session_id].append(each.file)
         threads = _Threads({thread: _each_once(files) for thread, files in found.items()})
         changed = [id for id in threads.files if seen.get(id) != threads.fingerprint(id, seen.get(id, ""))]
         changed.sort(key=lambda id: max(file.modified for file in threads.files[id]), reverse=True)

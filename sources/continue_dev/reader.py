@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Skipped
+from sources.base import FoundSession
 from sources.continue_dev.client import CONTINUE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.files import small_text
+from sources.kit.files import File, small_text
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document
@@ -34,11 +33,9 @@ class Continue(FileReader):
     client = CONTINUE
     patterns = ("sessions/*.json",)
 
-    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the sessions; the list of them lies in the same folder."""
-        for file in FileReader.files(self, store):
-            if isinstance(file, Skipped) or not file.path.endswith(_LIST):
-                yield file
+    def session_file(self, file: File) -> SessionFile | None:
+        """Return the session; the list of sessions lies in the same folder."""
+        return None if file.path.endswith(_LIST) else FileReader.session_file(self, file)
 
     def parser(self, store: Path) -> ParseFile:
         return lambda file: [_parse(file, store / "sessions")]

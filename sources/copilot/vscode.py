@@ -31,8 +31,8 @@ class CopilotVscode(FileReader):
 
     client = VSCODE
     patterns = (
-        *(f"workspaceStorage/*/chatSessions/*{end}" for end in (".json", ".jsonl")),
-        *(f"globalStorage/emptyWindowChatSessions/*{end}" for end in (".json", ".jsonl")),
+        *(f"workspaceStorage/*/chatSessions/*{end}" for end in (".jsonl", ".json")),
+        *(f"globalStorage/emptyWindowChatSessions/*{end}" for end in (".jsonl", ".json")),
         "workspaceStorage/*/GitHub.copilot-chat/transcripts/*.jsonl",
         "globalStorage/GitHub.copilot-chat/transcripts/*.jsonl",
     )
@@ -46,24 +46,21 @@ class CopilotVscode(FileReader):
         usual = user_folders(places, ("Code", "Code - Insiders", "VSCodium"))
         return places.named("CTXR_VSCODE_DIR") or (*usual, *remote)
 
-    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the sessions, and the transcripts of sessions that are not here, as in a remote connection."""
-        found: dict[str, SessionFile] = {}
-        for file in FileReader.files(self, store):
-            if isinstance(file, Skipped):
-                yield file
-            elif not _is_transcript(file) or _key_of_session(file) not in found:
-                found[file.key] = file  # a log replaces the document of the same session, which was listed before
-        yield from found.values()
-
     def session_file(self, file: File) -> SessionFile:
-        """Return the file, whose key is the same in both forms, with the folder of its workspace."""
-        path, depth = Path(file.path), 2 if _TRANSCRIPTS in file.path else 1
-        return SessionFile(file, str(path.with_suffix("")), path.stem, folder=str(path.parents[depth]))
+        """Return the file with the folder of its workspace; a log replaces the document with the same key.
+
+        A transcript stands in for a session that is not here, as in a remote connection.
+        """
+        path, is_transcript = Path(file.path), _TRANSCRIPTS in file.path
+        folder = path.parents[2 if is_transcript else 1]
+        sessions = "emptyWindowChatSessions" if folder.name == "globalStorage" else "chatSessions"
+        note = "+transcript" if is_transcript else ""
+        return SessionFile(file, str(folder / sessions / path.stem), path.stem, folder=str(folder), note_status=note)
 
     def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
         """Return False for a transcript whose session was read: it stays that, also when the client has deleted it."""
-        return FileReader.has_changed(self, file, seen) and not (_is_transcript(file) and _key_of_session(file) in seen)
+        known = seen.get(file.key, file.note_status)
+        return known.endswith(file.note_status) and known != file.fingerprint
 
     def parser(self, store: Path) -> ParseFile:
         """Return the parser of one file; facts about workspaces are read once."""
@@ -71,7 +68,7 @@ class CopilotVscode(FileReader):
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
             project = project_of(Path(file.folder))
-            if _is_transcript(file):
+            if file.note_status:
                 return _parse_transcript(file, project)
             return _parse_session(file, project, titles_of)
 
@@ -89,16 +86,6 @@ class CopilotVscode(FileReader):
         except StorageError as exc:
             return {}, (Skipped(f"the titles in {database}", exc.details),)
         return mapping(value_at(read_json(rows[0][0]), "entries")) if rows else {}, ()
-
-
-def _is_transcript(file: SessionFile) -> bool:
-    return _TRANSCRIPTS in file.path
-
-
-def _key_of_session(transcript: SessionFile) -> str:
-    is_global = os.path.basename(transcript.folder) == "globalStorage"
-    sessions = "emptyWindowChatSessions" if is_global else "chatSessions"
-    return os.path.join(transcript.folder, sessions, transcript.session_id)
 
 
 def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iterator[FoundSession]:

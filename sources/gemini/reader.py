@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from sources.base import FoundSession, Skipped
+from sources.base import FoundSession
 from sources.gemini.chat import GeminiChat
 from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
@@ -24,16 +24,6 @@ class GeminiCli(FileReader):
     client = GEMINI_CLI
     patterns = tuple(f"tmp/*/chats/{form}" for form in ("*.json", "*.jsonl", "*/*.json", "*/*.jsonl"))
 
-    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the chats, each in its newest form."""
-        newest: dict[str, SessionFile] = {}
-        for file in FileReader.files(self, store):
-            if isinstance(file, Skipped):
-                yield file
-            elif file.key not in newest or _rank(file) > _rank(newest[file.key]):
-                newest[file.key] = file
-        yield from newest.values()
-
     def session_file(self, file: File) -> SessionFile:
         """Return the chat, whose key is the same in both forms; that of a sub-agent lies one folder deeper."""
         key = os.path.splitext(file.path)[0]
@@ -42,14 +32,13 @@ class GeminiCli(FileReader):
             return SessionFile(file, key, session_id, folder, slot)
         return SessionFile(file, key, session_id, None, chats)
 
+    def is_better(self, file: SessionFile, than: SessionFile) -> bool:
+        """Return True for the form that was written last; of two written at the same time for the journal."""
+        return (file.file.modified, file.path.endswith(".jsonl")) > (than.file.modified, than.path.endswith(".jsonl"))
+
     def parser(self, store: Path) -> ParseFile:
         projects = cache(lambda: _projects(store))
         return lambda file: [_parse(file, projects())]
-
-
-def _rank(file: SessionFile) -> tuple[int, bool]:
-    """Rank the forms of a chat: the most recent first, of two written at the same time the journal."""
-    return file.file.modified, file.path.endswith(".jsonl")
 
 
 def _projects(store: Path) -> dict[str, str]:

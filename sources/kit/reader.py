@@ -111,20 +111,25 @@ class FileReader(ABC):
         return seen.get(file.key) != file.fingerprint
 
     def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the session files without opening them. Raises StorageError."""
+        """List the session files without opening them: of those with the same key the best. Raises StorageError."""
         for folder in self.watched(store):
             store_entries(folder)
-        refused = set()
-        for pattern in self.patterns:
-            for file in files_below(str(store), pattern):
-                if isinstance(file, File):
-                    yield self.session_file(file)
-                elif file not in refused:
-                    refused.add(file)
-                    yield file
+        best, refused = dict[str, SessionFile](), set[Skipped]()
+        for found in (file for pattern in self.patterns for file in files_below(str(store), pattern)):
+            file = self.session_file(found) if isinstance(found, File) else None
+            if file and (file.key not in best or self.is_better(file, best[file.key])):
+                best[file.key] = file
+            elif isinstance(found, Skipped) and found not in refused:
+                refused.add(found)
+                yield found
+        yield from best.values()
 
-    def session_file(self, file: File) -> SessionFile:
-        """Return a file with its key and the facts in its path."""
+    def is_better(self, file: SessionFile, than: SessionFile) -> bool:
+        """Return True if a session is read from this file, not from one with the same key that was listed before."""
+        return False
+
+    def session_file(self, file: File) -> SessionFile | None:
+        """Return a file with its key and the facts in its path; None if it is no session's."""
         return SessionFile(file, file.path, Path(file.path).stem)
 
     @abstractmethod
