@@ -89,3 +89,11 @@ class Watched(Protocol):
 
     def watched(self, store: Path) -> Iterable[Path]:
         """Return the folders in or below which something changes with a conversation; they need not exist."""
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A reader that names the files of its stores for a backup."""
+
+    def kept(self) -> Iterable[str]:
+        """Return the patterns of files that hold conversations, below a store."""

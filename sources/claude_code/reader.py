@@ -27,6 +27,7 @@ class ClaudeCode(FileReader):
 
     client = CLAUDE_CODE
     patterns = ("projects/*/*.jsonl", "projects/*/*/subagents/**/agent-*.jsonl")
+    beside = ("projects/**/*", "*/**/projects/**/*")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the configuration folders, and the desktop app's folder of sessions."""

@@ -28,6 +28,7 @@ class Cline(FileReader):
     extension = "saoudrizwan.claude-dev"
     # the user's view has all times; the messages that the model was sent stand in if it is missing
     patterns = (f"tasks/*/{_VIEW}", "tasks/*/api_conversation_history.json", f"sessions/*/*{_MESSAGES}")
+    beside = ("tasks/*/*", "sessions/*/*", "state/taskHistory.json")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the folder that the command line and the extension share, and the extension's own in each editor."""

@@ -29,6 +29,7 @@ class CopilotCli(FileReader):
         for folder in ("session-state", "history-session-state")
         for form in ("*/events.jsonl", "*.jsonl", "*.json")
     )
+    beside = ("session-state/*/workspace.yaml",)
 
     def session_file(self, file: File) -> SessionFile:
         """Return the log; a session with a folder may be renamed in its note after it has ended."""

@@ -36,6 +36,7 @@ class CopilotVscode(FileReader):
         "workspaceStorage/*/GitHub.copilot-chat/transcripts/*.jsonl",
         "globalStorage/GitHub.copilot-chat/transcripts/*.jsonl",
     )
+    beside = ("workspaceStorage/*/workspace.json",)
 
     def __init__(self, wait_s: float = WAIT_S) -> None:
         self._wait_s = wait_s

@@ -79,6 +79,9 @@ class CursorIde:
     def watched(self, store: Path) -> Iterable[Path]:
         return [store.parent, store.parents[1] / "workspaceStorage"]
 
+    def kept(self) -> Iterable[str]:
+        return (f"globalStorage/{DATABASE}", f"workspaceStorage/*/{DATABASE}", "workspaceStorage/*/workspace.json")
+
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the conversations that are new or have changed, one at a time in memory.
 

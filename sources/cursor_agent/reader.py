@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -129,6 +129,9 @@ class CursorAgent:
         states = sorted((each.key, each.fingerprint) for each in files.stored)
         states += sorted((each.file.path, each.file.fingerprint) for each in files.written.values())
         return digest(states, files.skipped)
+
+    def kept(self) -> Iterable[str]:
+        return (f"{folder}/**/*" for folder in FOLDERS)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.

@@ -33,6 +33,7 @@ class GrokCli(FileReader):
 
     client = GROK_CLI
     patterns = ("sessions/*/*/updates.jsonl",)
+    beside = ("sessions/*/*/*.jsonl", "sessions/*/*/summary.json")
 
     def session_file(self, file: File) -> SessionFile:
         """Return the session, which may be renamed in its summary after it has ended."""

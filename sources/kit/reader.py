@@ -65,6 +65,7 @@ class FileReader(ABC):
 
     client: ClassVar[Client]
     patterns: ClassVar[tuple[str, ...]]
+    beside: ClassVar[tuple[str, ...]] = ()  # patterns of what a backup of the sessions needs too
 
     @property
     def name(self) -> str:
@@ -78,6 +79,9 @@ class FileReader(ABC):
 
     def roots(self, places: Places) -> Iterable[Path]:
         return [self.client.history_in(places)]
+
+    def kept(self) -> Iterable[str]:
+        return (*self.patterns, *self.beside)
 
     def stamp(self, store: Path) -> str:
         """Return no stamp: looking at each file's status is as cheap."""

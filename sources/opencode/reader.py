@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -64,6 +64,9 @@ class OpenCode(DatabaseReader):
                 if all(columns <= database.columns(table) for table, columns in self.needed.items()):
                     found |= {string(session_id) for (session_id,) in database.rows("SELECT id FROM session")}
         return found
+
+    def kept(self) -> Iterable[str]:
+        return ("session/**/*", "message/**/*", "part/**/*", "*/storage/**/*")
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the sessions with a digest of their state, without reading what was said.
