@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from registry.domain import Role, Session, preview_of
 from sources.kit import drafts
@@ -47,17 +47,57 @@ class Events(Conversation):
     _counted_to: int = 0
 
     def read(self, event: Record) -> None:
-        kind, data = string(event.get("type")), mapping(event.get("data"))
-        if event_id := string(event.get("id")):
+        kind, data, event_id = string(event.get("type")), mapping(event.get("data")), string(event.get("id"))
+        if event_id:
             self._places[event_id] = len(self._standing)
-        if handler := _EVENTS.get(kind):
-            before = len(self.drafts)
-            for thread in (self, self._thread(data)):
-                thread.begin(event_id, event.get("timestamp"))
-                thread.model = string(data.get("model")) or self._model
-            handler(self, data)
-            self._standing += self.drafts[before:]
-        elif kind not in _IGNORED:
+        if kind in _IGNORED:
+            return
+        agent = string(data.get("toolCallId" if kind == "subagent.failed" else "parentToolCallId"))
+        before, thread = len(self.drafts), self._agents.setdefault(agent, Conversation()) if agent else self
+        for each in (self, thread):
+            each.begin(event_id, event.get("timestamp"))
+            each.model = string(data.get("model")) or self._model
+        self._add(kind, data, thread)
+        self._standing += self.drafts[before:]
+
+    def _add(self, kind: str, data: Record, thread: Conversation) -> None:
+        if kind == "session.start":
+            self._facts = data | self._facts
+            self._model = string(data.get("selectedModel")) or self._model
+            self.enter(value_at(data, "context", "cwd"))
+        elif kind == "session.context_changed":
+            self.enter(data.get("cwd"))
+        elif kind == "session.model_change":
+            self._model = string(data.get("newModel")) or self._model
+        elif kind == "session.title_changed":
+            self._facts["title"] = string(data.get("title")) or self._facts.get("title")
+        elif kind == "session.snapshot_rewind":  # the named event and all after it were taken back
+            place = self._places.get(string(data.get("upToEventId")), len(self._standing))
+            supersede(self._standing[place:])
+            del self._standing[place:]
+        elif kind == "session.compaction_complete":
+            self.inject(string(data.get("summaryContent")) or "Conversation compacted", compaction={})
+        elif kind == "session.shutdown":
+            self._end(data)
+        elif kind == "session.error":
+            self.say(Role.ERROR, string(data.get("message")) or "error")
+        elif kind == "abort":
+            self.inject(f"[Turn aborted: {string(data.get('reason')) or 'no reason given'}]")
+        elif kind == "user.message":
+            self._add_question(data, thread)
+        elif kind == "assistant.reasoning":
+            self._think(string(data.get("content")), thread)
+        elif kind == "assistant.message":
+            self._add_answer(data, thread)
+        elif kind == "tool.execution_start":
+            self._call(thread, data.get("toolCallId"), data.get("toolName"), data.get("arguments"))
+        elif kind == "tool.execution_complete":
+            self._add_result(data, thread)
+        elif kind == "subagent.started":
+            self._agent_names[string(data.get("toolCallId"))] = string(data.get("agentName"))
+        elif kind == "subagent.failed":
+            thread.say(Role.ERROR, string(data.get("error")))
+        else:
             self.pass_over("event", kind)
 
     def sessions(self) -> Iterator[Session]:
@@ -73,38 +113,15 @@ class Events(Conversation):
         yield main
         for call_id, agent in self._agents.items():
             agent.session_id, kind = f"{self.session_id}:{call_id}", self._agent_names.get(call_id, "")
-            session = agent.build(
-                project=main.project, parent=self.session_id, began=began, tool_use_id=call_id, agent_type=kind
-            )
-            meta = {name: value for name, value in session.meta.items() if name != "title_from"}
-            yield replace(session, title=self._task(call_id, kind), meta=meta)
+            about: Record = {"tool_use_id": call_id, "agent_type": kind}
+            title = {"task": self._task(call_id) or kind}
+            yield agent.build(title, project=main.project, parent=self.session_id, began=began, **about)
 
-    def _task(self, call_id: str, otherwise: str) -> str | None:
+    def _task(self, call_id: str) -> str:
         """Return the task of a sub-agent in its caller's words."""
         call = self.calls.get(call_id)
-        params = mapping(call.more["tool"]["params"]) if call else {}
-        words = first_text(params, "description", "prompt") or otherwise
-        return preview_of(words, 80) if words.strip() else None
-
-    def _start(self, data: Record) -> None:
-        self._facts = data | self._facts
-        self._model = string(data.get("selectedModel")) or self._model
-        self.enter(value_at(data, "context", "cwd"))
-
-    def _change_model(self, data: Record) -> None:
-        self._model = string(data.get("newModel")) or self._model
-
-    def _name(self, data: Record) -> None:
-        self._facts["title"] = string(data.get("title")) or self._facts.get("title")
-
-    def _rewind(self, data: Record) -> None:
-        """Mark the messages of the named event and of all after it as superseded."""
-        place = self._places.get(string(data.get("upToEventId")), len(self._standing))
-        supersede(self._standing[place:])
-        del self._standing[place:]
-
-    def _compact(self, data: Record) -> None:
-        self.inject(string(data.get("summaryContent")) or "Conversation compacted", compaction={})
+        words = first_text(call.more["tool"]["params"], "description", "prompt") if call else ""
+        return preview_of(words, 80)
 
     def _end(self, data: Record) -> None:
         """Note the tokens that are told only when the client ends with the last answer of each model."""
@@ -114,39 +131,32 @@ class Events(Conversation):
             for draft in answers[-1:]:  # its output was counted with each answer
                 draft.more["usage"] = usage_of(value_at(metrics, "usage"), cache_in_input=True) | draft.more["usage"]
 
-    def _abort(self, data: Record) -> None:
-        self.inject(f"[Turn aborted: {string(data.get('reason')) or 'no reason given'}]")
-
-    def _add_question(self, data: Record) -> None:
+    def _add_question(self, data: Record, thread: Conversation) -> None:
         """Add the text that was typed; a message with another source is the client's own."""
-        thread, text = self._thread(data), string(data.get("content"))
+        text = string(data.get("content"))
         if string(data.get("source")) not in ("", "user"):
             thread.inject(text)
         else:
             names = list(dict.fromkeys(filter(None, map(_attachment, items(data.get("attachments"))))))
             thread.say(Role.USER, text, attachments=names)
 
-    def _think(self, data: Record, text: str) -> None:
+    def _think(self, text: str, thread: Conversation) -> None:
         """Add a thought; some versions write it twice: as an event, and with the answer."""
         if text != self._thought:
-            self._thread(data).say(Role.THINKING, text, ":thinking")
+            thread.say(Role.THINKING, text, ":thinking")
         self._thought = text or self._thought
 
-    def _add_answer(self, data: Record) -> None:
-        self._think(data, string(data.get("reasoningText")))
-        thread = self._thread(data)
+    def _add_answer(self, data: Record, thread: Conversation) -> None:
+        self._think(string(data.get("reasoningText")), thread)
         before = len(thread.drafts)
         thread.say(Role.ASSISTANT, string(data.get("content")))
         for request in objects(data.get("toolRequests")):
-            self._call(data, request.get("toolCallId"), request.get("name"), request.get("arguments"))
+            self._call(thread, request.get("toolCallId"), request.get("name"), request.get("arguments"))
         thread.count_tokens(before, data)
 
-    def _add_call(self, data: Record) -> None:
-        self._call(data, data.get("toolCallId"), data.get("toolName"), data.get("arguments"))
-
-    def _add_result(self, data: Record) -> None:
+    def _add_result(self, data: Record, thread: Conversation) -> None:
         """Add the result of a call, or of one that is not in the file."""
-        draft = self._call(data, data.get("toolCallId"), data.get("toolName"), {})
+        draft = self._call(thread, data.get("toolCallId"), data.get("toolName"), {})
         error = data.get("error")
         result = drafts.content_text(mapping(data.get("result")).get("content", data.get("result")))
         status = drafts.outcome(data.get("success") is False or error)
@@ -154,45 +164,13 @@ class Events(Conversation):
             status = drafts.REJECTED
         draft.answer(result or string(error) or text_at(error, "message"), status)
 
-    def _call(self, data: Record, call_id: object, name: object, arguments: object) -> Draft:
+    def _call(self, thread: Conversation, call_id: object, name: object, arguments: object) -> Draft:
         """Return a call, which is written when it is asked for, and again when it runs."""
         key = string(call_id)
         if not key or key not in self.calls:
-            self.calls[key] = self._thread(data).call(key, name, params_of(arguments) or {}, folder=self.folder)
+            self.calls[key] = thread.call(key, name, params_of(arguments) or {}, folder=self.folder)
         return self.calls[key]
-
-    def _start_agent(self, data: Record) -> None:
-        self._agent_names[string(data.get("toolCallId"))] = string(data.get("agentName"))
-
-    def _fail_agent(self, data: Record) -> None:
-        thread = self._thread({"parentToolCallId": data.get("toolCallId")})
-        thread.record_id, thread.at = self.record_id, self.at
-        thread.say(Role.ERROR, string(data.get("error")))
-
-    def _thread(self, data: Record) -> Conversation:
-        agent = string(data.get("parentToolCallId"))
-        return self._agents.setdefault(agent, Conversation()) if agent else self
 
 
 def _attachment(given: object) -> str:
     return first_text(given, "displayName", "path", "filePath", "name", "type")
-
-
-_EVENTS: dict[str, Callable[[Events, Record], object]] = {
-    "session.start": Events._start,
-    "session.context_changed": lambda self, data: self.enter(data.get("cwd")),
-    "session.model_change": Events._change_model,
-    "session.title_changed": Events._name,
-    "session.snapshot_rewind": Events._rewind,
-    "session.compaction_complete": Events._compact,
-    "session.shutdown": Events._end,
-    "session.error": lambda self, data: self.say(Role.ERROR, string(data.get("message")) or "error"),
-    "abort": Events._abort,
-    "user.message": Events._add_question,
-    "assistant.message": Events._add_answer,
-    "assistant.reasoning": lambda self, data: self._think(data, string(data.get("content"))),
-    "tool.execution_start": Events._add_call,
-    "tool.execution_complete": Events._add_result,
-    "subagent.started": Events._start_agent,
-    "subagent.failed": Events._fail_agent,
-}

@@ -89,7 +89,8 @@ def test_a_sub_agents_turns_are_a_session_of_their_own() -> None:
         ("assistant", "Three baskets."),
     ]
     assert (agent.parent, agent.title, agent.project) == (main.session_id, "Find baskets", SHOP)
-    assert agent.meta == {"relation": "sub-agent", "tool_use_id": "call_2", "agent_type": "explore"}
+    known = {"relation": "sub-agent", "tool_use_id": "call_2", "agent_type": "explore"}
+    assert agent.meta == {"title_from": "task", **known}
 
 
 def test_a_refused_call_a_call_without_a_result_and_a_result_without_a_call_are_kept() -> None:
