@@ -15,7 +15,7 @@ from sources.claude_code.session import Neighbours
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
 from sources.kit.files import LARGEST_DOCUMENT, File, small_text
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string, text_at
+from sources.kit.loose_json import Record, read_json, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _DESKTOP = "local-agent-mode-sessions"
@@ -98,10 +98,8 @@ def _completed(file: SessionFile, transcript: ClaudeTranscript, neighbours: Neig
     """Return the session with the facts that other files have about it."""
     facts = transcript.facts
     if file.agent_of is not None:
-        described = mapping(read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json")))
-        known = {"agent_type": "agentType", "description": "description", "tool_use_id": "toolUseId"}
-        facts.extra |= {ours: string(described.get(theirs)) for ours, theirs in known.items()}
-        facts.titles["session file"] = facts.extra["description"]
+        described = read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
+        facts.titles["session file"] = text_at(described, "description")
         return transcript.session()
     facts.summaries = neighbours.summaries(file.path) | facts.summaries
     facts.titles["session file"] = _desktop_title(file.path)

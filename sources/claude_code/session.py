@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from sources.kit.files import File, files_below
 from sources.kit.jsonl import Damage, read_lines, records_of
-from sources.kit.loose_json import Record, mapping, string
+from sources.kit.loose_json import Record, string, text_at
 
 # fields of the records that hold a title, by their type
 TITLE_FIELDS = {
@@ -36,7 +35,6 @@ class Facts:
     agent_of: str | None = None
     titles: dict[str, str] = field(default_factory=dict)
     summaries: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
     relocated: str = ""
     first_session_id: str = ""
     forked_from: str = ""
@@ -44,14 +42,8 @@ class Facts:
     def add_envelope(self, record: Record) -> None:
         """Add the fields that every record of a conversation has."""
         self.first_session_id = self.first_session_id or string(record.get("sessionId"))
-        if version := string(record.get("version")):
-            self.extra["version"] = version
-        if (branch := string(record.get("gitBranch"))) not in ("", "HEAD"):
-            self.extra.setdefault("branch", branch)
-        fork = mapping(record.get("forkedFrom"))
-        if (origin := string(fork.get("sessionId"))) not in ("", self.session_id):
+        if (origin := text_at(record, "forkedFrom", "sessionId")) not in ("", self.session_id):
             self.forked_from = origin
-            self.extra["forked_at"] = string(fork.get("messageUuid"))
 
     def add_title(self, record: Record) -> bool:
         """Add a record about the session as a whole; False if it is none."""
@@ -64,11 +56,11 @@ class Facts:
             self.titles[kind] = title
         return kind in ("summary", "relocated", *TITLE_FIELDS)
 
-    def titles_in_order(self, uuids: Container[str]) -> dict[str, str]:
+    def titles_in_order(self, uuids: Container[str]) -> list[str]:
         """Return the titles, the most trusted first. A summary counts if its conversation is this one."""
         summaries = [summary for leaf, summary in self.summaries.items() if leaf in uuids and summary.strip()]
         titles = {**self.titles, "summary": summaries[-1]} if summaries else self.titles
-        return {kind: titles[kind] for kind in _TITLES_BY_TRUST if kind in titles}
+        return [titles[kind] for kind in _TITLES_BY_TRUST if kind in titles]
 
     def parent(self) -> tuple[str | None, str | None]:
         """Return the session this one comes from, and how. Old clients began a resumed session with records of it."""

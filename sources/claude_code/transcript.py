@@ -78,11 +78,11 @@ class ClaudeTranscript(Conversation):
         self._drop_times_of_resume()
         parent, relation = self.facts.parent()
         return self.build(
-            {**self.facts.titles_in_order(self.links.parents), **self._first_words()},
+            *self.facts.titles_in_order(self.links.parents),
+            self._first_words(),
             project=self.facts.relocated,
             parent=parent,
             relation=relation,
-            **self.facts.extra,
         )
 
     def _drop_times_of_resume(self) -> None:
@@ -105,12 +105,12 @@ class ClaudeTranscript(Conversation):
             if questions and draft is questions[-1]:
                 next_asked = questions.pop().at
 
-    def _first_words(self) -> dict[str, str]:
+    def _first_words(self) -> str:
         """Return the title by the first prompt that is no command, else by the last prompt that the client noted."""
         typed = [draft for draft in self.drafts if draft.role is Role.USER and draft.parts]
         prompts = [draft.parts[0] for draft in typed if "command" not in draft.more]
         words = next(filter(None, (*prompts[:1], self.facts.titles.get("last-prompt"))), "")
-        return {"first words": preview_of(words, 80)} if words else {}
+        return preview_of(words, 80)
 
     # The user's records
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,13 +45,21 @@ class Rollout(Conversation):
         self.begin("", record.get("timestamp"))
         if turn := string(payload.get("turn_id")):
             self._turn, self._is_copy = turn, turn in self.copied
-        handler = _RECORDS.get(kind)
-        if handler is None:
+        if kind == "session_meta":
+            self._read_meta(payload)
+        elif self._is_inherited(record):
+            if payload.get("type") == "token_count":
+                self._counted(payload)
+        elif kind == "turn_context":
+            self._read_context(payload)
+        elif kind == "response_item":
+            self._read_response(payload)
+        elif kind == "event_msg":
+            self._read_event(payload, string(payload.get("type")))
+        elif kind == "compacted":
+            self._inject(string(payload.get("message")) or "Conversation compacted", compaction={})
+        elif kind not in ("session_state", "world_state", "token_usage_record"):
             self.pass_over("record", kind)
-        elif handler is Rollout._read_meta or not self._is_inherited(record):
-            handler(self, payload)
-        elif payload.get("type") == "token_count":
-            self._counted(payload)
 
     def session(self) -> Session:
         """Return the thread as read so far, each text once; turns that were rolled back are marked."""
@@ -61,13 +69,10 @@ class Rollout(Conversation):
         parent, relation = records.parent_of(self._meta)
         self.session_id = string(self._meta.get("id")) or self.session_id
         return self.build(
-            {"thread name": self.name},
+            self.name,
             parent=parent,
             began=self._meta.get("timestamp"),  # flat lines have no time of their own
             relation=relation,
-            version=string(self._meta.get("cli_version")),
-            branch=text_at(self._meta, "git", "branch"),
-            agent=string(self._meta.get("agent_nickname") or self._meta.get("agent_role")),
         )
 
     def _is_inherited(self, record: Record) -> bool:
@@ -115,25 +120,32 @@ class Rollout(Conversation):
         else:
             self._inject("\n\n".join(texts))
 
-    def _read_event(self, payload: Record) -> None:
-        kind = string(payload.get("type"))
+    def _read_event(self, payload: Record, kind: str) -> None:
+        text = string(payload.get("message")) or string(payload.get("text"))
         if kind in tools.EVENTS:
             self._add_call(tools.EVENTS[kind](payload), Layer.EVENT)
-        elif handler := _EVENTS.get(kind):
-            handler(self, payload)
+        elif kind == "user_message":
+            pictures = [{"type": "image"} for key in ("images", "local_images") for _ in items(payload.get(key))]
+            self._add_question([text], pictures, Layer.EVENT, payload)
+        elif kind == "agent_message":
+            self._add_answer(text, Layer.EVENT, payload)
+        elif kind == "agent_reasoning":
+            self._add_thought(text, Layer.EVENT)
+        elif kind == "item_completed":
+            self._read_item(payload)
+        elif kind == "thread_rolled_back":
+            if isinstance(turns := payload.get("num_turns"), int):
+                self._rollbacks.append((len(self._entries), turns))
+        elif kind == "thread_name_updated":
+            self.name = string(payload.get("thread_name")) or self.name
+        elif kind == "token_count":
+            self._count_tokens(payload)
+        elif kind == "error":
+            self._put(self.say(Role.ERROR, text or "error"), Layer.ALONE)
+        elif kind == "turn_aborted":
+            self._inject(f"[Turn aborted: {string(payload.get('reason')) or 'no reason given'}]")
         elif kind not in records.IGNORED_EVENTS:
             self.pass_over("event", kind)
-
-    def _read_user_message(self, payload: Record) -> None:
-        pictures = [{"type": "image"} for key in ("images", "local_images") for _ in items(payload.get(key))]
-        self._add_question([string(payload.get("message"))], pictures, Layer.EVENT, payload)
-
-    def _roll_back(self, payload: Record) -> None:
-        if isinstance(turns := payload.get("num_turns"), int):
-            self._rollbacks.append((len(self._entries), turns))
-
-    def _rename(self, payload: Record) -> None:
-        self.name = string(payload.get("thread_name")) or self.name
 
     def _count_tokens(self, payload: Record) -> None:
         """Note the tokens of a response with the answer before; those of one that only called tools with the next."""
@@ -237,30 +249,3 @@ class Rollout(Conversation):
         self._said[self._turn, role, layer] += 1
         own = string(given.get("id")) or f"{role} {self._said[self._turn, role, layer]}"
         return f"{self._turn}:{own}" if self._turn else own
-
-
-_RECORDS: dict[str, Callable[[Rollout, Record], None]] = {
-    "session_meta": Rollout._read_meta,
-    "turn_context": Rollout._read_context,
-    "response_item": Rollout._read_response,
-    "event_msg": Rollout._read_event,
-    "compacted": lambda self, payload: self._inject(
-        string(payload.get("message")) or "Conversation compacted", compaction={}
-    ),
-    **dict.fromkeys(("session_state", "world_state", "token_usage_record"), lambda *_: None),
-}
-_EVENTS: dict[str, Callable[[Rollout, Record], None]] = {
-    "user_message": Rollout._read_user_message,
-    "agent_message": lambda self, payload: self._add_answer(string(payload.get("message")), Layer.EVENT, payload),
-    "agent_reasoning": lambda self, payload: self._add_thought(string(payload.get("text")), Layer.EVENT),
-    "item_completed": Rollout._read_item,
-    "thread_rolled_back": Rollout._roll_back,
-    "thread_name_updated": Rollout._rename,
-    "token_count": Rollout._count_tokens,
-    "error": lambda self, payload: self._put(
-        self.say(Role.ERROR, string(payload.get("message")) or "error"), Layer.ALONE
-    ),
-    "turn_aborted": lambda self, payload: self._inject(
-        f"[Turn aborted: {string(payload.get('reason')) or 'no reason given'}]"
-    ),
-}

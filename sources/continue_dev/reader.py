@@ -81,7 +81,7 @@ class ContinueTalk(Conversation):
 
     def session(self) -> Session:
         named = string(self.described.get("title")).strip()
-        return self.build({} if named in ("New Session", "Untitled Session") else {"name": named})
+        return self.build("" if named in ("New Session", "Untitled Session") else named)
 
     def _add(self, role: Role, message: Record, item: Record) -> None:
         before, content = len(self.drafts), message.get("content")

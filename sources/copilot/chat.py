@@ -52,12 +52,8 @@ class VsCodeChat(Conversation):
             self._add_answer(request)
             supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
         self.session_id = string(self.given.get("sessionId")) or self.session_id
-        titles = {
-            "custom title": self.given.get("customTitle"),
-            "list": self.listed_title,
-            "computed title": self.given.get("computedTitle"),
-        }
-        return self.build(titles, project=self.project, began=self.given.get("creationDate"))
+        titles = (self.given.get("customTitle"), self.listed_title, self.given.get("computedTitle"))
+        return self.build(*titles, project=self.project, began=self.given.get("creationDate"))
 
     def _add_question(self, request: Record) -> None:
         message = request.get("message")

@@ -17,7 +17,7 @@ from sources.kit.loose_json import Record, items, mapping, objects, read_json, s
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 
 _NOTE = "workspace.yaml"
-_NOTED = re.compile(r"^(name|cwd|branch):[ \t]*(\S.*)?$", re.MULTILINE)
+_NOTED = re.compile(r"^(name|cwd):[ \t]*(\S.*)?$", re.MULTILINE)
 
 
 class CopilotCli(FileReader):
@@ -54,7 +54,7 @@ def _parse(file: SessionFile) -> Iterator[FoundSession]:
 
 
 def noted(text: str) -> dict[str, str]:
-    """Return the name, folder and branch in a `workspace.yaml`, which has one value a line. Pure."""
+    """Return the name and folder in a `workspace.yaml`, which has one value a line. Pure."""
     return {key: _unquoted(value.strip()) for key, value in _NOTED.findall(text) if value.strip() not in ("", "null")}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -33,12 +34,12 @@ _IGNORED = frozenset(
 class Events(Conversation):
     """Builds a conversation and those of its sub-agents from the events in order.
 
-    `described`: the facts in a note beside the file (`name`, `cwd`, `branch`).
+    `described`: the facts in a note beside the file (`name`, `cwd`).
     """
 
     described: dict[str, str] = field(default_factory=dict)
     _agents: dict[str, Conversation] = field(default_factory=dict)
-    _agent_names: dict[str, str] = field(default_factory=dict)
+    _agent_names: defaultdict[str, str] = field(default_factory=lambda: defaultdict(str))
     _standing: list[Draft] = field(default_factory=list)
     _places: dict[str, int] = field(default_factory=dict)
     _facts: Record = field(default_factory=dict)
@@ -104,18 +105,15 @@ class Events(Conversation):
         self.session_id = string(self._facts.get("sessionId")) or self.session_id
         began = self._facts.get("startTime")
         main = self.build(
-            {"name": self.described.get("name"), "title": self._facts.get("title")},
+            self.described.get("name"),
+            self._facts.get("title"),
             folders=[self.described.get("cwd", "")],
             began=began,
-            branch=self.described.get("branch") or text_at(self._facts, "context", "branch"),
-            version=string(self._facts.get("copilotVersion")),
         )
         yield main
         for call_id, agent in self._agents.items():
-            agent.session_id, kind = f"{self.session_id}:{call_id}", self._agent_names.get(call_id, "")
-            about: Record = {"tool_use_id": call_id, "agent_type": kind}
-            title = {"task": self._task(call_id) or kind}
-            yield agent.build(title, project=main.project, parent=self.session_id, began=began, **about)
+            agent.session_id, titles = f"{self.session_id}:{call_id}", (self._task(call_id), self._agent_names[call_id])
+            yield agent.build(*titles, project=main.project, parent=self.session_id, began=began)
 
     def _task(self, call_id: str) -> str:
         """Return the task of a sub-agent in its caller's words."""

@@ -28,10 +28,9 @@ _PANE_OF = "workbench.panel.aichat.view."
 
 _HEADER_FIELDS = frozenset(
     (
-        *("name", "subtitle", "createdAt", "lastUpdatedAt", "conversationCheckpointLastUpdatedAt"),
+        *("name", "createdAt", "lastUpdatedAt", "conversationCheckpointLastUpdatedAt"),
         *("workspaceIdentifier", "workspaceId", "agentLocation", "trackedGitRepos"),
-        *("subagentInfo", "subagentTypeName", "subagentComposerIds", "subComposerIds"),
-        *("isArchived", "unifiedMode", "forceMode"),
+        *("subagentInfo", "unifiedMode", "forceMode"),
     )
 )
 

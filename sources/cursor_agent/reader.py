@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import StorageError
@@ -34,7 +34,7 @@ from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
-from sources.kit.drafts import title_of, undated_messages_of
+from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import digest, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, string
@@ -206,13 +206,13 @@ class _Pass:
         messages = timed(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
         hashed = os.path.basename(os.path.dirname(chat.folder))
         project = conversation.folder or self.workspaces.by_hash(hashed, paths_in(conversation.drafts))
-        titles = {key: about.get(key) for key in ("title", "name") if about.get(key) != "New Agent"}
+        titles = (about.get(key) for key in ("title", "name") if about.get(key) != "New Agent")
         session = Session(
             session_id=string(about.get("agentId")) or chat.session_id,
             messages=messages,
-            title=title_of(conversation.drafts, titles)[1],
+            title=title_of(conversation.drafts, *titles),
             project=project or None,
-            meta=_meta(about, root),
+            meta=without_empty({"mode": root.mode() or string(about.get("mode")), "model": conversation.model}),
         )
         transcript = self.transcripts.get(chat.session_id)
         yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
@@ -231,9 +231,7 @@ class _Pass:
         folder = conversation.folder or self.workspaces.by_slug(transcript.slug, paths_in(conversation.drafts))
         span = TimeFrame(None, datetime.fromtimestamp(transcript.file.modified / 1e9, UTC), self.now)
         messages = timed(undated_messages_of(conversation.drafts), span, earlier)
-        session = Session(
-            transcript.session_id, messages, title_of(conversation.drafts, {})[1], folder or None, is_copy=True
-        )
+        session = Session(transcript.session_id, messages, title_of(conversation.drafts), folder or None, is_copy=True)
         yield self._finish(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
     def _finish(
@@ -280,13 +278,6 @@ def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> N
                     conversation.unknown["tool call outside of the prompt"] += 1
                 else:
                     conversation.add(f"{step_id}.{place}", role, text)
-
-
-def _meta(about: Record, root: Root) -> dict[str, Any]:
-    meta: dict[str, Any] = {"mode": string(about.get("mode"))}
-    meta |= {key: value for key, value in root.about().items() if value}
-    meta |= {"model": known_model(about.get("lastUsedModel")), "children": root.children()}
-    return {key: value for key, value in meta.items() if value}
 
 
 def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:

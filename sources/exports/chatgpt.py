@@ -61,12 +61,9 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
     unique_ids(reading.drafts)
     session = reading.build(
-        {} if title in ("New chat", "New Chat") else {"title": title},
+        "" if title in ("New chat", "New Chat") else title,
         project=projects.get(gizmo),
-        gizmo_type=string(record.get("gizmo_type")),
         model=usual_model,
-        project_id=gizmo if gizmo.startswith("g-p-") else None,
-        gizmo_id=None if gizmo.startswith("g-p-") else gizmo,
     )
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 

@@ -61,9 +61,9 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     project = mapping(record.get("project"))
     project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
     session = reading.build(
-        {"name": record.get("name"), "summary": record.get("summary")},
+        record.get("name"),
+        record.get("summary"),
         project=string(project.get("name")) or projects.get(project_id),
-        project_id=project_id,
         model=string(record.get("model")),
         summary=string(record.get("summary")),
     )

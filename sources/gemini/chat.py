@@ -51,7 +51,7 @@ class GeminiChat(Conversation):
             self._add(key)
         self.session_id = string(self.header.get("sessionId")) or self.session_id
         return self.build(
-            {} if self.agent_of else {"summary": self.header.get("summary")},  # a sub-agent's is what it reported
+            "" if self.agent_of else self.header.get("summary"),  # a sub-agent's is what it reported
             project=self.project,
             folders=map(string, items(self.header.get("directories"))),
             parent=self.agent_of,

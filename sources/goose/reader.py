@@ -95,7 +95,8 @@ class GooseDialogue(Conversation):
         if first is not None:
             self.count_tokens(first, self.described)
         return self.build(
-            {"name": self.described.get("name") or self.described.get("description")},
+            self.described.get("name"),
+            self.described.get("description"),
             parent=string(self.described.get("parent_session_id")),
             began=self.described.get("created_at"),
         )

@@ -52,7 +52,8 @@ def _parse(file: SessionFile) -> Iterator[FoundSession]:
     for record in json_lines(file.path, damage):
         talk.read(record)
     session = talk.build(
-        {"name": summary.get("generated_title"), "summary": summary.get("session_summary")},
+        summary.get("generated_title"),
+        summary.get("session_summary"),
         parent=string(summary.get("parent_session_id")),
         relation="sub-agent" if summary.get("session_kind") == "subagent" else "fork",
         began=summary.get("created_at"),

@@ -296,8 +296,7 @@ class Conversation:
 
     def build(
         self,
-        titles: Mapping[str, object] | None = None,
-        *,
+        *titles: object,
         folders: Iterable[str] = (),
         project: str | None = None,
         parent: str | None = None,
@@ -307,15 +306,14 @@ class Conversation:
     ) -> Session:
         """Build the session.
 
-        `titles`: candidates by origin, and `folders`: further candidates for the project; the first one wins.
+        `titles`: candidates, and `folders`: further candidates for the project; the first one wins.
         `relation`: to the parent, if there is one. `began`: the time if no message has one.
         """
-        title_from, title = title_of(self.drafts, titles or {})
-        known = {"title_from": title_from, "relation": relation if parent else None, **meta}
+        known = {"relation": relation if parent else None, **meta}
         return Session(
             session_id=self.session_id,
             messages=messages_of(self.drafts, moment(began)),
-            title=title,
+            title=title_of(self.drafts, *titles),
             project=project or project_of((*self.folders, self.folder, *folders)),
             parent=parent or None,
             meta={name: value for name, value in known.items() if value},
@@ -333,13 +331,11 @@ def supersede(found: Iterable[Draft]) -> None:
         draft.more["superseded"] = True
 
 
-def title_of(found: Iterable[Draft], titles: Mapping[str, object]) -> tuple[str, str] | tuple[None, None]:
-    """Return origin and text of the title: the first candidate that is not blank, else the user's first words."""
-    for origin, title in titles.items():
-        if isinstance(title, str) and title.strip():
-            return origin, preview_of(title, 320)
+def title_of(found: Iterable[Draft], *titles: object) -> str | None:
+    """Return the first candidate that is not blank, else the user's first words."""
+    title = next(filter(str.strip, map(string, titles)), "")
     words = next((draft.parts[0] for draft in found if draft.role is Role.USER and draft.parts), "")
-    return ("first words", preview_of(words, 80)) if words.strip() else (None, None)
+    return preview_of(title, 320) or preview_of(words, 80) or None
 
 
 def params_of(arguments: object) -> object:

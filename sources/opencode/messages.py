@@ -61,11 +61,9 @@ class OpenCodeDialogue(Conversation):
         """Return the conversation as read so far; reverted messages are marked."""
         title = string(self.described.get("title")).strip()
         return self.build(
-            {} if _DEFAULT_TITLE.match(title) else {"title": title},
+            "" if _DEFAULT_TITLE.match(title) else title,
             parent=string(self.described.get("parentID")),
             began=value_at(self.described, "time", "created"),
-            version=string(self.described.get("version")),
-            archived=bool(drafts.moment(value_at(self.described, "time", "archived"))),
         )
 
     def _put_in_order(self, since: int) -> None:

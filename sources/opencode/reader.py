@@ -20,7 +20,7 @@ from sources.opencode.files import OpenCodeFiles, found_dialogue
 from sources.opencode.messages import OpenCodeDialogue
 
 # the session's columns by the names that they have in JSON
-_DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title", "version": "version"}
+_DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title"}
 _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
 
@@ -113,7 +113,7 @@ def _databases(root: Path) -> Iterator[Path]:
 
 def _described(row: Record) -> Record:
     known = {name: string(row.get(column)) for name, column in _DESCRIBED.items()}
-    times = {name: row.get(f"time_{name}") for name in ("created", "updated", "archived")}
+    times = {name: row.get(f"time_{name}") for name in ("created", "updated")}
     return {**known, "time": times, "revert": mapping(read_json(row.get("revert")))}
 
 

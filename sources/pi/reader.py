@@ -63,7 +63,7 @@ class Tree(Conversation):
         """Return the conversation as read so far; entries that its user left are marked."""
         self.supersede_off_path(self._parents, self._leaf)
         origin = Path(string(self._header.get("parentSession"))).stem.rpartition("_")[2]
-        return self.build({"name": self._named}, parent=origin, relation="fork", began=self._header.get("timestamp"))
+        return self.build(self._named, parent=origin, relation="fork", began=self._header.get("timestamp"))
 
     def _read_message(self, message: Record) -> None:
         role, content = string(message.get("role")), message.get("content")

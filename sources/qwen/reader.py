@@ -82,7 +82,7 @@ class QwenChat(Conversation):
         self.supersede_off_path(self._parents, self._leaf)
         if self.agent_of:
             return self.build(parent=self.agent_of)
-        return self.build({"name": self._named}, parent=self._parent, relation=None)
+        return self.build(self._named, parent=self._parent, relation=None)
 
     def _add_question(self, record: Record) -> None:
         shown = value_at(record, "systemPayload", "displayText")

@@ -53,7 +53,8 @@ class Zed(DatabaseReader):
             thread.read(message)
         parent = string(row["parent_id"]) or text_at(described, "subagent_context", "parent_thread_id")
         session = thread.build(
-            {"summary": string(row["summary"]) or described.get("title")},
+            row["summary"],
+            described.get("title"),
             folders=folders,
             parent=parent,
         )

@@ -68,7 +68,7 @@ def test_a_session_reads_as_it_went() -> None:
     assert session.project == CWD
     assert session.title == "Why does the basket lose its items?"
     assert session.parent is None
-    assert session.meta == {"title_from": "first words", "version": "2.1.140", "branch": "main"}
+    assert session.meta == {}
 
 
 def test_a_session_written_anew_on_a_resume_reads_in_the_order_of_its_file() -> None:
@@ -408,7 +408,7 @@ def test_a_fork_of_today_names_its_origin() -> None:
     fork.user("Another way")
 
     session = read(fork)
-    assert (session.parent, session.meta["relation"], session.meta["forked_at"]) == (session_id(1), "fork", talk.parent)
+    assert (session.parent, session.meta["relation"]) == (session_id(1), "fork")
 
 
 @pytest.mark.parametrize("origin_goes_on", [False, True])
@@ -466,7 +466,6 @@ def test_a_sub_agent_is_a_session_of_its_own_with_a_link_to_its_caller(root: Pat
     assert said(agent) == ["Find all baskets", "There are three."]
     assert (agent.parent, agent.title) == (talk.session_id, "Find baskets")
     assert agent.meta["relation"] == "sub-agent"
-    assert (agent.meta["tool_use_id"], agent.meta["agent_type"]) == ("toolu_9", "Explore")
     assert sessions[talk.session_id].session.messages[-1].more["tool"]["agent"] == "agent-a1"
     assert sessions["agent-a2"].session.parent == talk.session_id
 
