@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
-from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
-from sources.claude_code.session import Neighbours
+from sources.claude_code.session import summaries_in
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
 from sources.kit.files import LARGEST_DOCUMENT, File, small_text
 from sources.kit.jsonl import Damage
@@ -59,16 +58,22 @@ class ClaudeCode(FileReader):
         return SessionFile(file, file.path, stem, agent_of, os.path.join(folder, stem))
 
     def parser(self, store: Path) -> ParseFile:
-        neighbours = Neighbours()
-        return lambda file: _parse(file, neighbours)
+        summaries_of = cache(summaries_in)
+        return lambda file: _parse(file, summaries_of)
 
 
-def _parse(file: SessionFile, neighbours: Neighbours) -> Iterator[FoundSession]:
+def _parse(file: SessionFile, summaries_of: Callable[[str], dict[str, str]]) -> Iterator[FoundSession]:
     damage = Damage()
     main, *agents = parse(json_lines(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
-    session, others = _completed(file, main, neighbours), [agent.session() for agent in agents]
+    facts = main.facts
+    if file.agent_of is not None:
+        described = read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
+        facts.titles["session file"] = text_at(described, "description")
+    else:
+        facts.summaries = summaries_of(os.path.dirname(file.path)) | facts.summaries
+        facts.titles["session file"] = _desktop_title(file.path)
     unknown = tuple(skipped for each in (main, *agents) for skipped in each.skipped())
-    return file.found_with_agents(session, others, damage.skipped() + unknown)
+    return file.found_with_agents(main.session(), [agent.session() for agent in agents], damage.skipped() + unknown)
 
 
 def parse(
@@ -92,21 +97,6 @@ def parse(
             agents[agent] = ClaudeTranscript.of(f"agent-{agent}", session_id, output_of)
         agents[agent].read(record)
     return [main, *agents.values()]
-
-
-def _completed(file: SessionFile, transcript: ClaudeTranscript, neighbours: Neighbours) -> Session:
-    """Return the session with the facts that other files have about it."""
-    facts = transcript.facts
-    if file.agent_of is not None:
-        described = read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
-        facts.titles["session file"] = text_at(described, "description")
-        return transcript.session()
-    facts.summaries = neighbours.summaries(file.path) | facts.summaries
-    facts.titles["session file"] = _desktop_title(file.path)
-    session = transcript.session()
-    if session.parent is None and (origin := neighbours.origin(file.path)):
-        return replace(session, parent=origin, meta={**session.meta, "relation": "fork"})
-    return session
 
 
 def _outputs(session_folder: str) -> Callable[[str], str | None]:
