@@ -55,9 +55,9 @@ class Events(Conversation):
             return
         agent = string(data.get("toolCallId" if kind == "subagent.failed" else "parentToolCallId"))
         before, thread = len(self.drafts), self._agents.setdefault(agent, Conversation()) if agent else self
-        for each in (self, thread):
-            each.begin(event_id, event.get("timestamp"))
-            each.model = string(data.get("model")) or self._model
+        self.begin(event_id, event.get("timestamp"))
+        self.model = string(data.get("model")) or self._model
+        thread.record_id, thread.at, thread.model = self.record_id, self.at, self.model
         self._add(kind, data, thread)
         self._standing += self.drafts[before:]
 

@@ -93,7 +93,9 @@ class GooseDialogue(Conversation):
         # Goose counts for the whole session only: the first answer takes it all, and grows with it.
         first = next((place for place, draft in enumerate(self.drafts) if draft.role is Role.ASSISTANT), None)
         if first is not None:
-            self.count_tokens(first, self.described)
+            begin = "accumulated_"
+            totals = {name.removeprefix(begin): each for name, each in self.described.items() if name.startswith(begin)}
+            self.count_tokens(first, totals)
         return self.build(
             self.described.get("name"),
             self.described.get("description"),

@@ -90,7 +90,7 @@ def _text(draft: Draft) -> str:
 def moment(value: object) -> datetime | None:
     """Parse a client's time: ISO 8601, or seconds or milliseconds since 1970; None if it cannot be one."""
     try:
-        if isinstance(value, str | datetime):
+        if isinstance(value, (str, datetime)):
             at = parse_time(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             is_milliseconds = value > 100_000_000_000  # as seconds that is the year 5138
@@ -114,7 +114,8 @@ _TITLE_PARAMS = (
 def call_title(name: str, params: object, folder: str = "") -> str:
     """Return a call on one line, such as `Read src/a.py`; paths below `folder` (the working folder) are shortened."""
     given = mapping(params)
-    subject = next((words for key in _TITLE_PARAMS if (words := _words(given.get(key)))), "") or _words(params)
+    known = (_words(given[key]) for key in _TITLE_PARAMS if key in given)
+    subject = next(filter(None, known), "") or _words(params)
     if len(folder) > 1 and subject.startswith((folder + "/", folder + "\\")):
         subject = subject[len(folder) + 1 :]
     return preview_of(f"{name} {subject}", 200)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from sources.kit.loose_json import mapping
 
-# the clients' names of token counts, with ours; if a client has several of one kind, the first one counts
+# the clients' names of token counts, with ours
 _TOKENS = {
     **dict.fromkeys(
         (
-            *("accumulated_input_tokens", "input_tokens", "inputTokens", "input", "tokensIn"),
+            *("input_tokens", "inputTokens", "input", "tokensIn"),
             *("prompt_tokens", "promptTokenCount"),
         ),
         "input_tokens",
     ),
     **dict.fromkeys(
         (
-            *("accumulated_output_tokens", "output_tokens", "outputTokens", "output", "tokensOut"),
+            *("output_tokens", "outputTokens", "output", "tokensOut"),
             *("completion_tokens", "candidatesTokenCount"),
         ),
         "output_tokens",
@@ -47,10 +47,8 @@ def usage_of(given: object, *, cache_in_input: bool = False, reasoning_beside_ou
     `input_tokens` never include those from a cache, `output_tokens` always include the reasoning. The two flags tell
     where the client counts otherwise.
     """
-    counts, usage = mapping(given), dict[str, int]()
-    for theirs, ours in _TOKENS.items():
-        if isinstance(counts.get(theirs), int):
-            usage.setdefault(ours, counts[theirs])
+    counts = mapping(given).items()
+    usage = {_TOKENS[theirs]: count for theirs, count in counts if theirs in _TOKENS and isinstance(count, int)}
     if cache_in_input and "input_tokens" in usage:
         cached = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
         usage["input_tokens"] = max(usage["input_tokens"] - cached, 0)
