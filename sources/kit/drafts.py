@@ -243,10 +243,11 @@ class Conversation:
     def say(self, role: Role, text: str, part: str = "", **more: Any) -> Draft:
         """Add a message of the record and return it; without text or attachments it is returned only.
 
-        `part`: behind the record's id, since one record may make several messages.
+        `part`: put behind the record's id, for a record that makes several messages.
         """
-        text, spoken = text.strip(), role in (Role.ASSISTANT, Role.THINKING)
-        known = {"native_id": self.record_id and self.record_id + part, "model": self.model if spoken else "", **more}
+        text = text.strip()
+        model = self.model if role in (Role.ASSISTANT, Role.THINKING) else ""
+        known = {"native_id": self.record_id and self.record_id + part, "model": model, **more}
         draft = Draft(role, [text] if text else [], self.at, without_empty(known), self.record_id)
         if text or "attachments" in draft.more:
             self.drafts.append(draft)
@@ -315,7 +316,7 @@ class Conversation:
             session_id=self.session_id,
             messages=messages_of(self.drafts, moment(began)),
             title=title_of(self.drafts, *titles),
-            project=project or project_of((*self.folders, self.folder, *folders)),
+            project=project or project_of((self.folder, *self.folders, *folders)),
             parent=parent or None,
             meta={name: value for name, value in known.items() if value},
         )
