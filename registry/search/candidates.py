@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, or_, select
+from sqlalchemy import ColumnElement, exists, or_, select
 
 from registry.domain import Role
 from registry.search.scope import (
@@ -21,13 +20,13 @@ from registry.search.scope import (
     messages_in_scope,
     time_conditions,
 )
-from registry.storage.conditions import given, given_conditions, given_pairs, is_in, is_one_of, is_pair_of
+from registry.storage.conditions import given_conditions, is_in, is_one_of, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
 from registry.storage.tables import channel, conversation
-from registry.text.ranking.scores import FARTHEST, SEQ_BITS, Candidate
+from registry.text.ranking.scores import FARTHEST, Candidate
 from registry.text.ranking.term_weights import Term, best_first, sum_weights
 
 CANDIDATES = 1000  # messages with the largest weights that are ranked
@@ -116,17 +115,10 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, int]:
     if not found:
         return {}
     conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
-    statement = _titled(place.tx.dialect.name)
-    statement = statement.where(*conditions) if conditions else statement
-    inside = place.tx.execute(statement, given(place.tx, found)).scalars()
-    return {number: found[number] for number in inside}
-
-
-@cache
-def _titled(dialect: str) -> Select[int]:
-    there = is_one_of(dialect, channel.c.number), channel.c.deleted.is_(False)
+    conditions += [is_one_of(place.tx, channel.c.number, found), channel.c.deleted.is_(False)]
     has_subject = or_(_asked(conversation.c.length > 0), ~_asked())
-    return select(channel.c.number).where(*there, has_subject)
+    inside = place.tx.execute(select(channel.c.number).where(*conditions, has_subject)).scalars()
+    return {number: found[number] for number in inside}
 
 
 def _asked(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -171,17 +163,11 @@ def neighbours(
 ) -> list[Candidate]:
     """Return the messages in scope up to `FARTHEST` positions from these in their channels, without those known."""
     steps = [step for step in range(-FARTHEST, FARTHEST + 1) if step]
-    beside = {one[1] << SEQ_BITS | one[2] + step for one in best for step in steps if one[2] + step >= 0}
-    beside.difference_update([one[1] << SEQ_BITS | one[2] for one in known])
-    statement = _standing(tx.dialect.name, tuple(message_conditions(scope)))
-    rows = tx.execute(statement, given_pairs(tx, sorted(beside), SEQ_BITS)).all() if beside else ()
-    return list(map(candidate_of, rows))
-
-
-@lru_cache(maxsize=64)
-def _standing(dialect: str, conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
-    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
-    return select(*COLUMNS).where(here, *conditions, conversation.c.deleted.is_(False))
+    beside = {(one[1], one[2] + step) for one in best for step in steps if one[2] + step >= 0}
+    beside.difference_update([(one[1], one[2]) for one in known])
+    here = is_pair_of(tx, conversation.c.channel_number, conversation.c.seq, sorted(beside))
+    query = select(*COLUMNS).where(here, *message_conditions(scope), conversation.c.deleted.is_(False))
+    return [candidate_of(row) for row in tx.execute(query)] if beside else []
 
 
 def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
@@ -193,14 +179,9 @@ def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
 
 def channel_sizes(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, tuple[int, int]]:
     """Return the number of messages and of tokens of some channels."""
-    rows = tx.execute(_sizes(tx.dialect.name), given(tx, numbers)).all() if numbers else ()
-    return {number: (messages, tokens) for number, messages, tokens in rows}
-
-
-@cache
-def _sizes(dialect: str) -> Select[int, int, int]:
     columns = channel.c.number, channel.c.message_count, channel.c.token_count
-    return select(*columns).where(is_one_of(dialect, channel.c.number))
+    rows = tx.execute(select(*columns).where(is_one_of(tx, channel.c.number, numbers))) if numbers else ()
+    return {number: (messages, tokens) for number, messages, tokens in rows}
 
 
 # -- scopes

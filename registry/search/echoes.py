@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import func, select
 
-from registry.storage.conditions import given_pairs, is_pair_of
+from registry.storage.conditions import is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
-from registry.text.ranking.scores import SEQ_BITS, Ranked, RankedChannel
+from registry.text.ranking.scores import Ranked, RankedChannel
 from registry.text.request.phrases import asks_to_recall, folded, is_word_list
 
 _CHANNELS, _MESSAGES = 6, 3  # so many of the best channels are looked at, and messages of each
@@ -33,8 +32,7 @@ def find_echoes(
         if one.own and room[one.candidate.channel_id] > 0:
             room[one.candidate.channel_id] -= 1
             turns.add((one.candidate.channel_id, one.candidate.turn))
-    places = sorted(number << SEQ_BITS | seq for number, seq in turns)
-    rows = tx.execute(_openings(tx.dialect.name), given_pairs(tx, places, SEQ_BITS)).all() if places else ()
+    rows = _openings(tx, turns) if turns else ()
     openings = {(row.channel_number, row.seq): row.text for row in rows if row.role == "user"}
     recalling = {at for at, text in openings.items() if asks_to_recall(text)}
     asked = folded(request or "")
@@ -46,8 +44,8 @@ def find_echoes(
     )
 
 
-@cache
-def _openings(dialect: str) -> Select[Any]:
+def _openings(tx: ReadTransaction, turns: Collection[tuple[int, int]]) -> Sequence[Any]:
     text = func.substr(conversation.c.text, 1, _BEGINNING).label("text")
-    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
-    return select(conversation.c.channel_number, conversation.c.seq, conversation.c.role, text).where(here)
+    here = is_pair_of(tx, conversation.c.channel_number, conversation.c.seq, sorted(turns))
+    query = select(conversation.c.channel_number, conversation.c.seq, conversation.c.role, text).where(here)
+    return tx.execute(query).all()

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from operator import ge, le
 from typing import Any
 
@@ -59,17 +58,10 @@ def narrow(scope: Scope, search: Search) -> Scope:
 
 
 def message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """Return the conditions on a message itself; cached, so that statements with them are built once."""
-    roles = None if scope.roles is None else tuple(scope.roles)
-    return list(_of_messages(tuple(scope.sources), roles, scope.from_, scope.to))
-
-
-@lru_cache(maxsize=64)
-def _of_messages(
-    sources: tuple[str, ...], roles: tuple[str, ...] | None, from_: datetime | None, to: datetime | None
-) -> Sequence[ColumnElement[bool]]:
-    of_places = given_conditions((is_in, conversation.c.source, sources or None), (is_in, conversation.c.role, roles))
-    return [*of_places, *time_conditions(Scope(from_=from_, to=to))]
+    """Return the conditions on a message itself."""
+    sources, roles = scope.sources or None, scope.roles
+    of_places = given_conditions((is_in, conversation.c.source, sources), (is_in, conversation.c.role, roles))
+    return [*of_places, *time_conditions(scope)]
 
 
 def time_conditions(scope: Scope) -> list[ColumnElement[bool]]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from operator import eq
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, func, select
+from sqlalchemy import ColumnElement, Row, func, select
 
 from registry.search.scope import Scope, channel_conditions, message_conditions
-from registry.storage.conditions import given_conditions, given_pairs, is_pair_of
+from registry.storage.conditions import given_conditions, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
-from registry.text.ranking.scores import SEQ_BITS
 
 _SHOWN = (
     conversation.c.number,
@@ -33,16 +31,12 @@ def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], windo
     rows: dict[int, list[Any]] = {number: [] for number in places}
     around = [range(max(some[0] - window, 0), some[0] + window + 1) for some in places.values()]
     wanted = zip(places.items(), around, strict=True)
-    pairs = {number << SEQ_BITS | seq for (number, some), near in wanted for seq in (*some, *near)}
-    for row in tx.execute(_standing(tx.dialect.name), given_pairs(tx, sorted(pairs), SEQ_BITS)) if pairs else ():
+    pairs = {(number, seq) for (number, some), near in wanted for seq in (*some, *near)}
+    here = is_pair_of(tx, conversation.c.channel_number, conversation.c.seq, sorted(pairs))
+    query = select(*_SHOWN).where(here, conversation.c.deleted.is_(False))
+    for row in tx.execute(query) if pairs else ():
         rows[row.channel_number].append(row)
     return {number: sorted(of_channel, key=lambda row: row.seq) for number, of_channel in rows.items()}
-
-
-@cache
-def _standing(dialect: str) -> Select[Any]:
-    here = is_pair_of(dialect, conversation.c.channel_number, conversation.c.seq, SEQ_BITS)
-    return select(*_SHOWN).where(here, conversation.c.deleted.is_(False))
 
 
 def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:

@@ -58,11 +58,6 @@ def insert_into(dialect: str, table: Table) -> Insert:
     return insert(table)  # type: ignore[return-value]
 
 
-def in_parts(values: Sequence[T], length: int = 500) -> Iterator[Sequence[T]]:
-    """Yield the values in parts, because a statement takes only so many."""
-    yield from (values[at : at + length] for at in range(0, len(values), length))
-
-
 def _file_of(engine: Engine) -> Path | None:
     name = engine.url.database if engine.dialect.name == "sqlite" else None
     return Path(name) if name and name != ":memory:" else None

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete
 from registry.domain import Role, format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.project import Project
-from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
+from registry.storage.conditions import given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.conversations.owners import sharing_of
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
@@ -82,8 +82,8 @@ def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
     """Return these channels, without deleted ones."""
-    there = is_one_of(tx.dialect.name, channel.c.number), channel.c.deleted.is_(False)
-    return {row.number: row for row in tx.execute(select(channel).where(*there), given(tx, numbers))} if numbers else {}
+    there = is_one_of(tx, channel.c.number, numbers), channel.c.deleted.is_(False)
+    return {row.number: row for row in tx.execute(select(channel).where(*there))} if numbers else {}
 
 
 def some_channels(

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Delete, Row, Update, bindparam, delete, fu
 
 from registry.domain import Role, format_time
 from registry.errors import NotFound
-from registry.storage.conditions import given, given_conditions, is_in, is_one_of
+from registry.storage.conditions import given_conditions, is_in, is_one_of
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import (
     ChannelRow,
@@ -145,8 +145,8 @@ def in_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
 
 def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     """Return the messages with these numbers that are not deleted, in conversation order."""
-    there = is_one_of(tx.dialect.name, conversation.c.number), conversation.c.deleted.is_(False)
-    return _in_order(tx.execute(select(conversation).where(*there), given(tx, numbers))) if numbers else []
+    there = is_one_of(tx, conversation.c.number, numbers), conversation.c.deleted.is_(False)
+    return _in_order(tx.execute(select(conversation).where(*there))) if numbers else []
 
 
 def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:

@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Row, select, update
 
 from registry.domain import format_time, now
-from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
+from registry.storage.conditions import is_one_of
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel
 
 
@@ -21,10 +22,8 @@ def set_sharing(tx: WriteTransaction, number: int, shared_with: str | None, unti
 
 def owned_by_others(tx: ReadTransaction, names: Collection[str], owner: str) -> list[str]:
     """Return those of the channels that belong to another person."""
-    query = select(channel.c.name).where(channel.c.owner != owner)
-    return [
-        name for some in in_parts(sorted(names)) for name in tx.execute(query.where(channel.c.name.in_(some))).scalars()
-    ]
+    query = select(channel.c.name).where(channel.c.owner != owner, is_one_of(tx, channel.c.name, names))
+    return list(tx.execute(query.order_by(channel.c.name)).scalars())
 
 
 def sharing_of(row: Row[Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ be undone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
 
 from registry.domain import format_time, now
+from registry.storage.conditions import is_one_of
 from registry.storage.conversations.aliases import aliases_by_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction, in_parts, insert_into
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
@@ -62,12 +63,11 @@ def standing(
 
 def note_grown(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     take_turns(tx)
-    for some in in_parts(rows):
-        numbers = [row.number for row in some]
-        tx.execute(delete(edit).where(edit.c.message_number.in_(numbers), edit.c.field == GROWN))
-        said = {"field": GROWN, "value": None, "done_at": now()}
-        within = [{"channel_number": row.channel_number, "message_number": row.number} for row in some]
-        tx.execute(insert(edit), [said | of for of in within])
+    numbers = [row.number for row in rows]
+    tx.execute(delete(edit).where(is_one_of(tx, edit.c.message_number, numbers), edit.c.field == GROWN))
+    said = {"field": GROWN, "value": None, "done_at": now()}
+    within = [{"channel_number": row.channel_number, "message_number": row.number} for row in rows]
+    tx.execute(insert(edit), [said | of for of in within])
 
 
 def take_turns(tx: WriteTransaction) -> None:
@@ -120,8 +120,11 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
     """
     told = tokens_seeing(tx, row)
     step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
-    others = _other_ids(tx, [one.number for one in messages])
-    for at, some in enumerate(in_parts(messages[::step], MOST_IDS)):
+    aliased = is_one_of(tx, message_alias.c.number, [one.number for one in messages])
+    others = list(tx.execute(select(message_alias.c.id).where(aliased)).scalars())
+    chosen = messages[::step]
+    for at in range(0, len(chosen), MOST_IDS):
+        some = chosen[at : at + MOST_IDS]
         numbers = [row.number for row in some]
         noted = select(remote_message.c.url, remote_message.c.id).where(
             remote_message.c.number.in_(numbers), remote_message.c.id.is_not(None)
@@ -135,13 +138,6 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
         number = tx.execute(insert(edit).values(**said).returning(edit.c.number)).scalar_one()
         if told:
             tx.execute(insert(edit_token), [{"number": number, "token": name} for name in told])
-
-
-def _other_ids(tx: ReadTransaction, numbers: Sequence[int]) -> list[str]:
-    called: list[str] = []
-    for some in in_parts(numbers):
-        called += tx.execute(select(message_alias.c.id).where(message_alias.c.number.in_(some))).scalars()
-    return called
 
 
 def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:
@@ -271,10 +267,7 @@ def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
     return list(tx.execute(select(channel).where(*of_session).order_by(channel.c.number).limit(1)))
 
 
-def channels_of_messages(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, str]:
+def channels_of_messages(tx: ReadTransaction, ids: Collection[str]) -> dict[str, str]:
     """Return the channel names of messages that are here and not forgotten, by their ids."""
-    found: dict[str, str] = {}
-    for some in in_parts(list(ids), MOST_IDS):
-        here = conversation.c.id.in_(some), conversation.c.forgotten.is_(False)
-        found |= dict(tx.execute(select(conversation.c.id, conversation.c.channel).where(*here)).all())
-    return found
+    here = is_one_of(tx, conversation.c.id, ids), conversation.c.forgotten.is_(False)
+    return dict(tx.execute(select(conversation.c.id, conversation.c.channel).where(*here)).all())

@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, insert, or_, select, update
 
 from registry.domain import Message, Role, digest_of, format_time, now, parse_time
+from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import SIZED, portion
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
 from registry.storage.exchange.edits import GROWN
@@ -147,8 +148,7 @@ def note_only_there(tx: WriteTransaction, url: str, ids: Collection[str]) -> Non
     """Note that only these messages are there, and start both directions from the beginning."""
     noted = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
     gone = [number for number, there in tx.execute(noted).all() if there not in ids]
-    for some in in_parts(gone):
-        tx.execute(delete(remote_message).where(remote_message.c.url == url, remote_message.c.number.in_(some)))
+    tx.execute(delete(remote_message).where(remote_message.c.url == url, is_one_of(tx, remote_message.c.number, gone)))
     tx.execute(delete(remote_edit).where(remote_edit.c.url == url))
     tx.execute(update(remote).where(remote.c.url == url).values(place=0, sent=0, edit_place=0))
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, inspect, select, text, update
 
+from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import title_entry
-from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts
+from registry.storage.conversations.messages import by_numbers
+from registry.storage.database import Database, ReadTransaction, WriteTransaction
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
@@ -125,16 +127,10 @@ def _built(tx: ReadTransaction) -> int:
 def _next_batch(tx: WriteTransaction) -> int:
     entries = _STATEMENTS[tx.dialect.name].entries
     last = tx.execute(text(f"SELECT coalesce(max(id), 0) FROM ({entries}) AS built")).scalar_one()  # noqa: S608
-    rows = _rows(tx, select(conversation.c.number).where(conversation.c.number > last).limit(BATCH))
+    there = conversation.c.number > last, conversation.c.deleted.is_(False)
+    rows = tx.execute(select(conversation).where(*there).order_by(conversation.c.number).limit(BATCH)).all()
     _add(tx, rows)
     return len(rows)
-
-
-def _rows(tx: ReadTransaction, numbers: Any) -> Sequence[Any]:
-    query = select(conversation).where(
-        conversation.c.number.in_(numbers.where(conversation.c.deleted.is_(False)).order_by(conversation.c.number))
-    )
-    return tx.execute(query.order_by(conversation.c.number)).all()
 
 
 def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
@@ -162,14 +158,12 @@ def _exchange(tx: WriteTransaction) -> None:
     _run(tx, statements.lock)
     built = set(tx.execute(text(statements.entries)).scalars())
     alive = set(tx.execute(select(conversation.c.number).where(conversation.c.deleted.is_(False))).scalars())
-    for part in in_parts(sorted(alive - built), BATCH):
-        _add(tx, _rows(tx, select(conversation.c.number).where(conversation.c.number.in_(part))))
+    _add(tx, by_numbers(tx, sorted(alive - built)))
     # Of a message deleted for good the text is gone; what is left of it in the index is found by nobody.
-    for part in in_parts(sorted(built - alive), BATCH):
-        rows = tx.execute(select(conversation).where(conversation.c.number.in_(part))).all()
-        entries = [message_entry(row._asdict(), searched_tokens(row._asdict())) for row in rows]
-        if entries:
-            index_of(tx).remove(tx, entries, BUILD)
+    rows = tx.execute(select(conversation).where(is_one_of(tx, conversation.c.number, built - alive))).all()
+    entries = [message_entry(row._asdict(), searched_tokens(row._asdict())) for row in rows]
+    if entries:
+        index_of(tx).remove(tx, entries, BUILD)
     # Softly deleted channels keep their titles: they may come back.
     titles = [title_entry(row, {}) for row in tx.execute(select(channel))]
     entries = [entry for entry in titles if len(entry.tokens) > 1 and entry.number not in built]

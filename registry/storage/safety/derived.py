@@ -6,16 +6,17 @@ Its ids are noted as keyed digests, so that it does not come back when a backup 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
 from urllib.parse import unquote_plus
 
-from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Table, Text, cast, delete, func, or_, select, update
 
+from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow, reindex_title
-from registry.storage.database import ReadTransaction, WriteTransaction, in_parts
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.edits import TAGGED
 from registry.storage.records.brief_runs import full_steps
 from registry.storage.records.extract_results import RESUMED
@@ -45,20 +46,15 @@ class Sources:
         return [*self.names, *(() if self.are_many else self.ids), *spellings(self.matching)]
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """The ids of what was made of some messages."""
-
-    executions: Sequence[str] = ()
-    results: Sequence[str] = ()
-    cases: Sequence[str] = ()
-    views: Sequence[str] = ()
-    texts: Sequence[str] = ()  # titles, summaries, nicknames, tags and metadata of channels that stay
-
-    @property
-    def keys(self) -> list[str]:
-        """Return the ids that are noted as forgotten."""
-        return [*self.executions, *self.results, *self.cases, *self.views, *self.texts]
+Derived = Mapping[str, Sequence[str]]
+"""The ids of what was made of some messages: `executions`, `results`, `cases`, `views`; and `texts`: titles, summaries,
+nicknames, tags and metadata of channels that stay."""
+_TABLES: dict[str, Table] = {
+    "executions": execution,
+    "results": extract_result,
+    "cases": expectation,
+    "views": saved_view,
+}
 
 
 def spellings(words: str | None) -> list[str]:
@@ -72,30 +68,28 @@ def spellings(words: str | None) -> list[str]:
 def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
     """Return what was made of the messages."""
     words, matching = sources.words, spellings(sources.matching)
-    of_messages = [expectation.c.message_number.in_(some) for some in in_parts(sources.numbers)]
-    return Derived(
-        executions=_executions(tx, sources),
-        results=_results(tx, sources),
-        cases=_ids_where(tx, expectation, [*of_messages, *_mentioning((expectation.c.request,), words)]),
-        views=[
+    of_messages = is_one_of(tx, expectation.c.message_number, sources.numbers)
+    return {
+        "executions": _executions(tx, sources),
+        "results": _results(tx, sources),
+        "cases": _ids_where(tx, expectation, [of_messages, *_mentioning((expectation.c.request,), words)]),
+        "views": [
             row.id
             for row in tx.execute(select(saved_view))
             if _holds(f"{row.name} {unquote_plus(row.address)}", [word.lower() for word in words])
         ],
-        texts=[text for text in _texts(tx) if _holds(text, matching)],
-    )
+        "texts": [text for text in _texts(tx) if _holds(text, matching)],
+    }
 
 
 def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
     """Delete what was derived. Executions keep times and outcomes; requests, results and steps lose their words."""
-    for table, ids in ((extract_result, derived.results), (expectation, derived.cases), (saved_view, derived.views)):
-        for some in in_parts(ids):
-            tx.execute(delete(table).where(table.c.id.in_(some)))
-    for some in in_parts(derived.executions):
-        for row in tx.execute(select(execution).where(execution.c.id.in_(some))).all():
-            tx.execute(update(execution).where(execution.c.number == row.number).values(**_without_words(row)))
-    if derived.texts:
-        _forget_texts(tx, set(derived.texts))
+    for name in ("results", "cases", "views"):
+        tx.execute(delete(_TABLES[name]).where(is_one_of(tx, _TABLES[name].c.id, derived[name])))
+    for row in tx.execute(select(execution).where(is_one_of(tx, execution.c.id, derived["executions"]))).all():
+        tx.execute(update(execution).where(execution.c.number == row.number).values(**_without_words(row)))
+    if derived["texts"]:
+        _forget_texts(tx, set(derived["texts"]))
 
 
 def describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) -> None:
@@ -106,9 +100,8 @@ def describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) -> 
 
 def all_derived(tx: ReadTransaction) -> Derived:
     """Return everything that may have been made of messages."""
-    tables = (execution, extract_result, expectation, saved_view)
-    executions, results, cases, views = (tx.execute(select(table.c.id)).scalars().all() for table in tables)
-    return Derived(executions, results, cases, views, _texts(tx))
+    records = {name: tx.execute(select(table.c.id)).scalars().all() for name, table in _TABLES.items()}
+    return {**records, "texts": _texts(tx)}
 
 
 def resume_files(tx: ReadTransaction, sources: Sources) -> list[str]:
@@ -132,8 +125,8 @@ def _without_words(row: Any) -> dict[str, Any]:
 def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:
     texts = (execution.c.request, execution.c.result, execution.c.steps, execution.c.error)
     channels = [*sources.names, *(sources.beside if sources.are_many else ())]
-    meant = [*_mentioning(texts, sources.words), *(execution.c.channel.in_(some) for some in in_parts(channels))]
-    return _ids_where(tx, execution, meant)
+    on_channels = is_one_of(tx, execution.c.channel, channels)
+    return _ids_where(tx, execution, [on_channels, *_mentioning(texts, sources.words)])
 
 
 def _results(tx: ReadTransaction, sources: Sources) -> list[str]:
@@ -174,9 +167,8 @@ def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
         kept = {name: value for name, value in row.meta.items() if as_text(value) not in texts}
         if gone or kept != row.meta:
             describe(tx, row, {**gone, "meta": kept})
-    for some in in_parts(list(texts)):
-        tx.execute(delete(tag).where(tag.c.name.in_(some)))
-        tx.execute(delete(edit).where(edit.c.field.in_([f"{TAGGED}{text}" for text in some])))
+    tx.execute(delete(tag).where(is_one_of(tx, tag.c.name, texts)))
+    tx.execute(delete(edit).where(is_one_of(tx, edit.c.field, [f"{TAGGED}{text}" for text in texts])))
     for number, value in tx.execute(select(edit.c.number, edit.c.value).where(edit.c.field.in_(_DESCRIBED))).all():
         if value in texts:
             tx.execute(update(edit).where(edit.c.number == number).values(value=None))
@@ -185,8 +177,8 @@ def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
 def _mentioning(columns: Iterable[ColumnElement[Any]], words: Sequence[str]) -> list[ColumnElement[bool]]:
     texts = [func.lower(func.coalesce(cast(column, Text), "")) for column in columns]
     return [
-        or_(*(text.contains(word.lower(), autoescape=True) for text in texts for word in some))
-        for some in in_parts(words, 10)
+        or_(*(text.contains(word.lower(), autoescape=True) for text in texts for word in words[at : at + 10]))
+        for at in range(0, len(words), 10)  # databases limit the depth of a condition
     ]
 
 

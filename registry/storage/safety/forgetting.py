@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, tex
 
 from registry.domain import format_time, new_id, now
 from registry.errors import NotFound, StorageError
-from registry.storage.conditions import is_of_project
+from registry.storage.conditions import is_of_project, is_one_of
 from registry.storage.conversations.aliases import aliases_of
 from registry.storage.conversations.channels import (
     ChannelRow,
@@ -28,10 +28,9 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import resolve_session
-from registry.storage.database import Database, ReadTransaction, WriteTransaction, in_parts, insert_into
+from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_into
 from registry.storage.exchange.edits import note_forgetting, take_turns
 from registry.storage.safety.derived import (
-    Derived,
     Sources,
     all_derived,
     describe,
@@ -107,9 +106,10 @@ def affected_by(tx: ReadTransaction, wanted: Wanted) -> Affected:
         rest = [row.number for row in channels if row.number not in numbers]
         found = Affected(whole, _messages_meant(tx, wanted, rest) if wanted.before or wanted.matching else [])
     is_of_words = wanted.matching and wanted == Wanted(matching=wanted.matching)
-    if found.channels or found.messages or (is_of_words and find_derived(tx, Sources(matching=wanted.matching)).keys):
-        return found
-    raise NotFound("Nothing to forget.", "Nothing in the registry is what was named")
+    derived = find_derived(tx, Sources(matching=wanted.matching)) if is_of_words else {}
+    if not (found.channels or found.messages or any(derived.values())):
+        raise NotFound("Nothing to forget.", "Nothing in the registry is what was named")
+    return found
 
 
 def _channels_meant(tx: ReadTransaction, wanted: Wanted) -> list[ColumnElement[bool]]:
@@ -132,11 +132,8 @@ def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]
         held = (conversation.c.text, cast(conversation.c.payload, Text))
         spelled = spellings(wanted.matching)
         conditions.append(or_(*(column.icontains(one, autoescape=True) for column in held for one in spelled)))
-    rows: list[MessageRow] = []
-    for some in in_parts(channels):
-        query = select(conversation).where(conversation.c.channel_number.in_(some), *conditions)
-        rows += tx.execute(query.order_by(conversation.c.number)).all()
-    return rows
+    query = select(conversation).where(is_one_of(tx, conversation.c.channel_number, channels), *conditions)
+    return list(tx.execute(query.order_by(conversation.c.number)))
 
 
 def dry_receipt(found: Affected) -> Receipt:
@@ -152,47 +149,33 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
     vectors = _vectors(tx, found)
     derived = find_derived(tx, sources_of(tx, found, matching))
     key = key_of(tx)
-    note_forgotten(tx, [(keyed(key, DERIVED, one.encode()), DERIVED) for one in derived.keys], receipt, at)
+    ids = (one for some in derived.values() for one in some)
+    note_forgotten(tx, [(keyed(key, DERIVED, one.encode()), DERIVED) for one in ids], receipt, at)
     forget_derived(tx, derived)
     ordered = sorted(found.messages, key=lambda row: (row.channel_number, row.number))
     for number, some in groupby(ordered, key=lambda row: row.channel_number):
         note_forgetting(tx, lock_channel(tx, number), list(some), is_channel=False)
     messages = len(found.messages) + sum(_forget_channel(tx, row, receipt, at) for row in found.channels)
     forget_messages(tx, found.messages)
-    return Receipt(
-        receipt,
-        format_time(at),
-        len(found.channels),
-        messages,
-        vectors,
-        executions=len(derived.executions),
-        results=len(derived.results),
-        cases=len(derived.cases),
-        views=len(derived.views),
-        texts=len(derived.texts),
-    )
+    counts: dict[str, Any] = {name: len(some) for name, some in derived.items()}
+    return Receipt(receipt, format_time(at), len(found.channels), messages, vectors, **counts)
 
 
 def sources_of(tx: ReadTransaction, found: Affected, matching: str | None = None) -> Sources:
     """Return the names and ids by which records may mention what is forgotten."""
     names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
-    numbers, ids = [row.number for row in found.messages], [row.id for row in found.messages]
-    for some in in_parts([row.number for row in found.channels]):
-        within = select(conversation.c.number, conversation.c.id).where(conversation.c.channel_number.in_(some))
-        for number, id_ in tx.execute(within):
-            numbers.append(number)
-            ids.append(id_)
-    return Sources(names, {row.channel for row in found.messages}, ids, numbers, matching)
+    within = is_one_of(tx, conversation.c.channel_number, [row.number for row in found.channels])
+    rows = [*found.messages, *tx.execute(select(conversation.c.number, conversation.c.id).where(within))]
+    beside = {row.channel for row in found.messages}
+    return Sources(names, beside, [row.id for row in rows], [row.number for row in rows], matching)
 
 
 def forget_derived_again(tx: WriteTransaction, key: bytes, known: Collection[bytes]) -> None:
     """Forget what came back of the things that were made of forgotten messages."""
-    every = all_derived(tx)
-    back = {
-        name: [one for one in getattr(every, name) if keyed(key, DERIVED, one.encode()) in known]
-        for name in ("executions", "results", "cases", "views", "texts")
-    }
-    forget_derived(tx, Derived(**back))
+    every = all_derived(tx).items()
+    forget_derived(
+        tx, {name: [one for one in ids if keyed(key, DERIVED, one.encode()) in known] for name, ids in every}
+    )
 
 
 def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
@@ -200,10 +183,10 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     if not rows:
         return
     unindex(tx, rows)
-    for some in in_parts([row.number for row in rows]):
-        blank = {"text": "", "payload": {}, "length": 0, "deleted": True, "forgotten": True, "with_channel": False}
-        tx.execute(update(conversation).where(conversation.c.number.in_(some)).values(**blank))
-        tx.execute(delete(message_vector).where(message_vector.c.message_number.in_(some)))
+    numbers = [row.number for row in rows]
+    blank = {"text": "", "payload": {}, "length": 0, "deleted": True, "forgotten": True, "with_channel": False}
+    tx.execute(update(conversation).where(is_one_of(tx, conversation.c.number, numbers)).values(**blank))
+    tx.execute(delete(message_vector).where(is_one_of(tx, message_vector.c.message_number, numbers)))
     said = {row.channel_number: {one.text for one in rows if one.channel_number == row.channel_number} for row in rows}
     for number, texts in said.items():
         recount_channel(tx, number)
@@ -262,14 +245,11 @@ def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes,
 
 
 def _vectors(tx: ReadTransaction, found: Affected) -> int:
-    within = conversation.c.channel_number.in_([row.number for row in found.channels])
-    count = select(func.count()).select_from(message_vector)
-    of_channels = count.where(message_vector.c.message_number.in_(select(conversation.c.number).where(within)))
-    numbers = [row.number for row in found.messages]
-    some = sum(
-        tx.execute(count.where(message_vector.c.message_number.in_(part))).scalar_one() for part in in_parts(numbers)
-    )
-    return tx.execute(of_channels).scalar_one() + some if found.channels else some
+    number = message_vector.c.message_number
+    within = is_one_of(tx, conversation.c.channel_number, [row.number for row in found.channels])
+    is_one = is_one_of(tx, number, [row.number for row in found.messages])
+    held = or_(is_one, number.in_(select(conversation.c.number).where(within)))
+    return tx.execute(select(func.count()).select_from(message_vector).where(held)).scalar_one()
 
 
 async def wipe(database: Database) -> None:

@@ -9,9 +9,10 @@ from datetime import datetime
 from sqlalchemy import select
 
 from registry.domain import new_id, now
+from registry.storage.conditions import is_one_of
 from registry.storage.conversations.aliases import aliases_of
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.database import WriteTransaction, in_parts
+from registry.storage.database import WriteTransaction
 from registry.storage.records.brief_runs import shorten_newest
 from registry.storage.safety.forgetting import (
     CHANNEL,
@@ -50,13 +51,9 @@ def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
     forget_key(tx)  # the registry that was put back has its own
     held = set(tx.execute(select(conversation.c.id)).scalars()) if tombstones.messages else set()
     absent = [id_ for id_ in tombstones.messages if id_ not in held]
-    messages = [
-        row
-        for ids in in_parts([*held.intersection(tombstones.messages), *_noted_messages(tx, tombstones)])
-        for row in tx.execute(
-            select(conversation).where(conversation.c.id.in_(ids), conversation.c.forgotten.is_(False))
-        )
-    ]
+    ids = [*held.intersection(tombstones.messages), *_noted_messages(tx, tombstones)]
+    there = is_one_of(tx, conversation.c.id, ids), conversation.c.forgotten.is_(False)
+    messages = tx.execute(select(conversation).where(*there)).all()
     back = Affected(list(_channels_back(tx, tombstones)), messages)
     count = forget(tx, back).messages if back.channels or back.messages else 0
     if derived := {digest for digest, what, _, _ in tombstones.digests if what == DERIVED}:
