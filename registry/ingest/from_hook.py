@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, update
+from sqlalchemy import ColumnElement
 
 from registry.domain import Actor, Message, Role, Session, now, storable
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session
@@ -27,7 +27,7 @@ from registry.ingest.session_channel import (
 )
 from registry.storage.conversations.channels import recount_channel
 from registry.storage.conversations.messages import MessageRow, replace_messages, revise, rows_where
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.tables import conversation
 
 PREFIX = "hook:"
@@ -221,10 +221,8 @@ def _events(
 
 def _note_requests(tx: WriteTransaction, requests: Iterable[tuple[MessageRow | None, object]]) -> None:
     noted = [
-        {"of": row.number, "noted": {**row.payload, ALSO_IN: request}}
+        {"number": row.number, "payload": {**row.payload, ALSO_IN: request}}
         for row, request in requests
         if request and row is not None and row.actor != Actor.HOOK and ALSO_IN not in row.payload
     ]
-    if noted:
-        statement = update(conversation).where(conversation.c.number == bindparam("of"))
-        tx.execute(statement.values(payload=bindparam("noted")), noted)
+    update_rows(tx, conversation, noted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import delete, select, update
 
 from registry.domain import Message, Role
 from registry.ingest.dedup import Known, Recognised, Sent, known_by_turns
@@ -22,7 +22,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
 from registry.storage.conversations.pins_and_views import has_pin, set_pin
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.edits import move_edits
 from registry.storage.index.index_entries import RECALL, UNINDEXED
 from registry.storage.safety.forgetting import forget_messages
@@ -116,10 +116,8 @@ def _rename_records(
 ) -> None:
     query = select(extract_result.c.number, extract_result.c.metadata).where(extract_result.c.channel == gone.name)
     ranked = {row.number: _renumbered(row.metadata or {}, renumbered) for row in tx.execute(query)}
-    changed = [{"of": number, "news": metadata} for number, metadata in ranked.items() if metadata]
-    if changed:
-        statement = update(extract_result).where(extract_result.c.number == bindparam("of"))
-        tx.execute(statement.values({"metadata": bindparam("news")}), changed)
+    changed = [{"number": number, "metadata": metadata} for number, metadata in ranked.items() if metadata]
+    update_rows(tx, extract_result, changed)
     for table in (extract_result, execution):
         tx.execute(update(table).where(table.c.channel == gone.name).values(channel=into.name))
 

@@ -8,14 +8,14 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, insert, select, text, update
+from sqlalchemy import ColumnElement, insert, select, text
 
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
 from registry.ingest.dedup import Known, Recognised, Sent, recognise_stored
 from registry.ingest.own_calls import QUESTION, as_kept, is_recall
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import note_grown
 from registry.storage.index.engines import index_of
@@ -75,7 +75,7 @@ def save_messages(
     if rows:
         _reorder(tx, recognised)
         _insert(tx, rows)
-        tx.execute(_GROW, _grown(into, rows))
+        update_rows(tx, channel, [_grown(into, rows)])
     _correct(tx, sent, recognised.old)
     new = iter(rows)
     stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.old]
@@ -100,7 +100,7 @@ def save_new(
         rows_of.append((into, _new_rows(into, sent, nothing_known, source, metadata, actor, received_at, None)))
     if rows_of:
         _insert(tx, [row for _, rows in rows_of for row in rows])
-        tx.execute(_GROW, [_grown(into, rows) for into, rows in rows_of])
+        update_rows(tx, channel, [_grown(into, rows) for into, rows in rows_of])
     return [Saved([row["id"] for row in rows], len(rows), received_at, into.number) for into, rows in rows_of]
 
 
@@ -121,10 +121,8 @@ def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collecti
 
 def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
     places = zip(recognised.order, recognised.places(), strict=True)
-    moved = [{"row": row.number, "to": place} for row, place in places if row.place != place]
-    if moved:
-        statement = update(conversation).where(conversation.c.number == bindparam("row"))
-        tx.execute(statement.values(place=bindparam("to")), moved)
+    moved = [{"number": row.number, "place": place} for row, place in places if row.place != place]
+    update_rows(tx, conversation, moved)
 
 
 def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
@@ -256,7 +254,7 @@ def _grown(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
     was_empty = into.seq_count == 0
     asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)
     return {
-        "grown": into.number,
+        "number": into.number,
         "message_count": into.message_count + len(rows),
         "seq_count": into.seq_count + len(rows),
         "token_count": into.token_count + sum(row["length"] for row in rows),
@@ -265,6 +263,3 @@ def _grown(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
         "first_message_preview": into.first_message_preview or (preview_of(asked) if asked else None),
         "deleted": False,
     }
-
-
-_GROW = update(channel).where(channel.c.number == bindparam("grown"))

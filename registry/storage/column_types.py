@@ -9,6 +9,8 @@ from sqlalchemy import JSON, BigInteger, DateTime, Integer, TypeDecorator
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 
+from registry.domain import format_time
+
 
 class UtcTime(TypeDecorator[datetime]):
     """An aware UTC datetime on both databases; SQLite keeps it as text without an offset."""
@@ -28,6 +30,12 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+def shown(row: Any, *names: str) -> dict[str, Any]:
+    """Return some columns of a row as JSON shows them: times are ISO 8601."""
+    values = ((name, getattr(row, name)) for name in names)
+    return {name: format_time(value) if isinstance(value, datetime) else value for name, value in values}
 
 
 Json = JSON().with_variant(JSONB(), "postgresql")

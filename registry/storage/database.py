@@ -11,7 +11,7 @@ import copy
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import Connection, Engine, Table, bindparam, update
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from registry.access import Access
@@ -56,6 +56,15 @@ def insert_into(dialect: str, table: Table) -> Insert:
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
     return insert(table)  # type: ignore[return-value]
+
+
+def update_rows(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Change rows by their `number`, in one statement; all of them name the same columns."""
+    if rows:
+        # a column's own name is SQLAlchemy's
+        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in rows[0]}
+        statement = update(table).where(table.c.number == values.pop("number")).values(values)
+        tx.execute(statement, [{f"new_{name}": value for name, value in row.items()} for row in rows])
 
 
 def _file_of(engine: Engine) -> Path | None:

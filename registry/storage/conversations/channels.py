@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from operator import eq, ge, le
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete, func, insert, or_, select, update
 
-from registry.domain import Role, format_time, preview_of, storable
+from registry.domain import Role, preview_of, storable
 from registry.errors import NotFound
 from registry.project import Project
+from registry.storage.column_types import shown
 from registry.storage.conditions import given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.conversations.owners import sharing_of
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TITLE
@@ -289,17 +290,11 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     return some | {
         "session_id": row.session_id or row.name,
         "channel": row.name,
-        "source": row.source,
-        "title": row.title,
-        "nickname": row.nickname,
+        **shown(row, "source", "title", "nickname"),
         "tags": list(tags),
         "project_path": row.project_path,
         "project_name": row.project_name or "General",
-        "message_count": row.message_count,
-        "created_at": format_time(row.created_at),
-        "updated_at": format_time(row.updated_at),
-        "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,
-        "first_message_preview": row.first_message_preview,
+        **shown(row, "message_count", "created_at", "updated_at", "last_accessed", "first_message_preview"),
         "summary": row.summary or made_summary(row),
         "summary_by": summary_writer(row),
     }
@@ -339,8 +334,7 @@ def summary_writer(row: ChannelRow) -> str | None:
     return CLIENT if row.summary else row.made_summary_by if made_summary(row) else None
 
 
-@dataclass(frozen=True, slots=True)
-class MadeSummary:
+class MadeSummary(NamedTuple):
     """A channel's summary: who made it, of which state of its messages."""
 
     channel_number: int
@@ -351,12 +345,9 @@ class MadeSummary:
 
 def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
     """Store summaries with their channels, in place of older ones."""
-    rows = {one.channel_number: asdict(one) for one in made}
-    if rows:
-        statement = update(channel).where(channel.c.number == bindparam("channel_number"))
-        values: dict[str, Any] = {"made_summary": bindparam("text"), "made_summary_by": bindparam("by")}
-        statement = statement.values({**values, "made_summary_of": bindparam("state")})
-        tx.execute(statement, [rows[number] for number in sorted(rows)])
+    names = ("number", "made_summary", "made_summary_by", "made_summary_of")
+    rows = {one.channel_number: dict(zip(names, one, strict=True)) for one in made}
+    update_rows(tx, channel, [rows[number] for number in sorted(rows)])
 
 
 def recount_channel(tx: WriteTransaction, number: int) -> None:

@@ -9,10 +9,11 @@ from datetime import datetime
 from operator import attrgetter, eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Delete, Row, Update, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, or_, select, update
 
-from registry.domain import Role, format_time
+from registry.domain import Role
 from registry.errors import NotFound
+from registry.storage.column_types import shown
 from registry.storage.conditions import given_conditions, is_in, is_one_of
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import (
@@ -22,7 +23,7 @@ from registry.storage.conversations.channels import (
     recount_channel,
     unindex_title,
 )
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.paging import Page, is_past, read_page
@@ -213,12 +214,13 @@ def delete_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
 def delete_softly(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     """Delete messages so that each can be restored, whatever becomes of its channel."""
     unindex(tx, rows)
-    _each(tx, update(conversation).values(deleted=True, with_channel=False), rows)
+    these = is_one_of(tx, conversation.c.number, [row.number for row in rows])
+    tx.execute(update(conversation).where(these).values(deleted=True, with_channel=False))
 
 
 def remove(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     unindex(tx, rows)
-    _each(tx, delete(conversation), rows)
+    tx.execute(delete(conversation).where(is_one_of(tx, conversation.c.number, [row.number for row in rows])))
 
 
 def replace_messages(tx: WriteTransaction, replaced: Sequence[tuple[MessageRow, int]]) -> None:
@@ -229,11 +231,6 @@ def replace_messages(tx: WriteTransaction, replaced: Sequence[tuple[MessageRow, 
     tx.execute(moved.values(number=bindparam("is_now")), [{"was": row.number, "is_now": to} for row, to in replaced])
     tx.execute(insert(message_alias), [{"id": row.id, "number": to} for row, to in replaced])
     remove(tx, [row for row, _ in replaced])
-
-
-def _each(tx: WriteTransaction, statement: Update | Delete, rows: Sequence[MessageRow]) -> None:
-    if rows:
-        tx.execute(statement.where(conversation.c.number == bindparam("of")), [{"of": row.number} for row in rows])
 
 
 def current_ids(tx: ReadTransaction, ids: Sequence[str]) -> dict[str, str]:
@@ -299,10 +296,8 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
         for (row, changes), found in zip(news, tokens, strict=True)
     ]
     unindex(tx, [row for row, _ in news])
-    changed = {"length", "analyzer_version"}.union(*(changes for _, changes in news))
-    values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in changed}  # a column's own name is SQLAlchemy's
-    rows = [{"of": row["number"], **{f"new_{name}": row[name] for name in changed}} for row in revised]
-    tx.execute(update(conversation).where(conversation.c.number == bindparam("of")).values(values), rows)
+    changed = {"number", "length", "analyzer_version"}.union(*(changes for _, changes in news))
+    update_rows(tx, conversation, [{name: row[name] for name in changed} for row in revised])
     alive = zip(revised, tokens, strict=True)
     if entries := [message_entry(row, found) for row, found in alive if not row["deleted"]]:
         index_of(tx).add(tx, entries)
@@ -319,16 +314,7 @@ def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 def message_item(row: MessageRow) -> dict[str, Any]:
     """Return a message as a conversation item (docs/interface.md)."""
     return {
-        "id": row.id,
-        "channel": row.channel,
-        "source": row.source,
-        "role": row.role,
-        "text": row.text,
-        "timestamp": format_time(row.timestamp),
+        **shown(row, "id", "channel", "source", "role", "text", "timestamp", "actor", "deleted", "payload"),
+        **shown(row, "record_type", "received_at"),
         "context": row.payload.get("context"),
-        "actor": row.actor,
-        "deleted": row.deleted,
-        "payload": row.payload,
-        "record_type": row.record_type,
-        "received_at": format_time(row.received_at),
     }

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, func, inspect, select, text, update
+from sqlalchemy import func, inspect, select, text
 
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import title_entry
 from registry.storage.conversations.messages import by_numbers
-from registry.storage.database import Database, ReadTransaction, WriteTransaction
+from registry.storage.database import Database, ReadTransaction, WriteTransaction, update_rows
 from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
@@ -139,17 +139,11 @@ def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
     found = [searched_tokens(row._asdict()) for row in rows]
     index_of(tx).add(tx, [message_entry(row._asdict(), tokens) for row, tokens in zip(rows, found, strict=True)], BUILD)
     changed = [
-        {"of": row.number, "to": len(tokens)}
+        {"number": row.number, "length": len(tokens), "analyzer_version": ANALYZER_VERSION}
         for row, tokens in zip(rows, found, strict=True)
         if (row.length, row.analyzer_version) != (len(tokens), ANALYZER_VERSION)
     ]
-    if changed:
-        tx.execute(
-            update(conversation)
-            .where(conversation.c.number == bindparam("of"))
-            .values(length=bindparam("to"), analyzer_version=ANALYZER_VERSION),
-            changed,
-        )
+    update_rows(tx, conversation, changed)
 
 
 def _exchange(tx: WriteTransaction) -> None:

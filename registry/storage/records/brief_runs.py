@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import func, select
 
 from registry.domain import format_time
-from registry.storage.database import WriteTransaction
+from registry.storage.database import WriteTransaction, update_rows
 from registry.storage.tables import execution, rating
 
 NEWEST = 200  # runs that are kept in full
@@ -41,13 +41,11 @@ def _shorten(tx: WriteTransaction, first: int, last: int) -> None:
     )
     rows = tx.execute(query.order_by(execution.c.number).with_for_update(skip_locked=True)).all()
     brief = [
-        {"of": row.number, "steps": _brief_steps(row.steps, row.started_at), "result": _brief(row.result)}
+        {"number": row.number, "steps": _brief_steps(row.steps, row.started_at), "result": _brief(row.result)}
         for row in rows
         if not _is_brief(row.steps)
     ]
-    if brief:
-        statement = update(execution).where(execution.c.number == bindparam("of"))
-        tx.execute(statement, brief)
+    update_rows(tx, execution, brief)
 
 
 def _is_brief(steps: Sequence[Any]) -> bool:

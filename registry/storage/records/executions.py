@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Executable, Row, func, select
 
 from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
+from registry.storage.column_types import shown
 from registry.storage.conditions import given_conditions
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import ChannelRow, note_recalled
@@ -136,17 +137,8 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
 
 def execution_item(row: Row[Any] | Execution) -> dict[str, Any]:
     return {
-        "id": row.id,
-        "operation": row.operation,
-        "source": row.source,
-        "client": row.client,
-        "token": row.token,
-        "channel": row.channel,
-        "status": row.status,
-        "error": row.error,
-        "started_at": format_time(row.started_at),
-        "finished_at": format_time(row.finished_at),
-        "duration_ms": row.duration_ms,
+        **shown(row, "id", "operation", "source", "client", "token", "channel", "status", "error"),
+        **shown(row, "started_at", "finished_at", "duration_ms"),
         "asked": asked_of(row.request or {}),
         "delivered": _delivered(row.result or {}) if row.status in ANSWERED else None,
     }

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, exists, func, insert, select, type_coerce, update
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import ColumnElement, Row, Text, cast, insert, select, update
 
 from registry.domain import format_time, now
 from registry.errors import NotFound
+from registry.storage.column_types import shown
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, read_page
@@ -130,15 +130,10 @@ def useless_results(tx: ReadTransaction, channel: str, record_type: str, folder:
 
 def imported_files(tx: ReadTransaction) -> list[str]:
     """Return the files written for clients that have their sessions in their own stores by now."""
-    rows = tx.execute(select(extract_result.c.metadata).where(extract_result.c.record_type == RESUMED)).scalars()
-    written = [metadata for metadata in rows if metadata and metadata.get("is_imported")]
-    stored = exists().where(store_session.c.key == bindparam("key"))
-    return [
-        path
-        for one in written
-        if tx.execute(select(stored), {"key": one["session_id"]}).scalar()
-        for path in one["files"]
-    ]
+    session_id = extract_result.c.metadata["session_id"].as_string()
+    stored = session_id.in_(select(store_session.c.key))
+    query = select(extract_result.c.metadata).where(extract_result.c.record_type == RESUMED, stored)
+    return [path for one in tx.execute(query).scalars() if one.get("is_imported") for path in one["files"]]
 
 
 RESUMED = "resume"  # the kind of result that says which session of another client a channel was written into
@@ -157,26 +152,11 @@ def drop_result(tx: WriteTransaction, result_id: str) -> None:
 
 def deliveries_of(tx: ReadTransaction, channel: str, message_id: str, limit: int) -> list[dict[str, Any]]:
     """Return the results of a channel that delivered this message, newest first."""
-    query = _ALIVE.where(extract_result.c.channel == channel, _holds(tx, message_id))
+    holds_it = cast(extract_result.c["items"], Text).contains(f'"{message_id}"', autoescape=True)
+    query = _ALIVE.where(extract_result.c.channel == channel, holds_it)
     rows = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(limit))
     return [result_item(row) for row in rows]
 
 
-def _holds(tx: ReadTransaction, message_id: str) -> ColumnElement[bool]:
-    if tx.dialect.name == "postgresql":
-        return type_coerce(extract_result.c["items"], JSONB).contains([message_id])
-    elements = func.json_each(extract_result.c["items"]).table_valued("value")
-    return exists().select_from(elements).where(elements.c.value == message_id)
-
-
 def result_item(row: Row[Any]) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "record_type": row.record_type,
-        "channel": row.channel,
-        "result_type": row.result_type,
-        "items": row.items,
-        "metadata": row.metadata,
-        "timestamp": format_time(row.timestamp),
-        "deleted": row.deleted,
-    }
+    return shown(row, "id", "record_type", "channel", "result_type", "items", "metadata", "timestamp", "deleted")

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Table, Text, cast, delete, func, or_, sele
 
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow, reindex_title
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.edits import TAGGED
 from registry.storage.records.brief_runs import full_steps
 from registry.storage.records.extract_results import RESUMED
@@ -86,8 +86,8 @@ def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
     """Delete what was derived. Executions keep times and outcomes; requests, results and steps lose their words."""
     for name in ("results", "cases", "views"):
         tx.execute(delete(_TABLES[name]).where(is_one_of(tx, _TABLES[name].c.id, derived[name])))
-    for row in tx.execute(select(execution).where(is_one_of(tx, execution.c.id, derived["executions"]))).all():
-        tx.execute(update(execution).where(execution.c.number == row.number).values(**_without_words(row)))
+    runs = tx.execute(select(execution).where(is_one_of(tx, execution.c.id, derived["executions"]))).all()
+    update_rows(tx, execution, [_without_words(row) for row in runs])
     if derived["texts"]:
         _forget_texts(tx, set(derived["texts"]))
 
@@ -118,8 +118,8 @@ def _without_words(row: Any) -> dict[str, Any]:
         for step in full_steps(row.steps, row.started_at)
     ]
     error = {"code": row.error["code"], "message": "", "details": ""} if row.error else None
-    request = {"forgotten": True}
-    return {"channel": None, "request": request, "asked": "", "result": None, "steps": steps, "error": error}
+    told = {"channel": None, "request": {"forgotten": True}, "asked": "", "result": None}
+    return {"number": row.number, **told, "steps": steps, "error": error}
 
 
 def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, exists, insert, or_, select, true, update
 
 from registry.access import Access, Level
-from registry.domain import format_time, new_id, now
+from registry.domain import new_id, now
 from registry.errors import InvalidRequest, NotFound
+from registry.storage.column_types import shown
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import ask_all, may_see
@@ -143,14 +144,9 @@ def _digest(secret: str) -> bytes:
 
 def token_item(row: Row[Any]) -> dict[str, Any]:
     """A token as it is listed; never its secret."""
-    times = ("created_at", "expires_at", "revoked_at", "used_at")
     return {
-        "id": row.id,
-        "name": row.name,
-        "scope": row.scope,
-        "channels": row.channels,
-        "projects": row.projects,
+        **shown(row, "id", "name", "scope", "channels", "projects"),
         "owner": row.owner or row.name,
         "state": _state(row),
-        **{name: format_time(at) if (at := getattr(row, name)) else None for name in times},
+        **shown(row, "created_at", "expires_at", "revoked_at", "used_at"),
     }
