@@ -26,7 +26,7 @@ from registry.settings import Settings
 from registry.storage.connections import keep_private, private_files_of
 from registry.storage.database import Limits
 from registry.storage.safety.masking import find_key
-from registry.storage.upkeep.integrity import is_sound, log_was_left
+from registry.storage.upkeep.inspection import is_sound, log_was_left
 from registry.text.privacy.rules import use_own_rules
 from sources.base import Places
 from sources.readers import READERS

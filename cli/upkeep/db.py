@@ -103,7 +103,7 @@ def copy(source: str, target: str) -> None:
     An earlier copy is replaced as a whole, or stays as it is if this one fails. In
     the end every row is compared.
     """
-    from registry.storage.upkeep.copying import copy_registry
+    from registry.storage.upkeep.table_export import copy_registry
 
     with click.progressbar(length=1, label="Copying", file=sys.stderr) as bar:
 

@@ -255,7 +255,7 @@ def check_remote(settings: Settings) -> Iterator[Result]:
 
 def check_integrity(settings: Settings) -> Iterator[Result]:
     """Check the structure, messages, counts and index of the whole registry."""
-    from registry.storage.upkeep.integrity import damage_of
+    from registry.storage.upkeep.inspection import damage_of
 
     try:
         damage = damage_of(settings.url)

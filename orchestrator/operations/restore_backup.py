@@ -30,8 +30,7 @@ from registry.errors import StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
 from registry.storage.paging import change_state
-from registry.storage.safety.forgetting import wipe
-from registry.storage.safety.staying_forgotten import forget_again, tombstones_of
+from registry.storage.safety.forgetting import forget_again, tombstones_of, wipe
 from registry.storage.upkeep.table_export import count_kept, rehearse, replace_everything
 
 

@@ -10,7 +10,7 @@ from registry.domain import format_time
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.messages import MessageRow, by_numbers
 from registry.storage.database import ReadTransaction
-from registry.storage.index.engines import index_of
+from registry.storage.index.message_index import index_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.problems import problems_in
 

@@ -22,9 +22,8 @@ from registry.search.scope import (
 )
 from registry.storage.conditions import given_conditions, is_in, is_one_of, is_pair_of
 from registry.storage.database import ReadTransaction
-from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import channel_token, source_token
-from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex
+from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex, index_of
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, Candidate
 from registry.text.ranking.term_weights import Term, best_first, sum_weights

@@ -24,7 +24,7 @@ from registry.search.scope import Scope, channels_in, is_of_channels, message_co
 from registry.search.vectors import EmbeddingModel, is_caught_up, vectors_after, vectors_of, vectors_where
 from registry.storage.conditions import given_conditions, is_none_of
 from registry.storage.database import ReadTransaction
-from registry.storage.index.engines import index_of
+from registry.storage.index.message_index import index_of
 from registry.storage.safety.visibility import access_of
 from registry.storage.tables import conversation
 from registry.text.ranking.scores import Candidate

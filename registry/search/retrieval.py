@@ -27,8 +27,7 @@ from registry.search.echoes import find_echoes
 from registry.search.scope import Scope
 from registry.search.spelling import correct
 from registry.storage.database import ReadTransaction
-from registry.storage.index.engines import index_of
-from registry.storage.index.message_index import MessageIndex
+from registry.storage.index.message_index import MessageIndex, index_of
 from registry.storage.tables import channel
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking import weights

@@ -10,8 +10,8 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -47,6 +47,16 @@ def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engi
         "The database address is not usable.",
         f"{setting}: given {address.get_backend_name()!r}; allowed: sqlite, postgresql",
     )
+
+
+@contextmanager
+def opened_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Iterator[Engine]:
+    """Create an engine as `create_database_engine` does, and close its connections at the end."""
+    engine = create_database_engine(url, setting)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def _address_of(url: str) -> URL:

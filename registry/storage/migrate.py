@@ -8,7 +8,7 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import Engine
 
 from registry.errors import StorageError
-from registry.storage.connections import begin_on_server, create_database_engine
+from registry.storage.connections import begin_on_server, opened_engine
 from registry.storage.database import storage_errors
 from registry.storage.migrations import FIRST, HEAD
 
@@ -26,11 +26,8 @@ def current_revision(connection: Connection) -> str | None:
 
 def migrate(url: str, revision: str = HEAD) -> None:
     """Bring the database at `url` to a revision; StorageError if its tables are of a version that is not known."""
-    engine = create_database_engine(url)
-    try:
+    with opened_engine(url) as engine:
         migrate_engine(engine, revision)
-    finally:
-        engine.dispose()
 
 
 def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:

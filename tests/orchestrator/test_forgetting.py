@@ -16,7 +16,7 @@ from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.storage.conversations.pins_and_views import save_view
-from registry.storage.records import brief_runs
+from registry.storage.records import executions as recorded_runs
 from registry.storage.records.judgements import keep_expectation, list_expectations
 from sources.base import Places
 from sources.readers import READERS
@@ -369,8 +369,8 @@ async def test_no_copy_of_a_forgotten_row_is_left_in_the_pages_where_rows_moved(
 async def test_a_backup_brings_back_no_words_of_a_run_that_was_shortened_since(
     shelved: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brief_runs, "NEWEST", 10)
-    monkeypatch.setattr(brief_runs, "EVERY", 5)
+    monkeypatch.setattr(recorded_runs, "NEWEST", 10)
+    monkeypatch.setattr(recorded_runs, "EVERY", 5)
     await shelved.run(sent("hello"))
     await run(shelved, "tag", "c", nickname="quokkalike-statue")
     await run(shelved, "tag", "c", add_tags=["kept"])  # its result tells the nickname, its request does not

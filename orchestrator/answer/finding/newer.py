@@ -21,7 +21,7 @@ from registry.search.sessions import surroundings
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
-from registry.storage.index.engines import index_of
+from registry.storage.index.message_index import index_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf

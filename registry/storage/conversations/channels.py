@@ -19,9 +19,8 @@ from registry.storage.conditions import given_conditions, is_of_project, is_one_
 from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.conversations.owners import sharing_of
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
-from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import Entry
-from registry.storage.index.message_index import TITLE
+from registry.storage.index.message_index import TITLE, index_of
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import owner_of

@@ -1,25 +1,26 @@
-"""The message index: which messages contain a token. Each database fills in a few statements.
+"""The message index: which messages contain a token, on either database.
 
 It lives in the database and changes in the same transaction as the messages, so what is acknowledged can be found and
 what is deleted cannot. It holds the tokens of our own analyzer, without positions or frequencies, and only stores and
-looks up; ranking is done in `registry.search`.
+looks up (docs/decisions/0005-search-in-the-database.md); ranking is done in `registry.search`.
 
 A restricted transaction reads the whole index and drops the entries that it may not see (`seen`).
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Engine, func, select
+from sqlalchemy import ColumnElement, Engine, func, select, text
 
 from registry.storage.conditions import is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.index_entries import Entry
-from registry.storage.safety.visibility import access_of
+from registry.storage.safety.visibility import access_of, ask_all
 from registry.storage.tables import channel, conversation
 
 TABLE = "message_index"
@@ -138,3 +139,111 @@ def seen(tx: ReadTransaction, numbers: list[int]) -> list[int]:
         query = select(column).where(is_one_of(tx, column, [sign * one for one in numbers]))
         visible.update(sign * one for one in tx.execute(query).scalars())
     return [one for one in numbers if one in visible]
+
+
+class PostgresIndex(MessageIndex):
+    """A narrow table of position-less tsvectors under a GIN index."""
+
+    name = "gin"
+
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        rows = [{"number": one.number, "tokens": _tsvector(one.tokens)} for one in entries]
+        if rows:
+            statement = (
+                f"INSERT INTO {into} SELECT * FROM json_populate_recordset(CAST(NULL AS {into}), CAST(%s AS json))"  # noqa: S608, names of ours
+            )
+            tx.exec_driver_sql(statement, (json.dumps(rows, ensure_ascii=False),))
+
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        statement = f"DELETE FROM {into} WHERE number = ANY(%s)"  # noqa: S608, names of ours
+        tx.exec_driver_sql(statement, ([entry.number for entry in entries],))
+
+    def _count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        query = text("""
+            SELECT token, (SELECT count(*) FROM message_index WHERE tokens @@ CAST(quote_literal(token) AS tsquery))
+            FROM unnest(CAST(:tokens AS text[])) AS token""")
+        return {row[0]: row[1] for row in ask_all(tx, query, {"tokens": list(tokens)}) if row[1]}
+
+    def _holders(
+        self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]
+    ) -> dict[str, list[int]]:
+        query = text("""
+            SELECT name, (SELECT array_agg(number) FROM message_index WHERE tokens @@ query)
+            FROM unnest(CAST(:names AS text[]), CAST(:queries AS tsquery[])) AS asked (name, query)""")
+        asked = {"names": list(queries), "queries": [_tsquery(*each) for each in queries.values()]}
+        return {row[0]: row[1] or [] for row in ask_all(tx, query, asked)} if queries else {}
+
+
+def _tsvector(tokens: Sequence[str]) -> str:
+    return "'" + " ".join(tokens).replace(" ", "' '") + "'" if tokens else ""
+
+
+def _tsquery(groups: Groups, without: Sequence[str]) -> str:
+    wanted = ["(" + " | ".join(map(_lexeme, group)) + ")" for group in groups]
+    return " & ".join([*wanted, *(f"!{_lexeme(token)}" for token in without)])
+
+
+def _lexeme(token: str) -> str:
+    return f"'{token[:-1]}':*" if token.endswith("*") else f"'{token}'"
+
+
+class SqliteIndex(MessageIndex):
+    """A contentless FTS5 table that holds only the postings: a third of the text's size."""
+
+    name = "fts5"
+
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        tx.exec_driver_sql(f"INSERT INTO {into} (rowid, t) VALUES (?, ?)", _rows(entries))  # noqa: S608, names of ours
+
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        statement = f"INSERT INTO {into} ({into}, rowid, t) VALUES ('delete', ?, ?)"  # noqa: S608, names of ours
+        tx.exec_driver_sql(statement, _rows(entries))
+
+    def _count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
+        query = text("SELECT term, doc FROM message_term WHERE term IN (SELECT value FROM json_each(:tokens))")
+        return {row[0]: row[1] for row in ask_all(tx, query, {"tokens": json.dumps(list(tokens))})}
+
+    def count_many(self, tx: ReadTransaction, tokens: Collection[str], beginning: str) -> dict[str, int]:
+        """Count many tokens: reading all with this beginning is faster than looking each one up."""
+        if access_of(tx):
+            return self.count(tx, tokens)
+        query = text("SELECT term, doc FROM message_term WHERE term >= :first AND term < :last")
+        found = {row[0]: row[1] for row in ask_all(tx, query, {"first": beginning, "last": beginning + LAST})}
+        some = {token: found[token] for token in tokens if token in found}
+        return some | self._count(tx, [token for token in tokens if not token.startswith(beginning)])
+
+    def _holders(
+        self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]
+    ) -> dict[str, list[int]]:
+        # as one text: a row for each posting would cost several times as much
+        query = text("""
+            SELECT (SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH asked.value)
+            FROM json_each(:queries) AS asked ORDER BY asked.key""")
+        expressions = [_expression(groups, without) for groups, without in queries.values()]
+        found = ask_all(tx, query, {"queries": json.dumps(expressions, ensure_ascii=False)}) if queries else ()
+        return {name: json.loads(numbers) for name, (numbers,) in zip(queries, found, strict=True)}
+
+
+LAST = "\U0010ffff"  # sorts after every letter
+
+
+def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
+    """Return the rows by number: FTS5 flushes its buffer at each number smaller than the one before."""
+    return [(entry.number, " ".join(entry.tokens)) for entry in sorted(entries, key=lambda entry: entry.number)]
+
+
+def _expression(groups: Groups, without: Sequence[str]) -> str:
+    wanted = " AND ".join("(" + " OR ".join(map(_quoted, group)) + ")" for group in groups)
+    return wanted if not without else f"({wanted})" + "".join(f" NOT {_quoted(token)}" for token in without)
+
+
+def _quoted(token: str) -> str:
+    return f'"{token[:-1]}"*' if token.endswith("*") else f'"{token}"'
+
+
+ENGINES: dict[str, MessageIndex] = {"sqlite": SqliteIndex(), "postgresql": PostgresIndex()}
+
+
+def index_of(tx: ReadTransaction) -> MessageIndex:
+    """Return the index of the database that this transaction is open on."""
+    return ENGINES[tx.dialect.name]

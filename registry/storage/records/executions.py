@@ -1,10 +1,14 @@
-"""Record every execution of an operation, with its steps, as one row. `monitor.statistics` counts them."""
+"""Record every execution of an operation, with its steps, as one row. `monitor.statistics` counts them.
+
+Executions that failed, found nothing, guessed, were slow or were rated keep their details; others are shortened when
+they are no longer among the newest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from operator import eq, ge, le, ne
 from typing import Any, Literal
@@ -17,12 +21,11 @@ from registry.storage.column_types import shown
 from registry.storage.conditions import given_conditions
 from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import ChannelRow, note_recalled
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
 from registry.storage.paging import Page, read_page
-from registry.storage.records.brief_runs import full_steps, shorten_older
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import access_of, ask_all, owner_of
-from registry.storage.tables import execution, token
+from registry.storage.tables import execution, rating, token
 
 GUESSED = "guessed"  # the status of an answer of low confidence, and its `error_code`, by which statistics count
 Door = Literal["mcp", "http", "cli", "inside"]
@@ -194,3 +197,78 @@ def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
 
 def _contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
     return column.icontains(words, autoescape=True)
+
+
+NEWEST = 200  # runs that are kept in full
+EVERY = 50  # runs between two passes
+
+
+def shorten_older(tx: WriteTransaction, number: int) -> None:
+    """Shorten the ordinary runs that are no longer among the newest; called with each new run's number."""
+    if number % EVERY == 0:
+        _shorten(tx, number - NEWEST - 2 * EVERY, number - NEWEST)
+
+
+def shorten_newest(tx: WriteTransaction) -> None:
+    """Shorten those that `shorten_older` leaves: of a restored registry, they had been shortened since its backup."""
+    newest = tx.execute(select(func.max(execution.c.number))).scalar() or 0
+    _shorten(tx, newest - NEWEST - 3 * EVERY, newest)
+
+
+def _shorten(tx: WriteTransaction, first: int, last: int) -> None:
+    columns = execution.c.number, execution.c.steps, execution.c.result, execution.c.started_at
+    query = select(*columns).where(
+        execution.c.number.between(first, last),
+        execution.c.status == "succeeded",
+        execution.c.duration_ms < 1000,  # slower ones are looked into
+        ~select(rating.c.execution_id).where(rating.c.execution_id == execution.c.id).exists(),
+    )
+    rows = tx.execute(query.order_by(execution.c.number).with_for_update(skip_locked=True)).all()
+    brief = [
+        {"number": row.number, "steps": _brief_steps(row.steps, row.started_at), "result": _brief(row.result)}
+        for row in rows
+        if not _is_brief(row.steps)
+    ]
+    update_rows(tx, execution, brief)
+
+
+def _is_brief(steps: Sequence[Any]) -> bool:
+    return not steps or isinstance(steps[0], list)
+
+
+def _brief_steps(steps: Sequence[Mapping[str, Any]], started_at: datetime) -> list[list[Any]]:
+    """Return each step as node, milliseconds since the run began, and duration."""
+    begun = [datetime.fromisoformat(step["started_at"]) - started_at for step in steps]
+    return [
+        [step["node"], round(since / timedelta(milliseconds=1)), round(step["duration_ms"], 1)]
+        for step, since in zip(steps, begun, strict=True)
+    ]
+
+
+def full_steps(steps: Sequence[Any], started_at: datetime) -> Sequence[Mapping[str, Any]]:
+    """Return the steps as they are shown; those kept in brief have no details."""
+    if not _is_brief(steps):
+        return steps
+    return [
+        {
+            "node": node,
+            "started_at": format_time(started_at + timedelta(milliseconds=since)),
+            "duration_ms": duration_ms,
+            "status": "succeeded",
+            "error": None,
+            "detail": {},
+        }
+        for node, since, duration_ms in steps
+    ]
+
+
+def _brief(value: Any) -> Any:
+    """Keep figures and short words; of a list its length."""
+    match value:
+        case {**held}:
+            return {name: short for name, part in held.items() if (short := _brief(part)) not in (None, {}, "")}
+        case list():
+            return len(value)
+        case str():
+            return value if len(value) <= 12 else None
+    return value

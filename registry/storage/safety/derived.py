@@ -18,7 +18,7 @@ from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow, reindex_title
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.edits import TAGGED
-from registry.storage.records.brief_runs import full_steps
+from registry.storage.records.executions import full_steps
 from registry.storage.records.extract_results import RESUMED
 from registry.storage.tables import channel, edit, execution, expectation, extract_result, saved_view, tag
 

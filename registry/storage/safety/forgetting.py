@@ -1,13 +1,14 @@
 """Forget messages and channels for good, note them so that they do not come back, and wipe the freed pages.
 
 A message keeps its row without text: its digest and its client's id recognise a resend. Of a channel only digests
-stay, made with the registry's own key, of its names, its session and its messages.
+stay, made with the registry's own key, of its names, its session and its messages. By these it is forgotten again when
+a backup is restored.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -30,6 +31,7 @@ from registry.storage.conversations.messages import MessageRow, delete_channel, 
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_into
 from registry.storage.exchange.edits import note_forgetting, take_turns
+from registry.storage.records.executions import shorten_newest
 from registry.storage.safety.derived import (
     Sources,
     all_derived,
@@ -38,7 +40,7 @@ from registry.storage.safety.derived import (
     forget_derived,
     spellings,
 )
-from registry.storage.safety.masking import key_of
+from registry.storage.safety.masking import forget_key, key_of
 from registry.storage.tables import (
     channel,
     conversation,
@@ -283,3 +285,61 @@ def _merge_on(tx: WriteTransaction, pages: int) -> bool:
     tx.exec_driver_sql(_MERGE, (pages,))
     changed: int = tx.execute(text("SELECT total_changes()")).scalar_one() - before
     return changed > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones:
+    """The marks of what was forgotten in a registry: digests with their key, and message ids."""
+
+    key: bytes
+    digests: Sequence[tuple[bytes, str, str, datetime]]
+    messages: Sequence[str]
+
+
+def tombstones_of(tx: WriteTransaction) -> Tombstones:
+    """Return the marks of everything that was forgotten so far."""
+    columns = forgotten.c.digest, forgotten.c.what, forgotten.c.receipt, forgotten.c.forgotten_at
+    digests = [(bytes(digest), what, receipt, at) for digest, what, receipt, at in tx.execute(select(*columns))]
+    ids = tx.execute(select(conversation.c.id).where(conversation.c.forgotten)).scalars().all()
+    return Tombstones(key_of(tx), digests, ids)
+
+
+def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
+    """Forget what came back, and return how many messages. Digests made with another registry's key are dropped."""
+    forget_key(tx)  # the registry that was put back has its own
+    held = set(tx.execute(select(conversation.c.id)).scalars()) if tombstones.messages else set()
+    absent = [id_ for id_ in tombstones.messages if id_ not in held]
+    ids = [*held.intersection(tombstones.messages), *_noted_messages(tx, tombstones)]
+    there = is_one_of(tx, conversation.c.id, ids), conversation.c.forgotten.is_(False)
+    messages = tx.execute(select(conversation).where(*there)).all()
+    back = Affected(list(_channels_back(tx, tombstones)), messages)
+    count = forget(tx, back).messages if back.channels or back.messages else 0
+    if derived := {digest for digest, what, _, _ in tombstones.digests if what == DERIVED}:
+        shorten_newest(tx)  # their words may have been gone already, and not been noted
+        forget_derived_again(tx, tombstones.key, derived)
+    if key_of(tx) == tombstones.key:
+        for digest, what, receipt, at in tombstones.digests:
+            note_forgotten(tx, [(digest, what)], receipt, at)
+        marks = [(keyed(tombstones.key, MESSAGE, id_.encode()), MESSAGE) for id_ in absent]
+        note_forgotten(tx, marks, new_id("fgt"), now())
+    return count
+
+
+def _noted_messages(tx: WriteTransaction, tombstones: Tombstones) -> list[str]:
+    """Return the ids of forgotten messages that an earlier restored backup did not hold."""
+    known = {digest for digest, what, _, _ in tombstones.digests if what == MESSAGE}
+    if not known:
+        return []
+    ids = tx.execute(select(conversation.c.id)).scalars()
+    return [id_ for id_ in ids if keyed(tombstones.key, MESSAGE, id_.encode()) in known]
+
+
+def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[ChannelRow]:
+    known = {(digest, what) for digest, what, _, _ in tombstones.digests}
+    if not known:
+        return
+    for row in tx.execute(select(channel)).all():
+        named = [(CHANNEL, name) for name in (row.name, *aliases_of(tx, row.number))]
+        named += [(SESSION, row.session_id)] if row.session_id else []
+        if any((keyed(tombstones.key, what, name.encode()), what) in known for what, name in named):
+            yield row

@@ -1,21 +1,29 @@
-"""Inspect a registry's database for `ctxr doctor`, without changing it."""
+"""Inspect a registry's database for `ctxr doctor`, without changing it, and check it: the database's own check, each
+message's digest, counts, and the index.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, Select, TextClause, func, select, text
 
-from registry.errors import InvalidRequest
-from registry.storage.connections import create_database_engine
-from registry.storage.database import storage_errors
+from registry.domain import Role, digest_of
+from registry.errors import InvalidRequest, StorageError
+from registry.storage.connections import opened_engine
+from registry.storage.conversations.channels import title_entry
+from registry.storage.database import Database, storage_errors
+from registry.storage.index.index_entries import Entry, message_entry, searched_tokens
 from registry.storage.migrate import current_revision
 from registry.storage.migrations import HEAD
 from registry.storage.tables import EMBEDDABLE, channel, conversation, embedding_model, message_vector
+from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +46,20 @@ def inspect_database(url: str) -> Inspection:
     file = url.removeprefix("sqlite:///")
     if file != url and not Path(file).exists():
         return Inspection(f"SQLite {sqlite3.sqlite_version}")
-    engine = create_database_engine(url)
-    try:
-        with storage_errors("open"), engine.connect() as connection:
-            return _inspect(connection)
-    finally:
-        engine.dispose()
+    with storage_errors("open"), opened_engine(url) as engine, engine.connect() as connection:
+        return _inspect(connection)
 
 
 def behind(url: str, read_url: str) -> int:
     """Return how many bytes of its log a replica has not replayed; StorageError if one of the two cannot be reached."""
-    engine, copy = create_database_engine(url), create_database_engine(read_url, "CTXR_DATABASE_READ_URL")
-    try:
-        with storage_errors("open"), copy.connect() as connection:
-            held = connection.exec_driver_sql("SELECT pg_last_wal_replay_lsn()::text").scalar_one()
-        if held is None:
-            raise InvalidRequest("It is no replica.", "CTXR_DATABASE_READ_URL: allowed: a replica of CTXR_DATABASE_URL")
-        with storage_errors("open"), engine.connect() as connection:
-            missing = "SELECT greatest(0, pg_current_wal_lsn() - %s::pg_lsn)"
-            return int(connection.exec_driver_sql(missing, (held,)).scalar_one())
-    finally:
-        engine.dispose()
-        copy.dispose()
+    setting = "CTXR_DATABASE_READ_URL"
+    with storage_errors("open"), opened_engine(read_url, setting) as copy, copy.connect() as connection:
+        held = connection.exec_driver_sql("SELECT pg_last_wal_replay_lsn()::text").scalar_one()
+    if held is None:
+        raise InvalidRequest("It is no replica.", f"{setting}: allowed: a replica of CTXR_DATABASE_URL")
+    with storage_errors("open"), opened_engine(url) as engine, engine.connect() as connection:
+        missing = "SELECT greatest(0, pg_current_wal_lsn() - %s::pg_lsn)"
+        return int(connection.exec_driver_sql(missing, (held,)).scalar_one())
 
 
 def _inspect(connection: Connection) -> Inspection:
@@ -90,3 +90,129 @@ def has_fts5() -> bool:
     """Return True if this Python's SQLite has the full-text index that search on SQLite needs."""
     with closing(sqlite3.connect(":memory:")) as connection:
         return ("ENABLE_FTS5",) in connection.execute("PRAGMA compile_options").fetchall()
+
+
+SHOWN = 5  # examples of each kind of damage
+PORTION = 100  # rows in memory; a message may be megabytes long
+BUCKETS = 2**16  # sums over the words of the index, which fill 3 MB however many words there are
+_REBUILD = "ctxr db reindex --all makes it anew"
+_INSTANCES = "CREATE VIRTUAL TABLE temp.standing USING fts5vocab(main, message_index, instance)"
+_ENTRIES = {"sqlite": "(SELECT id AS number FROM message_index_docsize)", "postgresql": "message_index"}
+_MISSING = """
+    SELECT count(*) FROM conversation AS c
+    WHERE NOT c.deleted AND NOT EXISTS (SELECT 1 FROM {entries} AS e WHERE e.number = c.number)"""
+_STRAY = """
+    SELECT count(*) FROM {entries} AS e
+    WHERE e.number > 0 AND NOT EXISTS (SELECT 1 FROM conversation AS c WHERE c.number = e.number AND NOT c.deleted)"""
+
+
+def damage_of(url: str) -> list[str]:
+    """Check the whole registry, read-only; return a line for each kind of damage."""
+    with opened_engine(url) as engine, engine.connect() as connection:
+        return list(_damage(connection))
+
+
+async def is_sound(database: Database) -> bool:
+    """Run SQLite's quick check, at a start after a crash; a server checks itself."""
+    if not database.is_embedded:
+        return True
+    try:
+        return await database.read(lambda tx: tx.execute(text("PRAGMA quick_check(1)")).scalar()) == "ok"
+    except StorageError:
+        return False
+
+
+def log_was_left(file: Path) -> bool:
+    """Return True if a process has the SQLite registry open, or was killed: otherwise its log is gone."""
+    log = Path(f"{file}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _damage(connection: Connection) -> Iterator[str]:
+    checks = (_structure, _messages, _counts, _index)
+    for check in checks if connection.dialect.name == "sqlite" else checks[1:]:
+        try:
+            with storage_errors("read"):
+                yield from check(connection)
+        except StorageError as exc:
+            yield f"{check.__name__.strip('_')}: {exc.details}"
+
+
+def _structure(connection: Connection) -> Iterator[str]:
+    found = connection.execute(text(f"PRAGMA integrity_check({SHOWN})")).scalars().all()
+    yield from (f"structure: {line}" for line in found if line != "ok")
+    loose = connection.execute(text("PRAGMA foreign_key_check")).all()
+    if loose:
+        yield f"structure: {len(loose)} rows belong to rows that are gone"
+
+
+def _messages(connection: Connection) -> Iterator[str]:
+    query = select(conversation.c.id, conversation.c.role, conversation.c.text, conversation.c.digest)
+    query = query.where(conversation.c.forgotten.is_(False))  # of those the digest stays, and not the words
+    damaged = (row.id for row in _rows(connection, query) if not _is_as_stored(row.role, row.text, row.digest))
+    wrong, shown = _counted(damaged)
+    if wrong:
+        yield f"messages: {wrong} are not what was stored: {shown}"
+    details = _rows(connection, select(conversation.c.payload, conversation.c.timestamp))
+    unreadable = sum(not isinstance(row.payload, dict) for row in details)
+    if unreadable:
+        yield f"messages: of {unreadable} the details cannot be read"
+
+
+def _is_as_stored(role: object, said: object, digest: bytes) -> bool:
+    is_known = isinstance(said, str) and role in set(Role)
+    return is_known and digest_of(Role(str(role)), str(said)) == bytes(digest)
+
+
+def _counts(connection: Connection) -> Iterator[str]:
+    alive = (
+        select(func.count())
+        .where(conversation.c.channel_number == channel.c.number, conversation.c.deleted.is_(False))
+        .scalar_subquery()
+    )
+    query = select(channel.c.name).where(channel.c.message_count != alive)
+    wrong, shown = _counted(row.name for row in _rows(connection, query))
+    if wrong:
+        yield f"counts: {wrong} channels do not know how many messages they have: {shown}"
+
+
+def _index(connection: Connection) -> Iterator[str]:
+    """Check that each entry belongs to a message and each message has its entry; on SQLite also each word's entries."""
+    entries = _ENTRIES[connection.dialect.name]
+    missing = connection.scalar(text(_MISSING.format(entries=entries)))
+    stray = connection.scalar(text(_STRAY.format(entries=entries)))
+    if missing or stray:
+        yield f"index: {missing} messages are not in it, {stray} entries are of none; {_REBUILD}"
+    alive = select(conversation).where(conversation.c.deleted.is_(False))
+    is_old = connection.scalar(select(alive.where(conversation.c.analyzer_version != ANALYZER_VERSION).exists()))
+    if connection.dialect.name != "sqlite" or is_old:
+        return
+    sums = [0] * BUCKETS
+    for row in _rows(connection, alive):
+        said = row._asdict()
+        _add(sums, message_entry(said, searched_tokens(said)))
+    for row in _rows(connection, select(channel).where(text(f"-channel.number IN {entries}"))):
+        _add(sums, title_entry(row, {}))
+    connection.execute(text(_INSTANCES))
+    for row in _rows(connection, text("SELECT term, doc FROM temp.standing")):
+        sums[hash(row.term) % BUCKETS] -= hash((row.term, row.doc))
+    wrong = BUCKETS - sums.count(0)
+    if wrong:
+        yield f"index: {wrong} words are not found where they stand; {_REBUILD}"
+
+
+def _add(sums: list[int], entry: Entry) -> None:
+    """Add an entry to the sums of its words; the index as it is, subtracted, must leave 0."""
+    for word in set(" ".join(entry.tokens).split(" ")) - {""}:
+        sums[hash(word) % BUCKETS] += hash((word, entry.number))
+
+
+def _rows(connection: Connection, query: Select[Any] | TextClause) -> Iterator[Row[Any]]:
+    """Return the rows of a large table without holding them all."""
+    yield from connection.execute(query, execution_options={"yield_per": PORTION})
+
+
+def _counted(names: Iterable[str]) -> tuple[int, str]:
+    each = iter(names)
+    shown = list(islice(each, SHOWN))
+    return len(shown) + sum(1 for _ in each), ", ".join(shown)

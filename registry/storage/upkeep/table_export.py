@@ -1,15 +1,18 @@
-"""Export the registry's tables as lines of JSON, the same for both databases, and import them.
+"""Export the registry's tables as lines of JSON, the same for both databases; import them, and copy them as they are.
 
-The message index is not exported: it is rebuilt from the messages.
+The message index is not exported: it is rebuilt from the messages. A copy is all or nothing: the target is replaced in
+one transaction, and compared row by row with the source at the end.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,16 +21,19 @@ from sqlalchemy import DateTime, LargeBinary, MetaData, Table, delete, func, ins
 from sqlalchemy.exc import StatementError
 from sqlalchemy.types import TypeEngine
 
-from registry.storage.connections import create_database_engine
+from registry.errors import InvalidRequest, StorageError
+from registry.storage.connections import begin_on_server, opened_engine
 from registry.storage.conversations.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.index.rebuild_index import reindex_at_once
-from registry.storage.migrate import migrate
+from registry.storage.migrate import migrate, migrate_engine
+from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
 
 TABLES = {table.name: table for table in metadata.sorted_tables}  # every table of ours, the ones others point to first
 BATCH = 1000  # rows per statement
 
+Progress = Callable[[str, int], None]  # called with a table's name and how many more of its rows were copied
 Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
 
 
@@ -75,12 +81,12 @@ def rehearse(file: Path, revision: str, lines: Lines, *, is_damaged: bool = Fals
 
 @contextmanager
 def _opened(file: Path) -> Iterator[WriteTransaction]:
-    engine = create_database_engine(f"sqlite:///{file}")
-    try:
-        with storage_errors("read the backup into"), engine.execution_options(write=True).begin() as connection:
-            yield WriteTransaction(ReadTransaction(connection))
-    finally:
-        engine.dispose()
+    with (
+        storage_errors("read the backup into"),
+        opened_engine(f"sqlite:///{file}") as engine,
+        engine.execution_options(write=True).begin() as connection,
+    ):
+        yield WriteTransaction(ReadTransaction(connection))
 
 
 def _fill(tx: WriteTransaction, lines: Lines) -> set[int]:
@@ -165,23 +171,79 @@ def _insert(tx: WriteTransaction, table: Table, rows: Iterator[dict[str, Any]], 
 
 def replace_everything(tx: WriteTransaction, file: Path) -> None:
     """Put what a rehearsal has made in the place of all that is stored, in this one transaction."""
+    with _opened(file) as source:
+        _replace(source, tx, lambda _table, _rows: None)
+
+
+def _replace(source: ReadTransaction, tx: WriteTransaction, progress: Progress) -> None:
     for table in reversed(metadata.sorted_tables):
         tx.execute(delete(table))
-    with _opened(file) as source:
-        for table in metadata.sorted_tables:
-            copy_table(source, tx, table)
+    for table in metadata.sorted_tables:
+        _copy_table(source, tx, table, progress)
     reindex_at_once(tx)
 
 
-def copy_table(
-    source: ReadTransaction, tx: WriteTransaction, table: Table, progress: Callable[[str, int], None] | None = None
-) -> None:
-    """Copy the rows of a table into another database's, which is empty."""
+def _copy_table(source: ReadTransaction, tx: WriteTransaction, table: Table, progress: Progress) -> None:
     query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
     for rows in source.execute(query).mappings().partitions(BATCH):
         tx.execute(insert(table), [dict(row) for row in rows])
-        if progress:
-            progress(table.name, len(rows))
+        progress(table.name, len(rows))
     if tx.dialect.name == "postgresql" and "number" in table.columns and table.columns["number"].primary_key:
         sequence = func.pg_get_serial_sequence(table.name, "number")
         tx.execute(select(func.setval(sequence, func.max(table.c.number))).where(table.c.number.is_not(None)))
+
+
+NO_LIMITS = partial(begin_on_server, idle_in_transaction_session_timeout=0, statement_timeout=0, lock_timeout=0)
+
+
+def copy_registry(
+    source_url: str, target_url: str, progress: Progress = lambda _table, _rows: None
+) -> Sequence[tuple[str, int]]:
+    """Make the target the same as the source; returns each table's name and number of rows.
+
+    InvalidRequest if the target is the source, or another registry with conversations; StorageError if a database
+    cannot be read or written, or the two are not the same in the end.
+    """
+    if source_url == target_url:
+        raise InvalidRequest("The two registries are the same.", "given: the same address twice")
+    file = source_url.removeprefix("sqlite:///")
+    if file != source_url and not Path(file).exists():
+        raise InvalidRequest("There is no registry to copy.", f"given {file}; a registry on SQLite is expected there")
+    with storage_errors("copy"), opened_engine(source_url) as ours, opened_engine(target_url) as theirs:
+        for engine in (ours, theirs):
+            migrate_engine(engine)
+        reading = ours.execution_options(begin=NO_LIMITS("REPEATABLE READ"))
+        writing = theirs.execution_options(write=True, begin=NO_LIMITS())
+        with reading.begin() as from_here, writing.begin() as to_there:
+            source, target = ReadTransaction(from_here), WriteTransaction(ReadTransaction(to_there))
+            _check_target(source, target)
+            _replace(source, target, progress)
+            return [(table.name, _compared(source, target, table)) for table in metadata.sorted_tables]
+
+
+def _check_target(source: ReadTransaction, target: ReadTransaction) -> None:
+    if find_key(target) != find_key(source) and target.execute(select(channel.c.number).limit(1)).first():
+        raise InvalidRequest(
+            "The target is another registry, with conversations of its own.",
+            f"{target.engine.url.render_as_string()}; allowed: an empty database, or an earlier copy of this registry",
+        )
+
+
+def _compared(source: ReadTransaction, target: ReadTransaction, table: Table) -> int:
+    """Return the table's number of rows; StorageError unless both sides hold the same."""
+    ours, theirs = _sum(source, table), _sum(target, table)
+    if ours != theirs:
+        raise StorageError(
+            f"The copy of the table {table.name} is not the same as the original.",
+            f"{ours[0]} rows here, {theirs[0]} there; nothing was copied",
+        )
+    return ours[0]
+
+
+def _sum(tx: ReadTransaction, table: Table) -> tuple[int, int]:
+    """Return the row count and a checksum independent of the order: databases sort texts differently."""
+    count = total = 0
+    for line in rows_of(tx, table):
+        count += 1
+        total += int.from_bytes(hashlib.blake2b(line, digest_size=16).digest())
+    return count, total

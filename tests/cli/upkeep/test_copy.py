@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 
-from registry.storage.upkeep.integrity import damage_of
+from registry.storage.upkeep.inspection import damage_of
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from registry.storage.connections import PAGE_BYTES
-from registry.storage.upkeep.integrity import damage_of
+from registry.storage.upkeep.inspection import damage_of
 from tests.cli.conftest import FIBONACCI, Ctxr
 
 SOUND = "structure, messages, counts and index are as they should be"

@@ -14,7 +14,7 @@ from registry.ingest.from_client import ingest_all
 from registry.ingest.save import Saved
 from registry.storage.connections import create_database_engine
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index.engines import index_of
+from registry.storage.index.message_index import index_of
 from registry.storage.tables import conversation
 from tests.registry.ingest.chats import BASKET, NINE, PROJECT, Chat, channels, once, said_in
 from tests.registry.ingest.statements import statements

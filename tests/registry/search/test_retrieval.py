@@ -19,8 +19,8 @@ from registry.search.spelling import correct
 from registry.storage.conversations.channels import edit_channel, get_channel
 from registry.storage.conversations.messages import delete_channel, seqs_of
 from registry.storage.database import ReadTransaction
-from registry.storage.index.engines import index_of
 from registry.storage.index.index_entries import source_token
+from registry.storage.index.message_index import index_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.request.query import parse_query

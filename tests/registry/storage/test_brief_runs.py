@@ -12,8 +12,14 @@ from sqlalchemy import select
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page
-from registry.storage.records.brief_runs import NEWEST
-from registry.storage.records.executions import GUESSED, Execution, ExecutionFilter, get_execution, list_executions
+from registry.storage.records.executions import (
+    GUESSED,
+    NEWEST,
+    Execution,
+    ExecutionFilter,
+    get_execution,
+    list_executions,
+)
 from registry.storage.records.executions import save_execution as save
 from registry.storage.records.judgements import rate_execution
 from registry.storage.tables import execution

@@ -29,7 +29,7 @@ from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import Listener, Place
 from registry.storage.index import message_index
-from registry.storage.index.engines import index_of
+from registry.storage.index.message_index import index_of
 from registry.storage.tables import channel, conversation, edit, tag
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage.conversations.messages import delete_message, restore_message
 from registry.storage.index import rebuild_index as rebuilding
-from registry.storage.index.engines import index_of
+from registry.storage.index.message_index import index_of
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.tables import conversation
 

@@ -18,7 +18,7 @@ from registry.registry import Registry
 from registry.storage.conversations.channels import ChannelFilter, find_channel, get_channel, list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.index import message_index
-from registry.storage.index.engines import index_of
+from registry.storage.index.message_index import index_of
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
 from registry.storage.safety import visibility
