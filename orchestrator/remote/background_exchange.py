@@ -22,7 +22,7 @@ from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Database
 from registry.storage.exchange.edits import tell_again
-from registry.storage.exchange.remote import answered_at, send_again, waiting_for
+from registry.storage.exchange.remote import reached, send_again, waiting_for
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -35,7 +35,7 @@ MOST_S = 60.0  # the longest backoff while the other registry does not answer
 
 async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     """Return the note for answers from the local copy; None while the other registry answers."""
-    moment = await registry.read(lambda tx: answered_at(tx, url))
+    moment = await registry.read(lambda tx: reached(tx, url).answered_at)
     if moment and abs(now() - moment) < timedelta(seconds=60.0):  # a clock that was ahead has been put right
         return None
     return {"of": url, "as_of": format_time(moment) if moment else None}

@@ -41,7 +41,6 @@ from registry.storage.exchange.remote import (
     grown_message,
     id_in_other_words,
     ids_here,
-    ids_known,
     next_unsent,
     note_all_sent,
     note_answer,
@@ -296,7 +295,7 @@ async def _by_channel(
     orchestrator: Orchestrator, remote: RemoteRegistry, items: Sequence[dict[str, Any]]
 ) -> list[tuple[str, list[dict[str, Any]]]]:
     ids = [item["id"] for item in items]
-    known = await orchestrator.registry.read(lambda tx: ids_known(tx, remote.url, ids))
+    known = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, ids))
     new = sorted((item for item in items if item["id"] not in known), key=lambda item: str(item["channel"]))
     return [(name, list(some)) for name, some in groupby(new, key=lambda item: str(item["channel"]))]
 

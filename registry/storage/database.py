@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from sqlalchemy import Connection, Engine, Table, bindparam, update
+from sqlalchemy import Connection, Engine, Table, bindparam, func, select, update
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from registry.access import Access
@@ -56,6 +56,12 @@ def insert_into(dialect: str, table: Table) -> Insert:
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
     return insert(table)  # type: ignore[return-value]
+
+
+def take_turn(tx: WriteTransaction, key: int) -> None:
+    """Wait until the other transactions that took this turn have ended; SQLite has one writer anyway."""
+    if tx.dialect.name == "postgresql":
+        tx.execute(select(func.pg_advisory_xact_lock(key)))
 
 
 def update_rows(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, func, select
 
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation, tag
@@ -34,16 +34,12 @@ def known_names(tx: ReadTransaction) -> Names:
 
 def projects_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:
     """Return names of projects that contain the words, those with most channels first."""
-    name = channel.c.project_name
-    query = select(name).where(name.icontains(words, autoescape=True), channel.c.deleted.is_(False)).group_by(name)
-    return _most_used(tx, query, limit)
+    return _most_used(tx, channel.c.project_name, words, limit, channel.c.deleted.is_(False))
 
 
 def tags_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:
     """Return tags that contain the words, those of most channels first."""
-    return _most_used(
-        tx, select(tag.c.name).where(tag.c.name.icontains(words, autoescape=True)).group_by(tag.c.name), limit
-    )
+    return _most_used(tx, tag.c.name, words, limit)
 
 
 def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = None) -> list[tuple[str, str, int]]:
@@ -54,9 +50,11 @@ def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = N
     return [tuple(row) for row in tx.execute(query.order_by(func.max(channel.c.updated_at).desc()).limit(limit))]
 
 
-def _most_used(tx: ReadTransaction, grouped: Select[str], limit: int) -> list[str]:
-    ordering = func.count().desc(), grouped.selected_columns[0]
-    return list(tx.execute(grouped.order_by(*ordering).limit(limit)).scalars())
+def _most_used(
+    tx: ReadTransaction, name: ColumnElement[str], words: str, limit: int, *conditions: ColumnElement[bool]
+) -> list[str]:
+    query = select(name).where(name.icontains(words, autoescape=True), *conditions).group_by(name)
+    return list(tx.execute(query.order_by(func.count().desc(), name).limit(limit)).scalars())
 
 
 def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, delete, exists, func, insert, select, update
 
 from registry.domain import format_time, now
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.aliases import aliases_by_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, take_turn
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
@@ -72,8 +72,7 @@ def note_grown(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 def take_turns(tx: WriteTransaction) -> None:
     """Serialise edits until the transaction ends, so that a reader who goes on behind a number misses none."""
-    if tx.dialect.name == "postgresql":  # SQLite has one writer at a time
-        tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
+    take_turn(tx, _TURN)
 
 
 def _about(channel_number: int, message_number: int | None) -> tuple[ColumnElement[bool], ...]:
@@ -218,10 +217,14 @@ def _as_sent(row: Row[Any], named: _Named, message: _Message, ids: str, url: str
     return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message[0])
 
 
+def is_untold(url: str) -> ColumnElement[bool]:
+    """Return the condition that an edit was not sent there."""
+    return ~exists().where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
+
+
 def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     """Return the next edits that were not sent there, by number; None for an edit of messages that are not there."""
-    noted = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
-    rows = tx.execute(select(edit).where(~noted.exists()).order_by(edit.c.number).limit(MOST)).all()
+    rows = tx.execute(select(edit).where(is_untold(url)).order_by(edit.c.number).limit(MOST)).all()
     numbers = [row.message_number for row in rows if row.message_number is not None]
     query = select(remote_message.c.number, remote_message.c.id).where(
         remote_message.c.url == url, remote_message.c.number.in_(numbers)
@@ -239,8 +242,7 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
 
 def is_anything_restored(tx: ReadTransaction, url: str) -> bool:
     """Return True if something was restored here and not sent there yet."""
-    noted = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
-    query = select(edit.c.value).where(edit.c.field == DELETED, ~noted.exists())
+    query = select(edit.c.value).where(edit.c.field == DELETED, is_untold(url))
     return not all(tx.execute(query).scalars())
 
 

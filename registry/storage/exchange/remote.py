@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, insert, or_, select, update
 
 from registry.domain import Message, Role, digest_of, format_time, now, parse_time
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, take_turn
 from registry.storage.exchange.change_feed import SIZED, portion
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
-from registry.storage.exchange.edits import GROWN
+from registry.storage.exchange.edits import GROWN, is_untold
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.masking import mask_value
@@ -62,11 +62,16 @@ class Waiting:
         return {**asdict(self), "answered_at": format_time(self.answered_at) if self.answered_at else None}
 
 
+_ALIVE = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
+
+
+def _is_noted(url: str, number: ColumnElement[int], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that it is noted what a message is called there."""
+    return exists().where(remote_message.c.url == url, remote_message.c.number == number, *conditions)
+
+
 def _is_unsent(url: str) -> ColumnElement[bool]:
-    noted = select(remote_message.c.number).where(
-        remote_message.c.url == url, remote_message.c.number == conversation.c.number
-    )
-    return ~noted.exists() & conversation.c.deleted.is_(False) & conversation.c.forgotten.is_(False)
+    return and_(~_is_noted(url, conversation.c.number), *_ALIVE)
 
 
 def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Unsent | None:
@@ -81,7 +86,8 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
     within = conversation.c.channel_number == first.channel_number
     some, _ = portion(tx, SIZED.where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most))
     new = sorted(some, key=lambda row: (row.place, row.number))
-    before = _before(tx, first.channel_number, new[0].place, url)
+    is_refused = _is_noted(url, conversation.c.number, remote_message.c.id.is_(None))
+    before = last_messages(tx, first.channel_number, conversation.c.place < new[0].place, ~is_refused)
     row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
     called = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
     ids = tx.execute(called.where(remote_message.c.number.in_([one.number for one in before])))
@@ -92,41 +98,23 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
 def grown_message(tx: ReadTransaction, edit_number: int, there: str) -> Unsent | None:
     """Return the message that an edit says has more words by now, as it is sent again; None if it is gone."""
     of_edit = select(edit.c.message_number).where(edit.c.number == edit_number).scalar_subquery()
-    alive = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
-    row = tx.execute(select(conversation).where(conversation.c.number == of_edit, *alive)).first()
+    row = tx.execute(select(conversation).where(conversation.c.number == of_edit, *_ALIVE)).first()
     if row is None:
         return None
     within = tx.execute(select(channel).where(channel.c.number == row.channel_number)).one()
     return Unsent(within, [row], 0, {row.number: there})
 
 
-def last_messages(tx: ReadTransaction, channel_number: int) -> list[MessageRow]:
-    """Return the end of a conversation, in its order."""
-    return _before(tx, channel_number)
-
-
-def _before(
-    tx: ReadTransaction, channel_number: int, place: float | None = None, url: str | None = None
-) -> list[MessageRow]:
-    """Return the last messages of a channel, or those before a place, without those refused at an address."""
-    unwanted = select(remote_message.c.number).where(
-        remote_message.c.url == url, remote_message.c.number == conversation.c.number, remote_message.c.id.is_(None)
-    )
-    query = SIZED.where(
-        conversation.c.channel_number == channel_number,
-        conversation.c.deleted.is_(False),
-        conversation.c.forgotten.is_(False),
-        *([] if place is None else [conversation.c.place < place]),
-        *([] if url is None else [~unwanted.exists()]),
-    )
+def last_messages(tx: ReadTransaction, channel_number: int, *conditions: ColumnElement[bool]) -> list[MessageRow]:
+    """Return the end of a conversation, or of those of its messages that meet the conditions, in its order."""
+    query = SIZED.where(conversation.c.channel_number == channel_number, *_ALIVE, *conditions)
     rows, _ = portion(tx, query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(CONTEXT))
     return sorted(rows, key=lambda row: (row.place, row.number))
 
 
 def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
     """Note the ids of messages there, by their numbers here. Other processes wait until the transaction ends."""
-    if tx.dialect.name == "postgresql":  # SQLite has one writer at a time
-        tx.execute(select(func.pg_advisory_xact_lock(_TURN)))
+    take_turn(tx, _TURN)
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
     noted = set(tx.execute(known).scalars())
     there = select(conversation.c.number).where(conversation.c.number.in_(ids)).order_by(conversation.c.number)
@@ -153,16 +141,8 @@ def note_only_there(tx: WriteTransaction, url: str, ids: Collection[str]) -> Non
     tx.execute(update(remote).where(remote.c.url == url).values(place=0, sent=0, edit_place=0))
 
 
-def ids_known(tx: ReadTransaction, url: str, ids: Sequence[str]) -> set[str]:
-    """Return those of the other registry's ids whose messages are here."""
-    return set(
-        tx.execute(
-            select(remote_message.c.id).where(remote_message.c.url == url, remote_message.c.id.in_(ids))
-        ).scalars()
-    )
-
-
 def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str]:
+    """Return the ids of messages that are here, by their ids in the other registry."""
     query = select(remote_message.c.id, conversation.c.id).join(
         conversation, conversation.c.number == remote_message.c.number
     )
@@ -180,7 +160,7 @@ def id_in_other_words(tx: ReadTransaction, url: str, there: str, digest: str) ->
 def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:
     """Return which messages, by their ids there, are not here. Records those with the same words and time."""
     note_messages(tx, url, {})
-    known = ids_known(tx, url, list(messages))
+    known = ids_here(tx, url, list(messages))
     new = {there: message for there, message in messages.items() if there not in known}
     twins = _twins(tx, url, into.number, new) if into and new else {}
     note_messages(tx, url, twins)
@@ -198,23 +178,21 @@ def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mappin
         for there, one in messages.items()
         if one.timestamp
     }
-    noted = select(remote_message.c.number).where(
-        remote_message.c.url == url, remote_message.c.number == conversation.c.number
-    )
+    is_free = ~_is_noted(url, conversation.c.number)
     query = select(conversation.c.number, conversation.c.digest, conversation.c.timestamp).where(
         conversation.c.channel_number == channel_number,
         conversation.c.digest.in_([digest for digest, _ in wanted]),
-        ~noted.exists(),
+        is_free,
     )
     rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
     twins = {number: wanted.pop(said) for number, said in rows if said in wanted}
-    twins |= _unmasked_twins(tx, channel_number, ~noted.exists() & conversation.c.number.not_in(twins), wanted)
+    twins |= _unmasked_twins(tx, channel_number, is_free & conversation.c.number.not_in(twins), wanted)
     masked_there: dict[tuple[bytes, str | None], str] = {
         (digest_without_marks(one.role, one.text), client_id): there
         for there, one in messages.items()
         if is_masked(one.text) and (client_id := client_id_of(None, one.more))
     }
-    for row in masked_messages(tx, channel_number, ~noted.exists()) if masked_there else ():
+    for row in masked_messages(tx, channel_number, is_free) if masked_there else ():
         named = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
         if row.number not in twins and named in masked_there and masked_there[named] in wanted.values():
             twins[row.number] = masked_there.pop(named)
@@ -240,34 +218,33 @@ def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
     return {row.id: row.number for row in rows}
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """The place up to which the other registry was read, and the number up to which our messages were sent."""
+class Reached(NamedTuple):
+    """The place up to which the other registry was read, the number up to which our messages were sent, and when it
+    last answered.
+    """
 
     place: int = 0
     sent: int = 0
     edit_place: int = 0
+    answered_at: datetime | None = None
 
 
 def reached(tx: ReadTransaction, url: str) -> Reached:
     """Return how far both directions have come."""
-    row = tx.execute(select(remote.c.place, remote.c.sent, remote.c.edit_place).where(remote.c.url == url)).first()
+    columns = remote.c.place, remote.c.sent, remote.c.edit_place, remote.c.answered_at
+    row = tx.execute(select(*columns).where(remote.c.url == url)).first()
     return Reached(*row) if row else Reached()
 
 
-def answered_at(tx: ReadTransaction, url: str) -> datetime | None:
-    moment: datetime | None = tx.execute(select(remote.c.answered_at).where(remote.c.url == url)).scalar()
-    return moment
-
-
-def note_answer(tx: WriteTransaction, url: str, **further: int) -> None:
+def note_answer(tx: WriteTransaction, url: str, **further: Any) -> None:
     """Note that it has answered, and how far `place`, `sent` or `edit_place` have come."""
-    before, answered = asdict(reached(tx, url)), answered_at(tx, url)
-    if answered and abs(now() - answered) < NOTED_EVERY and before.items() >= further.items():
+    before = reached(tx, url)
+    news = before._replace(**further)
+    if before.answered_at and abs(now() - before.answered_at) < NOTED_EVERY and before == news:
         return
-    values = {**before, **further, "answered_at": now()}
-    if tx.execute(update(remote).where(remote.c.url == url).values(**values)).rowcount == 0:
-        tx.execute(insert(remote), {"url": url, **values})
+    values = {**news._asdict(), "answered_at": now()}
+    noted = insert_into(tx.dialect.name, remote).values(url=url, **values)
+    tx.execute(noted.on_conflict_do_update(index_elements=["url"], set_=values))
 
 
 def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
@@ -285,12 +262,9 @@ def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
     waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
-    told = select(remote_edit.c.number).where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
-    of_one_there = select(remote_message.c.number).where(
-        remote_message.c.url == url, remote_message.c.number == edit.c.message_number, remote_message.c.id.is_not(None)
-    )
-    is_said = or_(edit.c.field != GROWN, of_one_there.exists())  # what was not sent yet goes as it is by now
-    edits = tx.execute(select(func.count()).select_from(edit).where(~told.exists(), is_said)).scalar_one()
+    # what was not sent yet goes as it is by now
+    is_said = or_(edit.c.field != GROWN, _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None)))
+    edits = tx.execute(select(func.count()).select_from(edit).where(is_untold(url), is_said)).scalar_one()
     whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
     why = tx.execute(whys.order_by(remote_edit.c.number.desc()).limit(1)).scalar()
-    return Waiting(sent, refused, waiting, answered_at(tx, url), edits, why)
+    return Waiting(sent, refused, waiting, reached(tx, url).answered_at, edits, why)

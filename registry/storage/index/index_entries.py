@@ -6,7 +6,6 @@ A filter is one more required token, so that it narrows the look-up itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from registry.text.analysis.analyzer import analyze
@@ -40,7 +39,6 @@ def channel_token(number: int) -> str:
     return f"zzc{number}"
 
 
-@lru_cache(1024)
 def source_token(source: str) -> str:
     """Carried by every message of a source; of another one too, whose name has the same letters."""
     return "zzs" + "".join(filter(str.isalnum, source.lower()))

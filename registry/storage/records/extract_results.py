@@ -48,10 +48,14 @@ def save_result(
 _ALIVE = select(extract_result).where(extract_result.c.deleted.is_(False))
 
 
+def _latest(tx: ReadTransaction, kind: str, limit: int | None, *conditions: ColumnElement[bool]) -> Sequence[Row[Any]]:
+    query = _ALIVE.where(extract_result.c.record_type == kind, *conditions)
+    return tx.execute(query.order_by(extract_result.c.number.desc()).limit(limit)).all()
+
+
 def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> dict[str, Any] | None:
     """Return the briefing of a channel that was made of just these messages, as {id, metadata}."""
-    query = _ALIVE.where(extract_result.c.channel == channel, extract_result.c.record_type == "briefing")
-    for row in tx.execute(query.order_by(extract_result.c.number.desc())):
+    for row in _latest(tx, "briefing", None, extract_result.c.channel == channel):
         if row.items == list(items) and "actions" in (row.metadata or {}):
             return {"id": row.id, "metadata": row.metadata}
     return None
@@ -59,8 +63,7 @@ def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> di
 
 def latest_briefings(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
     """Return the last briefings, the latest days first, each with its id, time and metadata."""
-    query = _ALIVE.where(extract_result.c.record_type == "briefing")
-    rows = tx.execute(query.order_by(extract_result.c.number.desc()).limit(limit))
+    rows = _latest(tx, "briefing", limit)
     told = [{**row.metadata, "id": row.id, "timestamp": format_time(row.timestamp)} for row in rows]
     return sorted((one for one in told if "actions" in one), key=lambda one: str(one["date"]), reverse=True)
 
@@ -70,8 +73,7 @@ EVALUATION = "evaluation"  # the kind of result that says how many test cases we
 
 def latest_evaluations(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
     """Return how many test cases the last evaluations found, in order, each with its time."""
-    query = _ALIVE.where(extract_result.c.record_type == EVALUATION)
-    rows = tx.execute(query.order_by(extract_result.c.number.desc()).limit(limit)).all()
+    rows = _latest(tx, EVALUATION, limit)
     return [{**row.metadata, "timestamp": format_time(row.timestamp)} for row in reversed(rows)]
 
 
@@ -96,24 +98,17 @@ def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[s
 
 def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: str) -> dict[str, Any] | None:
     """Return the last result of a kind that was made of a channel for a client: its metadata and its id."""
-    query = select(extract_result).where(*_made_for(channel, record_type, client))
-    row = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
-    return {**row.metadata, "id": row.id} if row else None
+    rows = _latest(tx, record_type, 1, *_made_for(channel, client))
+    return {**rows[0].metadata, "id": rows[0].id} if rows else None
 
 
-def _made_for(channel: str, record_type: str, client: str) -> list[ColumnElement[bool]]:
-    return [
-        extract_result.c.deleted.is_(False),
-        extract_result.c.channel == channel,
-        extract_result.c.record_type == record_type,
-        extract_result.c.metadata["client"].as_string() == client,
-    ]
+def _made_for(channel: str, client: str) -> tuple[ColumnElement[bool], ...]:
+    return extract_result.c.channel == channel, extract_result.c.metadata["client"].as_string() == client
 
 
 def has_result(tx: ReadTransaction, channel: str, record_type: str, client: str, items: Sequence[str]) -> bool:
     """Return True if a result of that kind was made of just these messages of a channel for a client."""
-    query = select(extract_result.c["items"]).where(*_made_for(channel, record_type, client))
-    return list(items) in tx.execute(query).scalars().all()
+    return any(row.items == list(items) for row in _latest(tx, record_type, None, *_made_for(channel, client)))
 
 
 def useless_results(tx: ReadTransaction, channel: str, record_type: str, folder: str | None) -> list[list[str]]:
@@ -142,8 +137,7 @@ RESUMED = "resume"  # the kind of result that says which session of another clie
 def resumed_session(tx: ReadTransaction, session_id: str) -> Row[Any] | None:
     """Return the result of `ctxr resume` that wrote this session; None if we did not write it."""
     is_it = extract_result.c.metadata["session_id"].as_string() == session_id
-    query = _ALIVE.where(extract_result.c.record_type == RESUMED, is_it)
-    return tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(1)).first()
+    return next(iter(_latest(tx, RESUMED, 1, is_it)), None)
 
 
 def drop_result(tx: WriteTransaction, result_id: str) -> None:
