@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.sync.spool import registry_home, waiting
 from registry.errors import RegistryError
-from registry.storage.file_probe import QuickLook, embedded_file
+from registry.storage.file_probe import QuickLook, embedded_file, quick_look
 from sources.base import FoundSession, Places, Skipped, Source
 
 
@@ -21,7 +21,7 @@ def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] 
         file = embedded_file(Path(home), places.environment)
         if file is None or waiting(home):
             return None
-        with QuickLook(file) as registry:
+        with quick_look(file) as registry:
             reports = []
             for reader in readers:
                 for store in reader.find(places):

@@ -139,7 +139,7 @@ def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bo
             held.rows[table.name] += 1
             held.kinds.update(_marks(now) - _marks(was))
     if changed and not is_dry:
-        _CHANGE.get(table, _change)(tx, changed, table)
+        _change(tx, table, changed)
     return rows[-1].number, len(rows)
 
 
@@ -177,30 +177,20 @@ def _marks(value: Any) -> Counter[str]:
 Changes = Sequence[tuple[MessageRow, Mapping[str, Any]]]
 
 
-def _change(tx: WriteTransaction, changes: Changes, table: Table) -> None:
+def _change(tx: WriteTransaction, table: Table, changes: Changes) -> None:
+    if table is conversation:
+        _change_messages(tx, changes)
+        return
     for row, news in changes:
-        tx.execute(
-            update(table).where(table.c.number == row.number).values({table.c[name]: news[name] for name in news})
-        )
+        asked = {"asked": beginning_of(news["request"])} if "request" in news else {}
+        tx.execute(update(table).where(table.c.number == row.number).values({**news, **asked}))
+        if table is channel:
+            reindex_title(tx, row, news)
 
 
-def _change_messages(tx: WriteTransaction, changes: Changes, _table: Table) -> None:
+def _change_messages(tx: WriteTransaction, changes: Changes) -> None:
     digests = [{"digest": digest_of(Role(row.role), news["text"])} if "text" in news else {} for row, news in changes]
     revise(tx, [(row, {**news, **more}) for (row, news), more in zip(changes, digests, strict=True)])
     tx.execute(delete(message_vector).where(message_vector.c.message_number.in_([row.number for row, _ in changes])))
     for number in {row.channel_number for row, _ in changes}:
         recount_channel(tx, number)
-
-
-def _change_channels(tx: WriteTransaction, changes: Changes, table: Table) -> None:
-    _change(tx, changes, table)
-    for row, news in changes:
-        reindex_title(tx, row, news)
-
-
-def _change_executions(tx: WriteTransaction, changes: Changes, table: Table) -> None:
-    asked = [{"asked": beginning_of(news["request"])} if "request" in news else {} for _, news in changes]
-    _change(tx, [(row, {**news, **more}) for (row, news), more in zip(changes, asked, strict=True)], table)
-
-
-_CHANGE = {conversation: _change_messages, channel: _change_channels, execution: _change_executions}

@@ -155,7 +155,7 @@ class Database:
         self._writing = self.engine.execution_options(write=True, begin=begin())
         # All that one read sees is of one instant; a reader of SQLite has that anyway.
         self._reading = self.engine.execution_options(begin=begin("REPEATABLE READ"))
-        self._replica = Replica.opened(read_url, self.engine, begin("REPEATABLE READ")) if read_url else None
+        self._replica = Replica(read_url, self.engine, begin("REPEATABLE READ")) if read_url else None
         self._asks_replica = False
         self._outage = Outage(
             logger, begun="The registry's database does not answer", over="The registry's database answers again"

@@ -10,10 +10,9 @@ import json
 import sqlite3
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from registry.errors import StorageError
 
@@ -47,32 +46,21 @@ class MessageAsRead(NamedTuple):
 
 
 class QuickLook:
-    """A read-only connection to a registry's file. StorageError if there is none, or its tables are not up to date."""
+    """Reads a registry's file, opened by `quick_look`."""
 
-    def __init__(self, file: Path) -> None:
-        with _errors():
-            self._connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0.2)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
     def store(self, source: str, path: str) -> StoreAsRead | None:
         """Return a store's last state; None if it was never read."""
         query = "SELECT stamp, skipped FROM store WHERE source = ? AND path = ?"
-        with _errors():
-            row = self._connection.execute(query, (source, path)).fetchone()
-            return StoreAsRead(row[0], json.loads(row[1])) if row else None
+        row = self._connection.execute(query, (source, path)).fetchone()
+        return StoreAsRead(row[0], json.loads(row[1])) if row else None
 
     def seen_sessions(self, source: str, path: str) -> dict[str, str]:
         """Return the same as `registry.storage.client_stores.seen_sessions`."""
         query = "SELECT key, fingerprint FROM store_session WHERE source = ? AND path = ?"
-        with _errors():
-            return dict(self._connection.execute(query, (source, path)))
+        return dict(self._connection.execute(query, (source, path)))
 
     def latest_channels(self, folder: str, most: int) -> list[ChannelAsRead]:
         """Return a folder's latest channels, as `channels.some_channels` does."""
@@ -80,28 +68,27 @@ class QuickLook:
             SELECT number, name, source, coalesce(session_id, name), title, first_message_preview,
             message_count, date(updated_at) FROM channel WHERE deleted = 0 AND project_path = ?
             ORDER BY updated_at DESC, number DESC LIMIT ?"""
-        with _errors():
-            return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, most))]
+        return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, most))]
 
     def texts_of(self, channel: str) -> list[str]:
         query = "SELECT text FROM conversation WHERE channel = ? AND deleted = 0 ORDER BY timestamp, number"
-        with _errors():
-            return [text for (text,) in self._connection.execute(query, (channel,))]
+        return [text for (text,) in self._connection.execute(query, (channel,))]
 
     def end_of(self, channel_number: int, most: int) -> list[MessageAsRead]:
         """Return a channel's last messages in order, as `messages.messages_of` does."""
         query = """
             SELECT role, text, payload FROM conversation WHERE channel_number = ? AND deleted = 0
             ORDER BY timestamp DESC, number DESC LIMIT ?"""
-        with _errors():
-            rows = self._connection.execute(query, (channel_number, most)).fetchall()
-            return [MessageAsRead(role, text, json.loads(payload)) for role, text, payload in reversed(rows)]
+        rows = self._connection.execute(query, (channel_number, most)).fetchall()
+        return [MessageAsRead(role, text, json.loads(payload)) for role, text, payload in reversed(rows)]
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def quick_look(file: Path) -> Iterator[QuickLook]:
+    """Open a registry's file read-only. StorageError if there is none, or its tables are not up to date."""
     try:
-        yield
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
+            yield QuickLook(connection)
     except (sqlite3.Error, ValueError) as exc:
         raise StorageError("Could not look into the registry.", str(exc)) from exc
 

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
@@ -37,8 +37,15 @@ class NotThere(Exception):
 class Replica:
     """A replica, as used by one process that writes to the original."""
 
-    def __init__(self, engine: Engine, original: Engine, begin: str) -> None:
-        self._engine, self._original = engine, original
+    def __init__(self, url: str, original: Engine, begin: str) -> None:
+        """Open the replica at an address; InvalidRequest unless both are PostgreSQL."""
+        self._engine, self._original = create_database_engine(url, "CTXR_DATABASE_READ_URL"), original
+        if not original.dialect.name == self._engine.dialect.name == "postgresql":
+            raise InvalidRequest(
+                "The address to read from is not usable.",
+                "CTXR_DATABASE_READ_URL: allowed: postgresql://… of a replica of CTXR_DATABASE_URL",
+            )
+        restrict_statements(self._engine)
         self._begin = begin
         self._has_written = True  # what was written before this process began counts, too
         self._wanted: str | None = None
@@ -49,18 +56,6 @@ class Replica:
             begun="The replica does not answer, the original does instead",
             over="The replica answers again",
         )
-
-    @classmethod
-    def opened(cls, url: str, original: Engine, begin: str) -> Self:
-        """Open the replica at an address; InvalidRequest unless both are PostgreSQL."""
-        engine = create_database_engine(url, "CTXR_DATABASE_READ_URL")
-        if not original.dialect.name == engine.dialect.name == "postgresql":
-            raise InvalidRequest(
-                "The address to read from is not usable.",
-                "CTXR_DATABASE_READ_URL: allowed: postgresql://… of a replica of CTXR_DATABASE_URL",
-            )
-        restrict_statements(engine)
-        return cls(engine, original, begin)
 
     def note_write(self) -> None:
         """Note a write that the next read must see."""

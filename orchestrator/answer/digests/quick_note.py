@@ -12,7 +12,7 @@ from orchestrator.answer.standing import where_it_stands
 from registry.domain import is_within
 from registry.errors import StorageError
 from registry.project import Project, remembered_channels
-from registry.storage.file_probe import QuickLook, embedded_file, setting
+from registry.storage.file_probe import embedded_file, quick_look, setting
 
 
 def is_switched_off(home: Path, name: str) -> bool:
@@ -34,7 +34,7 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
     if not file.is_file():
         return told([], session_id=session)
     try:
-        with QuickLook(file) as look:
+        with quick_look(file) as look:
             others = without_the_new_one(
                 [row._asdict() for row in look.latest_channels(Project.from_path(folder).path, READ)], session
             )

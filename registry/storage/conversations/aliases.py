@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from sqlalchemy import delete, insert, or_, select
+from sqlalchemy import delete, or_, select
 
 from registry.storage.conversations.channels import ChannelRow, find_channel
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import channel, channel_alias, channel_link
 
 
 def add_alias(tx: WriteTransaction, name: str, channel_number: int) -> None:
     """Let a channel be found by this name too, unless the name is taken."""
-    if tx.execute(select(channel_alias.c.name).where(channel_alias.c.name == name)).first() is None:
-        tx.execute(insert(channel_alias).values(name=name, channel_number=channel_number))
+    new = insert_into(tx.dialect.name, channel_alias).values(name=name, channel_number=channel_number)
+    tx.execute(new.on_conflict_do_nothing())
 
 
 def drop_alias(tx: WriteTransaction, name: str) -> None:
@@ -50,10 +50,9 @@ def find_settled_channel(tx: ReadTransaction, name: str) -> ChannelRow | None:
 
 def set_links(tx: WriteTransaction, named: int, sessions: Iterable[int]) -> None:
     """Link a channel that only a tool has named to the sessions that it may be; earlier links stay."""
-    known = set(linked_sessions(tx, named))
-    news = [session for session in sessions if session not in known]
-    if news:
-        tx.execute(insert(channel_link), [{"named": named, "session": session} for session in news])
+    links = [{"named": named, "session": session} for session in sessions]
+    if links:
+        tx.execute(insert_into(tx.dialect.name, channel_link).on_conflict_do_nothing(), links)
 
 
 def drop_link(tx: WriteTransaction, named: int, session: int) -> None:

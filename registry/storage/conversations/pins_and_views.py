@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, select
 
 from registry.domain import new_id, now, storable
 from registry.errors import NotFound
 from registry.storage.conversations.channels import channel_item, tags_of
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.tables import channel, pin, saved_view
 
 
@@ -18,8 +18,9 @@ def set_pin(tx: WriteTransaction, channel_number: int, *, is_pinned: bool) -> No
     """Pin a channel, or take its pin away; doing it twice is doing it once."""
     if not is_pinned:
         tx.execute(delete(pin).where(pin.c.channel_number == channel_number))
-    elif not has_pin(tx, channel_number):
-        tx.execute(insert(pin).values(channel_number=channel_number, pinned_at=now()))
+    else:
+        new = insert_into(tx.dialect.name, pin).values(channel_number=channel_number, pinned_at=now())
+        tx.execute(new.on_conflict_do_nothing())
 
 
 def has_pin(tx: ReadTransaction, channel_number: int) -> bool:
@@ -45,9 +46,9 @@ class SavedView(NamedTuple):
 
 def save_view(tx: WriteTransaction, name: str, address: str) -> None:
     """Keep a view; one of the same name is replaced."""
-    name, address = storable(name), storable(address)
-    if not tx.execute(update(saved_view).where(saved_view.c.name == name).values(address=address)).rowcount:
-        tx.execute(insert(saved_view).values(id=new_id("view"), name=name, address=address, created_at=now()))
+    values = storable({"name": name, "address": address})
+    new = insert_into(tx.dialect.name, saved_view).values(id=new_id("view"), created_at=now(), **values)
+    tx.execute(new.on_conflict_do_update(index_elements=["name"], set_=values))
 
 
 def list_views(tx: ReadTransaction) -> Sequence[SavedView]:

@@ -8,13 +8,13 @@ from datetime import datetime
 from operator import ge, le
 from typing import Any, NamedTuple
 
-from sqlalchemy import Integer, cast, delete, func, insert, select, update
+from sqlalchemy import Integer, cast, delete, func, insert, select
 
 from registry.domain import new_id, now, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.conditions import given_conditions
 from registry.storage.conversations.messages import get_message
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.records.executions import GUESSED, execution_item, get_execution
 from registry.storage.tables import conversation, execution, expectation, rating
 
@@ -32,9 +32,9 @@ def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> 
     """Rate an execution; the latest rating counts. NotFound if there is no such execution."""
     run = get_execution(tx, execution_id)
     said: dict[str, Any] = {"useful": useful, "rated_at": now()}
-    if not tx.execute(update(rating).where(rating.c.execution_id == run["id"]).values(**said)).rowcount:
-        about = {"execution_id": run["id"], "operation": run["operation"], "source": run["source"]}
-        tx.execute(insert(rating).values(**about, token=run["token"], **said))
+    about = {name: run[name] for name in ("operation", "source", "token")}
+    new = insert_into(tx.dialect.name, rating).values(execution_id=run["id"], **about, **said)
+    tx.execute(new.on_conflict_do_update(index_elements=["execution_id"], set_=said))
 
 
 def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
