@@ -34,7 +34,6 @@ from registry.access import Level
 from registry.domain import parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound
 from registry.monitor.token_usage import usage_of_channel
-from registry.storage.conversations.aliases import aliases_of, links_of
 from registry.storage.conversations.channels import ChannelRow, channel_item, model_facts, tags_of
 from registry.storage.conversations.message_windows import read_window
 from registry.storage.conversations.messages import (
@@ -43,7 +42,7 @@ from registry.storage.conversations.messages import (
     message_place,
     messages_of,
 )
-from registry.storage.conversations.references import resolve_session
+from registry.storage.conversations.references import aliases_of, links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
 

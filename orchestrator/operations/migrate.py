@@ -17,9 +17,9 @@ from registry.access import Level
 from registry.domain import now
 from registry.errors import InvalidRequest, NotFound
 from registry.project import Project
+from registry.storage.conversations.belonging import channels_of_project, move_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.facets import projects_by_activity
-from registry.storage.conversations.project_moves import channels_of_project, move_channel
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.cursor.copying import plan_copy

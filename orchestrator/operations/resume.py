@@ -24,10 +24,9 @@ from registry.access import Level
 from registry.domain import Role, digest_of, new_id, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.storage.client_stores import keys_of_channel
-from registry.storage.conversations.aliases import add_alias, drop_alias
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
-from registry.storage.conversations.references import resolve_session
+from registry.storage.conversations.references import add_alias, drop_alias, resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
 from sources.base import Places

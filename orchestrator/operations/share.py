@@ -14,8 +14,8 @@ from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest
+from registry.storage.conversations.belonging import set_sharing
 from registry.storage.conversations.channels import channel_item, get_channel, tags_of
-from registry.storage.conversations.owners import set_sharing
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import SHARED, standing

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.recording.recorder import Recorder, Records
 from registry.access import Access, Level
 from registry.registry import Registry
-from registry.storage.conversations.owners import owned_by_others
+from registry.storage.conversations.belonging import owned_by_others
 from registry.storage.records.executions import Door
 
 _WORDS = frozenset({"text", "messages", "matches", "line"})

@@ -12,7 +12,6 @@ from registry.errors import NotFound, RegistryError
 from registry.monitor.activity import channels_since
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
-from registry.storage.conversations.aliases import links_of
 from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel
 from registry.storage.conversations.facets import projects_by_activity, projects_like, sources, tags_like
 from registry.storage.conversations.message_windows import (
@@ -27,7 +26,7 @@ from registry.storage.conversations.messages import MessageFilter, by_ids, by_nu
 from registry.storage.conversations.pins_and_views import drop_view as drop_view
 from registry.storage.conversations.pins_and_views import has_pin, list_views, pinned_channels
 from registry.storage.conversations.pins_and_views import save_view as save_view
-from registry.storage.conversations.references import resolve_session
+from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page, cursor_of

@@ -26,15 +26,15 @@ from registry.ingest.session_channel import (
     matching_sessions,
     transcript_of,
 )
-from registry.storage.conversations.aliases import (
+from registry.storage.conversations.channels import ChannelRow, find_channel, lock_channel, open_channel
+from registry.storage.conversations.messages import current_ids
+from registry.storage.conversations.references import (
     add_alias,
     drop_link,
     find_settled_channel,
     linked_sessions,
     set_links,
 )
-from registry.storage.conversations.channels import ChannelRow, find_channel, lock_channel, open_channel
-from registry.storage.conversations.messages import current_ids
 from registry.storage.database import WriteTransaction
 
 _OF_THE_SESSION = ("session_id", "title", "project", "summary", "parent", "relation")

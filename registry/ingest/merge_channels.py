@@ -11,7 +11,6 @@ from registry.domain import Message, Role
 from registry.ingest.dedup import Known, Recognised, Sent, known_by_turns
 from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
 from registry.ingest.save import unindex_questions
-from registry.storage.conversations.aliases import add_alias
 from registry.storage.conversations.channels import (
     ChannelRow,
     lock_channel,
@@ -22,6 +21,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
 from registry.storage.conversations.pins_and_views import has_pin, set_pin
+from registry.storage.conversations.references import add_alias
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.edits import move_edits
 from registry.storage.index.index_entries import RECALL, UNINDEXED

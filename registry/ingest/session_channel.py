@@ -25,7 +25,6 @@ from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import Saved
 from registry.project import Project
-from registry.storage.conversations.aliases import aliases_of, set_links
 from registry.storage.conversations.channels import (
     INFERRED,
     KNOWN,
@@ -36,6 +35,7 @@ from registry.storage.conversations.channels import (
     open_channel,
 )
 from registry.storage.conversations.messages import in_turns
+from registry.storage.conversations.references import aliases_of, set_links
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import resumed_session
 from registry.storage.safety.visibility import ask_all

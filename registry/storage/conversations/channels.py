@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete, func, insert, or_, select, update
 
-from registry.domain import Role, preview_of, storable
+from registry.domain import Role, format_time, now, preview_of, storable
 from registry.errors import NotFound
 from registry.project import Project
 from registry.storage.column_types import shown
 from registry.storage.conditions import given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
-from registry.storage.conversations.owners import sharing_of
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
 from registry.storage.index.index_entries import Entry
 from registry.storage.index.message_index import TITLE, index_of
@@ -283,9 +282,20 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
     return or_(nickname.is_not(None), channel.c.number.in_(select(tag.c.channel_number)))
 
 
+def _sharing_of(row: ChannelRow) -> dict[str, Any]:
+    """Return a channel's owner and whom it is shared with now; nothing for one without both."""
+    is_over = row.shared_until is not None and row.shared_until <= now()
+    shared = {
+        "owner": row.owner,
+        "shared_with": None if is_over else row.shared_with,
+        "shared_until": format_time(row.shared_until) if row.shared_until and not is_over else None,
+    }
+    return {name: value for name, value in shared.items() if value}
+
+
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     """Return a channel with the fields of a session (docs/interface.md)."""
-    some = sharing_of(row) | ({"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {})
+    some = _sharing_of(row) | ({"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {})
     return some | {
         "session_id": row.session_id or row.name,
         "channel": row.name,

@@ -15,7 +15,6 @@ from registry.domain import Role
 from registry.errors import NotFound
 from registry.storage.column_types import shown
 from registry.storage.conditions import given_conditions, is_in, is_one_of
-from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import (
     ChannelRow,
     find_channel,
@@ -23,6 +22,7 @@ from registry.storage.conversations.channels import (
     recount_channel,
     unindex_title,
 )
+from registry.storage.conversations.references import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.index.index_entries import message_entry, searched_tokens
 from registry.storage.index.message_index import index_of

@@ -16,9 +16,9 @@ from sqlalchemy import ColumnElement, Row, delete, exists, func, insert, select,
 
 from registry.domain import format_time, now
 from registry.storage.conditions import is_one_of
-from registry.storage.conversations.aliases import aliases_by_channel
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.messages import MessageRow
+from registry.storage.conversations.references import aliases_by_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, take_turn
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.paging import feed_place, number_of_place

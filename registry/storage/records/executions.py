@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
 from operator import eq, ge, le, ne
 from typing import Any, Literal
 
@@ -19,8 +18,8 @@ from registry.domain import format_time, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.column_types import shown
 from registry.storage.conditions import given_conditions
-from registry.storage.conversations.aliases import canonical_name
 from registry.storage.conversations.channels import ChannelRow, note_recalled
+from registry.storage.conversations.references import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
@@ -104,7 +103,6 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
 
 
-@cache
 def _record(dialect: str) -> Executable:
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded", "result", "steps")
     record = insert_into(dialect, execution)

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Row, Text, cast, insert, select, update
 from registry.domain import format_time, now
 from registry.errors import NotFound
 from registry.storage.column_types import shown
-from registry.storage.conversations.aliases import canonical_name
+from registry.storage.conversations.references import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked

@@ -20,7 +20,6 @@ from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, tex
 from registry.domain import format_time, new_id, now
 from registry.errors import NotFound, StorageError
 from registry.storage.conditions import is_of_project, is_one_of
-from registry.storage.conversations.aliases import aliases_of
 from registry.storage.conversations.channels import (
     ChannelRow,
     find_channel,
@@ -28,7 +27,7 @@ from registry.storage.conversations.channels import (
     recount_channel,
 )
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
-from registry.storage.conversations.references import resolve_session
+from registry.storage.conversations.references import aliases_of, resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_into
 from registry.storage.exchange.edits import note_forgetting, take_turns
 from registry.storage.records.executions import shorten_newest

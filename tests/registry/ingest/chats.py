@@ -14,9 +14,9 @@ from registry.domain import Message, Role, Session
 from registry.ingest.from_client import ingest_from_client
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ingest_from_tool
-from registry.storage.conversations.aliases import links_of
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.messages import get_message
+from registry.storage.conversations.references import links_of
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel, conversation
 

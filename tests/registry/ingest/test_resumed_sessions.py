@@ -16,8 +16,8 @@ from registry.domain import Message, Role, Session, digest_of, new_id
 from registry.ingest.from_client import ingest_from_client
 from registry.ingest.from_hook import ingest_from_hook
 from registry.storage.connections import create_database_engine
-from registry.storage.conversations.aliases import add_alias
 from registry.storage.conversations.channels import find_channel
+from registry.storage.conversations.references import add_alias
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrate import migrate_engine
 from registry.storage.records.extract_results import RESUMED, save_result

@@ -1,13 +1,29 @@
-"""Move channels to another project folder."""
+"""Store to whom a channel belongs, and to which project. `safety.visibility` decides who sees it for that reason."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
 
 from sqlalchemy import or_, select, update
 
 from registry.project import Project
+from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import MOVED, ChannelRow, reindex_title
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel
+
+
+def set_sharing(tx: WriteTransaction, number: int, shared_with: str | None, until: datetime | None) -> None:
+    """Share a channel with a group until a moment, or for good; None: with nobody any more."""
+    values = {"shared_with": shared_with, "shared_until": until if shared_with else None}
+    tx.execute(update(channel).where(channel.c.number == number).values(**values))
+
+
+def owned_by_others(tx: ReadTransaction, names: Collection[str], owner: str) -> list[str]:
+    """Return those of the channels that belong to another person."""
+    query = select(channel.c.name).where(channel.c.owner != owner, is_one_of(tx, channel.c.name, names))
+    return list(tx.execute(query.order_by(channel.c.name)).scalars())
 
 
 def channels_of_project(tx: ReadTransaction, path: str) -> list[ChannelRow]:
