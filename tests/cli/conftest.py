@@ -61,6 +61,8 @@ def port() -> int:
 
 
 def heaps_of(pid: int) -> int:
-    """Count the heaps from which glibc serves a process's threads: the first one, and those at multiples of 64 MB."""
-    areas = (line.split() for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
-    return 1 + sum(len(area) == 5 and int(area[0].partition("-")[0], 16) % (64 << 20) == 0 for area in areas)
+    """Count the heaps from which glibc serves a process's threads: the first one, and areas of 64 MB in part used."""
+    areas = [line.split()[:2] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
+    spans = [[int(address, 16) for address in span.split("-")] for span, _ in areas]
+    unused = (at for at, (_, rights) in enumerate(areas) if at and rights == "---p")
+    return 1 + sum(spans[at][1] - spans[at - 1][0] == 64 << 20 for at in unused)
