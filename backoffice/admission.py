@@ -96,7 +96,6 @@ class Sessions:
         return credential if time.monotonic() < until else None
 
     def end(self, key: str) -> None:
-        """End a session."""
         self._known.pop(_digest(key), None)
 
     def take_code(self, code: str, secret: str) -> bool:
@@ -121,8 +120,6 @@ def _signature(payload: str, secret: str) -> str:
 
 
 class Gate:
-    """Checks credentials."""
-
     def __init__(self, rules: Rules) -> None:
         self.rules, self.sessions = rules, Sessions()
         self._noting: set[asyncio.Task[None]] = set()
@@ -176,7 +173,6 @@ class Gate:
         return shown and shown.access
 
     def _noted(self, registry: Registry, shown: Shown | None) -> Credential | None:
-        """Record the use of a token in the background."""
         if shown and shown.is_use_news:
             noting = asyncio.create_task(_note(registry, shown.number))
             self._noting.add(noting)
@@ -192,7 +188,6 @@ class Admission:
         self._watching: dict[bytes, Access | None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check the request's credential and pass the request on."""
         if scope["type"] != "http" or scope["path"].startswith(OPEN):
             await self._app(scope, receive, send)
             return

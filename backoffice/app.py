@@ -10,15 +10,16 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 
-from backoffice import channels, conversations, events, executions, health, reference, sources, spending
+from backoffice import channels, conversations, events, executions, health, reference, spending
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections
 from backoffice.errors import add_error_handlers
 from backoffice.health import NAME, Metrics, RequestCounter
 from backoffice.machine import Machine
-from backoffice.middleware import Answers, Guard, Packing, Unpacking
+from backoffice.middleware import Answers, Guard, Unpacking
 from backoffice.pages.rendering import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
@@ -37,7 +38,6 @@ class Backoffice(FastAPI):
     """FastAPI whose OpenAPI document also describes the bodies that the orchestrator validates."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document."""
         document = super().openapi()
         document["components"]["schemas"] |= body_shapes()
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -96,7 +96,7 @@ def assemble(
         telemetry={"operation_spans": False},
     )
     app.state.metrics = Metrics()
-    for part in (channels, conversations, executions, spending, sources, events, health, reference):
+    for part in (channels, conversations, executions, spending, events, health, reference):
         app.include_router(part.router)
     add_pages(app)
     add_error_handlers(app)
@@ -114,7 +114,7 @@ def assemble(
             allow_headers=("Authorization", "Content-Type", "Last-Event-ID"),
             allow_private_network=True,
         )
-    app.add_middleware(Packing)
+    app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)  # 1 ms for 100 kB
     app.add_middleware(Answers)
     app.add_middleware(Guard, host=host, known_as=rules.known_as, origins=rules.origins)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)

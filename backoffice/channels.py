@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
-from backoffice.dependencies import API, Asking, Client, without_parameters
+from backoffice.dependencies import Asking, Client, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, FoundChannel, ItemPage, ShownChannel
 from orchestrator.operations.tag import TagQuery
@@ -33,7 +33,6 @@ async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]
 async def find_channels(
     client: Client,
     query: ChannelsQuery,
-    source: str = API,
     utc_offset_minutes: int | None = None,
     *,
     is_recorded: bool = True,
@@ -46,8 +45,7 @@ async def find_channels(
         return await client.view(views.list_channels, query.filters, query.page)
     wanted = query.as_search if query.is_by_relevance else query.as_list
     operation = "search_sessions" if query.is_by_relevance else "list"
-    request = {"operation": operation, "query": wanted(utc_offset_minutes), "source": source}
-    answer = await client.run(request, is_recorded=is_recorded)
+    answer = await client.run(operation, wanted(utc_offset_minutes), is_recorded=is_recorded)
     place = answer["pagination"]
     onward = str(place["offset"] + len(answer["sessions"])) if place["has_more"] else None
     return {
@@ -86,7 +84,7 @@ async def name_channel(
     given = names.model_dump(exclude_unset=True)
     if given.get("tags", ...) is None:
         given["tags"] = []
-    answer = await client.run({"operation": "tag", "channel": channel, "query": given, "source": API})
+    answer = await client.run("tag", given, channel)
     named: dict[str, Any] = answer["channel"]
     return named
 
@@ -94,6 +92,6 @@ async def name_channel(
 @router.delete("/{channel:path}", response_model=DeletedChannel)
 async def delete_channel(client: Asking, channel: Name, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
     """Delete a channel with all its messages; softly, the messages can be restored one by one."""
-    answer = await client.run({"operation": "delete", "channel": channel, "query": {"soft": query.soft}, "source": API})
+    answer = await client.run("delete", {"soft": query.soft}, channel)
     deleted: dict[str, Any] = answer["channel"]
     return deleted

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
-
-from pydantic import Field
-from pydantic.dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 State = Literal["installed", "differs", "missing", "unreadable", "untrusted"]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionPart:
-    """A setting of ours in a client's file."""
+    """A setting of ours in a client's file.
+
+    `differs`: ours, but it starts another program, or with other settings. `untrusted`: the client does not run it
+    until its user trusts it. `command` puts it there; None where only a hand can.
+    """
 
     what: Literal["server", "hooks", "rule"]
     file: str
-    state: Annotated[
-        State,
-        Field(
-            description="`differs`: ours, but it starts another program, or with other settings; `untrusted`: the"
-            " client does not run it until its user trusts it"
-        ),
-    ]
-    command: Annotated[str | None, Field(description="puts it there; null where only a hand can")]
+    state: State
+    command: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """An AI client; one that is not on this machine has no parts."""
+    """An AI client, with its name on the command line; one that is not on this machine has no parts."""
 
     client: str
-    command: Annotated[str, Field(description="its name on the command line, such as `ctxr install cursor`")]
+    command: str
     is_here: bool
     parts: Sequence[ConnectionPart]
-    deletes_after_days: Annotated[
-        float | None, Field(description="the client deletes older conversations; null: not known to")
-    ] = None
-    deletes_by: Annotated[str, Field(description="the setting for that, and its file")] = ""
+    deletes_after_days: float | None = None  # older conversations; None: not known to
+    deletes_by: str = ""  # the setting for that, and its file
 
 
 class ConnectionPlan(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path, Query
 
 from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
-from backoffice.dependencies import API, Asking, without_parameters
+from backoffice.dependencies import Asking, succeeded, without_parameters
 from backoffice.queries import (
     ChangesQuery,
     DeletionQuery,
@@ -46,11 +46,7 @@ async def show_messages(client: Asking, query: Annotated[MessagesQuery, Query()]
     """List messages by time, or those that match the words."""
     if query.q is None:
         return await client.view(views.list_messages, query.filters, query.page)
-    return _page(await client.run(_search(query.channel, query.as_query())))
-
-
-def _search(channel: str | None, query: Mapping[str, Any]) -> dict[str, Any]:
-    return {"operation": "search", "channel": channel, "query": query, "source": API}
+    return _page(await client.run("search", query.as_query(), query.channel))
 
 
 def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +72,7 @@ async def store_messages(
     client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=LOG_EXAMPLES)]
 ) -> dict[str, Any]:
     """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
-    outcome = await client.run(as_request("conversation_log", _checked(given)))
+    outcome = succeeded(await client.answer(as_request("conversation_log", _checked(given))))
     return {name: value for name, value in outcome.items() if name != "success"}
 
 
@@ -97,14 +93,13 @@ async def show_message(client: Asking, message_id: Id, query: Annotated[MessageQ
 @router.delete("/conversations/{id}", response_model=MessageItem)
 async def delete_message(client: Asking, message_id: Id, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
     """Delete a message and return it as it now is."""
-    request = {"operation": "delete", "query": {"id": message_id, "soft": query.soft}, "source": API}
-    return _message(await client.run(request))
+    return _message(await client.run("delete", {"id": message_id, "soft": query.soft}))
 
 
 @router.post("/conversations/{id}/restore", response_model=MessageItem, dependencies=[without_parameters])
 async def restore_message(client: Asking, message_id: Id) -> dict[str, Any]:
     """Restore a softly deleted message and return it."""
-    return _message(await client.run({"operation": "restore", "query": {"id": message_id}, "source": API}))
+    return _message(await client.run("restore", {"id": message_id}))
 
 
 def _message(answer: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +110,7 @@ def _message(answer: dict[str, Any]) -> dict[str, Any]:
 @router.get("/search", response_model=ItemPage[FoundMessage], response_model_exclude_unset=True)
 async def search(client: Asking, query: Annotated[SearchParameters, Query()]) -> dict[str, Any]:
     """Search messages, best first."""
-    return _page(await client.run(_search(query.channel, query.as_query())))
+    return _page(await client.run("search", query.as_query(), query.channel))
 
 
 @router.get("/extracts", response_model=ItemPage[ResultItem])

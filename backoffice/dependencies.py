@@ -28,7 +28,8 @@ class Client:
 
     orchestrator: Orchestrator
     name: str | None
-    access: Access | None = None
+    source: str
+    access: Access | None
 
     def running(self) -> list[dict[str, Any]]:
         """Return the unfinished runs of this process; a restricted token sees its own."""
@@ -38,18 +39,23 @@ class Client:
     async def answer(
         self, given: Mapping[str, Any] | Refusal, execution_id: str | None = None, *, is_recorded: bool = True
     ) -> dict[str, Any]:
-        """Run an operation and return its answer, also if it failed; `is_recorded`: as an execution."""
+        """Run a whole request and return its answer, also if it failed; `is_recorded`: as an execution."""
         return await self.orchestrator.run(given, self.name, execution_id, self.access, "http", is_recorded=is_recorded)
 
-    async def run(self, given: Mapping[str, Any] | Refusal, *, is_recorded: bool = True) -> dict[str, Any]:
-        """Run an operation; raise OperationFailed if it fails."""
-        answer = await self.answer(given, is_recorded=is_recorded)
-        if not answer["success"]:
-            raise OperationFailed(answer["error"])
-        return answer
+    async def ask(
+        self, operation: str, query: Mapping[str, Any], channel: str | None = None, *, is_recorded: bool = True
+    ) -> dict[str, Any]:
+        """Run an operation and return its answer, also if it failed."""
+        request = {"operation": operation, "channel": channel, "query": query, "source": self.source}
+        return await self.answer(request, is_recorded=is_recorded)
+
+    async def run(
+        self, operation: str, query: Mapping[str, Any], channel: str | None = None, *, is_recorded: bool = True
+    ) -> dict[str, Any]:
+        """Run an operation and return its answer; raise OperationFailed if it fails."""
+        return succeeded(await self.ask(operation, query, channel, is_recorded=is_recorded))
 
     async def view(self, read: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Read a view (`orchestrator.views`)."""
         return await self.orchestrator.view(read, *arguments, access=self.access, client=self.name, **named)
 
     async def change(self, write: Callable[..., T], *arguments: Any, **named: Any) -> T:
@@ -68,9 +74,16 @@ class Client:
         return self.registry
 
 
+def succeeded(answer: dict[str, Any]) -> dict[str, Any]:
+    if not answer["success"]:
+        raise OperationFailed(answer["error"])
+    return answer
+
+
 async def _client(request: Request) -> Client:
     name = request.headers.get("user-agent", "")[:200] or None
-    return Client(request.app.state.orchestrator, name, _access(request))
+    source = API if request.url.path.startswith("/bo/") else SOURCE
+    return Client(request.app.state.orchestrator, name, source, _access(request))
 
 
 def _access(request: Request) -> Access | None:

@@ -2,21 +2,163 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from backoffice.bodies import RUN_EXAMPLES, RunBody, shaped
-from backoffice.dependencies import API, Asking, without_parameters
-from backoffice.execution_schemas import ExecutionDetail, ExecutionItem, Graph, Rating, RunAnswer, Statistics
+from backoffice.dependencies import API, Asking, succeeded, without_parameters
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
-from backoffice.schemas import EXECUTION_ID, ItemPage
+from backoffice.schemas import CHANNEL, EXECUTION_ID, MESSAGE_ID, TIME, ItemPage, Problem, example
 from orchestrator.graph import describe_graph
 from orchestrator.operations import operations
 from orchestrator.requests.refusals import Refusal
 from orchestrator.views import runs as views
 from registry.domain import now
 from registry.errors import InvalidRequest
+
+
+class ExecutionItem(BaseModel):
+    """An execution of an operation."""
+
+    model_config = example(
+        id=EXECUTION_ID,
+        operation="conversation_log",
+        source="cursor",
+        client="cursor-vscode 1.7",
+        token=None,
+        channel=CHANNEL,
+        status="succeeded",
+        error=None,
+        started_at=TIME,
+        finished_at=TIME,
+        duration_ms=3.2,
+        asked=None,
+        delivered=2,
+    )
+
+    id: str
+    operation: str
+    source: str
+    client: str | None
+    token: str | None = Field(description="the name of the token that was shown; null where none is needed")
+    channel: str | None
+    status: str
+    error: Problem | None
+    started_at: str
+    finished_at: str | None
+    duration_ms: float | None
+    asked: str | None = Field(description="the words or the name that were asked for")
+    delivered: int | None = Field(description="messages or sessions given, or new messages stored")
+
+
+class Rating(BaseModel):
+    """The rating of a run: its answer was useful, or not."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"useful": True}})
+
+    useful: bool
+
+
+class StepProblem(BaseModel):
+    """The error of a node; of a bug, `code` is the exception's kind."""
+
+    code: str
+    message: str
+    details: str
+
+
+class Step(BaseModel):
+    """A step of one node of the graph."""
+
+    node: str
+    started_at: str
+    duration_ms: float
+    status: str
+    error: StepProblem | None
+    detail: dict[str, JsonValue] = Field(description="what it did and why")
+
+
+class ExecutionDetail(ExecutionItem):
+    """An execution with its request, result (summaries, no full texts) and steps."""
+
+    request: dict[str, JsonValue]
+    result: dict[str, JsonValue] | None
+    steps: list[Step]
+
+
+class Figures(BaseModel):
+    """Counts and durations of some runs; null where there was no run."""
+
+    count: int
+    succeeded: int
+    guessed: int = Field(description="answered with low confidence")
+    not_found: int = Field(description="ended well, with nothing found")
+    failed: int
+    success_rate: float | None = Field(description="0 to 1: all but those that failed")
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+class OperationFigures(Figures):
+    """Figures of one operation."""
+
+    operation: str
+
+
+class Point(BaseModel):
+    """A bucket of the time series; buckets without a run are left out."""
+
+    at: str = Field(description="where the bucket begins")
+    count: int
+    failed: int
+    mean_ms: float
+
+
+class Statistics(BaseModel):
+    """Runs in figures: in total, per operation, by error code, over time."""
+
+    bucket_s: int = Field(description="seconds of one point of the series")
+    total: Figures
+    operations: list[OperationFigures]
+    errors: dict[str, int] = Field(description="number of runs by error code")
+    series: list[Point]
+    precision: str | None = Field(None, description="there when percentiles are rounded: of many or of old runs")
+    rolled_up: int | None = Field(None, description="so many of the runs are too old to be kept one by one")
+
+
+class Edge(BaseModel):
+    """From one node to the next."""
+
+    from_: str = Field(alias="from")
+    to: str
+
+
+class Graph(BaseModel):
+    """The orchestrator's graph, for drawing."""
+
+    nodes: list[str]
+    edges: list[Edge]
+    paths: dict[str, list[str]] = Field(description="the nodes that each operation goes through")
+
+
+class RunAnswer(BaseModel):
+    """The answer of an operation; its further fields depend on the operation."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {"success": True, "stored_ids": [MESSAGE_ID], "timestamp": TIME},
+                {"success": True, "messages": [], "metadata": {"total_count": 0, "filtered_count": 0}},
+            ]
+        },
+    )
+
+    success: Literal[True]
+
 
 router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
 
@@ -70,5 +212,5 @@ async def run_operation(
     """Run an operation and wait for its answer; each run is an execution."""
     operation = operations().get(str(given.get("operation")))
     if operation and operation.is_local:
-        return await client.run(Refusal(operation.name, API, NOT_HERE))
-    return await client.run(given)
+        return succeeded(await client.answer(Refusal(operation.name, API, NOT_HERE)))
+    return succeeded(await client.answer(given))

@@ -33,8 +33,6 @@ SOURCES = frozenset({client.source for client in CLIENTS} | {SOURCE, API, "ctxr"
 
 
 class Metrics:
-    """The counters of one application."""
-
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
@@ -58,13 +56,11 @@ class Metrics:
         )
 
     def count_operation(self, run: Execution) -> None:
-        """Count a finished run by its outcome."""
         source = run.source if run.source in SOURCES else "other"
         self._operations.labels(run.operation, run.outcome, source, run.door).inc()
         self._durations.labels(run.operation, run.door).observe(run.duration_ms / 1000)
 
     def ask_running(self, count: Callable[[], int]) -> None:
-        """Set the function that counts running operations."""
         self._running.set_function(count)
 
     def count_request(self, route: str, status: int) -> None:
@@ -72,7 +68,6 @@ class Metrics:
         self._requests.labels(route, str(status)).inc()
 
     def text(self) -> bytes:
-        """Return all counters in Prometheus' text format."""
         return generate_latest(self._registry)
 
 

@@ -9,8 +9,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +34,12 @@ class Machine:
         self._orchestrator, self._connections = orchestrator, connections
         self._ongoing = Ongoing()
         self._reports: dict[tuple[str, str], StoreReport] = {}
-        self._started_at: datetime | None = None
-        self._finished_at: datetime | None = None
+        self._has_started = False
+        self._finished_at: str | None = None
         self._error: dict[str, str] | None = None
 
     async def look(self) -> dict[str, Any]:
-        """Return stores, clients and the outcome of the last sync started here, as `GET /bo/sources` answers."""
+        """Return stores, clients and the outcome of the last sync started here."""
         registry = self._orchestrator.registry
         outcome = self._outcome()  # before the stores are read: a sync that is done by then is in what is read
 
@@ -55,7 +53,7 @@ class Machine:
         return {
             "is_shared": not registry.is_embedded,
             "stores": [self._with_look(store) for store in _merged(read, found)],
-            "clients": [asdict(client) for client in clients],
+            "clients": clients,
             "sync": outcome,
         }
 
@@ -76,7 +74,7 @@ class Machine:
         """Start a sync unless one is running; InvalidRequest for a shared registry."""
         self._refuse_shared("on the machine whose histories are to come in: ctxr sync")
         if not self._ongoing.is_running:
-            self._reports, self._error, self._finished_at, self._started_at = {}, None, None, now()
+            self._reports, self._error, self._finished_at, self._has_started = {}, None, None, True
             self._ongoing.start(self._sync())
 
     def _refuse_shared(self, instead: str) -> None:
@@ -84,7 +82,6 @@ class Machine:
             raise InvalidRequest("This registry is shared: it reads nobody's files.", instead)
 
     async def close(self) -> None:
-        """Cancel a running sync."""
         await self._ongoing.close()
 
     async def _sync(self) -> None:
@@ -97,56 +94,36 @@ class Machine:
             logger.exception("The sync failed")
             self._error = InternalError("The sync failed inside Context Registry.", "See the server's log").as_dict()
         finally:
-            self._finished_at = now()
+            self._finished_at = format_time(now())
 
     def _with_look(self, store: dict[str, Any]) -> dict[str, Any]:
         was_looked_at = (store["source"], store["path"]) in self._reports
-        return {**store, "looked_at": format_time(self._finished_at) if self._finished_at and was_looked_at else None}
+        return {**store, "looked_at": self._finished_at if was_looked_at else None}
 
     def _note(self, report: StoreReport, _expected: int = 0) -> None:
         self._reports[report.source, report.path] = report
 
     def _outcome(self) -> dict[str, Any] | None:
-        if self._started_at is None:
+        if not self._has_started:
             return None
-        return {
-            "state": "failed" if self._error else "done" if self._finished_at else "running",
-            "started_at": format_time(self._started_at),
-            "finished_at": format_time(self._finished_at) if self._finished_at else None,
-            "error": self._error,
-            "stores": [
-                {
-                    "source": report.source,
-                    "path": report.path,
-                    "new_messages": report.new_messages,
-                    "parsed": report.parsed,
-                    "skipped": report.skipped_count,
-                }
-                for report in self._reports.values()
-            ],
-        }
+        state = "failed" if self._error else "done" if self._finished_at else "running"
+        stores = list(self._reports.values())
+        return {"state": state, "finished_at": self._finished_at, "error": self._error, "stores": stores}
 
 
 def _merged(read: Sequence[dict[str, Any]], found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Return the stores that were read and those found on this machine, by source and path."""
     known = {(store["source"], store["path"]): store for store in read}
-    here = set(found)
-    return [
-        _store(source, path, known.get((source, path)), is_here=(source, path) in here)
-        for source, path in sorted(known.keys() | here)
-    ]
+    return [_store(place, known.get(place, {}), is_here=place in found) for place in sorted(known.keys() | set(found))]
 
 
-def _store(source: str, path: str, read: dict[str, Any] | None, *, is_here: bool) -> dict[str, Any]:
-    passed_over = read["skipped"] if read else []
+def _store(place: tuple[str, str], read: dict[str, Any], *, is_here: bool) -> dict[str, Any]:
+    unread = {"source": place[0], "path": place[1], "synced_at": None, "only_here": 0, "seen": 0, "parsed": 0}
+    passed_over = read.get("skipped", [])
     return {
-        "source": source,
-        "path": path,
+        **unread,
+        **read,
         "is_here": is_here,
-        "synced_at": read["synced_at"] if read else None,
-        "only_here": read.get("only_here", 0) if read else 0,
-        "seen": read["seen"] if read else 0,
-        "parsed": read["parsed"] if read else 0,
         "skipped": [one for one in passed_over if not is_drift(one["why"])],
         "drift": [one for one in passed_over if is_drift(one["why"])],
     }

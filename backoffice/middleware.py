@@ -1,4 +1,4 @@
-"""Middleware: refuse foreign hosts and origins, limit and unpack bodies, compress responses, answer HEAD.
+"""Middleware: refuse foreign hosts and origins, limit and unpack bodies, answer HEAD.
 
 A web page the user visits can make the browser call a server on loopback, under the page's own host name
 (DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check covers only /mcp.
@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.errors import failure
@@ -31,11 +30,9 @@ class HttpMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
         await (self.handle if scope["type"] == "http" else self._app)(scope, receive, send)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, or pass it on."""
         raise NotImplementedError
 
 
@@ -51,7 +48,6 @@ class Guard(HttpMiddleware):
         self._host, self._known_as = host.lower(), known_as.lower()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 400 or 413, or pass the request on."""
         headers = Headers(scope=scope)
         problem = self._problem_of(scope["method"], headers)
         if problem:
@@ -125,7 +121,6 @@ class Answers(HttpMiddleware):
     """Adds headers to every response; answers HEAD as GET without the body, except where GET is an endless stream."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
         is_head = scope["method"] == "HEAD" and not scope["path"].startswith(("/bo/events", "/mcp"))
 
         async def answering(message: Message) -> None:
@@ -143,36 +138,10 @@ class Answers(HttpMiddleware):
 DAMAGED = "The body is not what its Content-Encoding, gzip, says."
 
 
-class Packing(GZipMiddleware):
-    """Compresses responses that leave this machine."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app, minimum_size=1024, compresslevel=4)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
-        if scope["type"] == "http" and _is_on_this_machine(scope):
-            await self.app(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
-
-
-def _is_on_this_machine(scope: Scope) -> bool:
-    """Return whether the client is on this machine; behind a proxy it counts as elsewhere."""
-    headers, client = Headers(scope=scope), scope.get("client")
-    if client is None or "x-forwarded-for" in headers or "forwarded" in headers:
-        return False
-    try:
-        return ip_address(client[0]).is_loopback
-    except ValueError:
-        return False
-
-
 class Unpacking(HttpMiddleware):
     """Unpacks gzip bodies, up to the size limit of a body."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
         is_packed = Headers(scope=scope).get("content-encoding", "").lower() == "gzip"
         await self._app(scope, _unpacked(receive) if is_packed else receive, send)
 

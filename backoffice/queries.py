@@ -52,15 +52,12 @@ IN_CHANNEL, OF_CLIENT, TAGGED = "only this channel", "only of this client", "onl
 
 
 class PageQuery(QueryShape):
-    """Pagination."""
-
     limit: Limit = Field(20, description="items at most")
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last answer")
     order: Literal["asc", "desc"] = Field("desc", description="newest first, or `asc`: oldest first")
 
     @property
     def page(self) -> dict[str, Any]:
-        """Return the pagination arguments of a view."""
         return {"limit": self.limit, "cursor": self.cursor, "order": self.order}
 
 
@@ -90,13 +87,11 @@ class ChannelsQuery(PageQuery, Period):
 
     @property
     def filters(self) -> dict[str, Any]:
-        """Return the filters of a list without a search."""
         words = {"q": self.q} if self.deleted and self.q else {}
         return {**self.model_dump(include={"source", "project", "tag", "from_", "to", "deleted"}), **words}
 
     @property
     def page(self) -> dict[str, Any]:
-        """Return the pagination arguments of a view."""
         return {"limit": self.limit, "cursor": self.cursor, "order": "asc" if self.order == "asc" else "desc"}
 
     def as_list(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
@@ -130,20 +125,15 @@ class MessageFilters(Period):
 
 
 class MessagesQuery(PageQuery, MessageFilters):
-    """Filters of a list of messages."""
-
     q: Word | None = Field(None, description="words that the message has to do with; deleted ones are not found")
     include_deleted: bool = Field(False, description="softly deleted messages too")
 
     @property
     def filters(self) -> dict[str, Any]:
-        """Return the filters of a list without words."""
         return {"roles": self.role, **self.model_dump(include={"channel", "source", "from_", "to", "include_deleted"})}
 
 
 class MessageQuery(QueryShape):
-    """Parameters of one message."""
-
     include_deleted: bool = Field(False, description="also when it is softly deleted")
 
 
@@ -154,8 +144,6 @@ class ChangesQuery(QueryShape):
 
 
 class DeletionQuery(QueryShape):
-    """Parameters of a deletion."""
-
     soft: bool = Field(True, description="keep it, so that it can be restored; `false` removes it for good")
 
 
@@ -170,14 +158,10 @@ class SearchParameters(MessageFilters):
 
 
 class ExtractsQuery(PageQuery):
-    """Filters of kept results."""
-
     channel: ChannelName | None = Field(None, description=IN_CHANNEL)
 
 
 class ExecutionsQuery(PageQuery, Period):
-    """Filters of runs; times"""
-
     operation: OperationName | None = Field(None, description="full name, or `save`, `retrieve`")
     channel: ChannelName | None = Field(None, description="only runs on this channel")
     status: Literal["running", "succeeded", "guessed", "not_found", "failed"] | None = Field(
@@ -192,7 +176,6 @@ class ExecutionsQuery(PageQuery, Period):
 
     @property
     def filters(self) -> dict[str, Any]:
-        """Return the filters of the list."""
         return {"words": self.q, **self.model_dump(exclude={"q", "limit", "cursor", "order"})}
 
 

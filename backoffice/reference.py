@@ -4,56 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from html import escape
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from backoffice.pages.rendering import HEADERS, asset
+from backoffice.pages.rendering import render
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-
-PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<link rel="stylesheet" href="{style}">
-<main class="reference">
-<h1>{title}</h1>
-{body}
-</main>
-</html>
-"""
 
 
 @router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
-    """Show the OpenAPI document."""
     document = request.app.openapi()
-    intro = f'<p>{escape(document["info"]["description"])} <a href="/openapi.json">openapi.json</a>\n'
-    title, body = escape(document["info"]["title"]), intro + "".join(_operations(document))
-    return HTMLResponse(PAGE.format(title=title, style=asset("app.css"), body=body), headers=HEADERS)
+    return render(request, "reference.html", info=document["info"], operations=_operations(document))
 
 
-def _operations(document: dict[str, Any]) -> Iterator[str]:
+def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>\n"
-            yield f"<p>{escape(operation.get('description', ''))}\n"
-            yield _parameters(operation.get("parameters", []))
-            yield from _examples("Body", _body_examples(operation))
-            yield from _examples("Answer", _answer_examples(operation, document))
-
-
-def _parameters(parameters: list[dict[str, Any]]) -> str:
-    rows = "".join(
-        f"<tr><td><code>{escape(parameter['name'])}</code><td>{parameter['in']}<td>{_about(parameter)}\n"
-        for parameter in parameters
-    )
-    return f"<table>\n{rows}</table>\n" if rows else ""
+            bodies = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("examples", {})
+            answer = next(answer for status, answer in operation["responses"].items() if status.startswith("2"))
+            schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
+            examples = [("Body", example["value"]) for example in bodies.values()]
+            examples += [("Answer", example) for example in _examples_of(schema, document)]
+            yield {
+                "name": f"{method.upper()} {path}",
+                "about": operation.get("description", ""),
+                "parameters": [(one["name"], one["in"], _about(one)) for one in operation.get("parameters", [])],
+                "examples": [(label, json.dumps(one, ensure_ascii=False, indent=2)) for label, one in examples],
+            }
 
 
 def _about(parameter: dict[str, Any]) -> str:
@@ -63,18 +43,7 @@ def _about(parameter: dict[str, Any]) -> str:
     parts = [parameter.get("description", ""), " | ".join(allowed)]
     if schema.get("default") is not None:
         parts.append(f"default {schema['default']}")
-    return escape("; ".join(part for part in parts if part))
-
-
-def _body_examples(operation: dict[str, Any]) -> list[Any]:
-    content = operation.get("requestBody", {}).get("content", {})
-    examples = content.get("application/json", {}).get("examples", {})
-    return [example["value"] for example in examples.values()]
-
-
-def _answer_examples(operation: dict[str, Any], document: dict[str, Any]) -> list[Any]:
-    good = next(answer for status, answer in operation["responses"].items() if status.startswith("2"))
-    return _examples_of(good.get("content", {}).get("application/json", {}).get("schema", {}), document)
+    return "; ".join(part for part in parts if part)
 
 
 def _examples_of(schema: dict[str, Any], document: dict[str, Any]) -> list[Any]:
@@ -85,8 +54,3 @@ def _examples_of(schema: dict[str, Any], document: dict[str, Any]) -> list[Any]:
         items = _examples_of(schema["properties"]["items"]["items"], document)
         return [{"items": items, "total": len(items), "next_cursor": None}] if items else []
     return [schema["example"]] if "example" in schema else list(schema.get("examples", []))
-
-
-def _examples(title: str, examples: list[Any]) -> Iterator[str]:
-    for example in examples:
-        yield f"<p>{title}\n<pre tabindex='0'>{escape(json.dumps(example, ensure_ascii=False, indent=2))}</pre>\n"

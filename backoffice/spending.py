@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from backoffice.dependencies import API, Asking
+from backoffice.dependencies import Asking
 from backoffice.queries import Period
 from backoffice.schemas import example
 from orchestrator.operations.usage import By
@@ -77,4 +77,4 @@ router = APIRouter(prefix="/bo/usage", tags=["usage"])
 async def show_usage(client: Asking, query: Annotated[UsageParameters, Query()]) -> dict[str, Any]:
     """Sum tokens and their list price by project, session, model, client or day."""
     asked = query.model_dump(by_alias=True, exclude={"channel"}, exclude_none=True)
-    return await client.run({"operation": "usage", "channel": query.channel, "query": asked, "source": API})
+    return await client.run("usage", asked, query.channel)

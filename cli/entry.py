@@ -13,7 +13,6 @@ GC_THRESHOLD = 10_000
 
 
 def main() -> None:
-    """Run `ctxr …`."""
     words = sys.argv[1:]
     asks_for_help = "-h" in words or "--help" in words
     if words[:1] == ["hook"] and not asks_for_help:

@@ -112,7 +112,6 @@ class Commands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command and exit with its status."""
         try:
             result = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except (RegistryError, TerminalError) as exc:

@@ -52,7 +52,6 @@ class SessionId(click.ParamType[str]):
     name = "ID"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Complete nicknames and ids."""
         return _completions("session", incomplete)
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -66,7 +65,6 @@ class ProjectFolder(click.ParamType[str | None]):
     name = "PROJECT"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Complete names and folders of projects."""
         fixed = [CompletionItem(word) for word in ("current", "all") if word.startswith(incomplete)]
         return fixed + _completions("project", incomplete)
 

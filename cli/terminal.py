@@ -33,6 +33,5 @@ SERVED: ContextVar[Terminal | None] = ContextVar("SERVED", default=None)
 
 
 def terminal() -> Terminal:
-    """Return the terminal of the running command."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return SERVED.get() or Terminal(current_folder(), shutil.get_terminal_size().columns, is_utf8)

@@ -58,7 +58,8 @@ class FoundSession:
 class Source(Protocol):
     """A reader of one client's histories."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def find(self, places: Places) -> Iterator[Path]:
         """Yield the stores on this machine. A store that is missing was not deleted by the user."""
@@ -88,3 +89,11 @@ class Watched(Protocol):
 
     def watched(self, store: Path) -> Iterable[Path]:
         """Return the folders in or below which something changes with a conversation; they need not exist."""
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A reader that names the files of its stores for a backup."""
+
+    def kept(self) -> Iterable[str]:
+        """Return the patterns of files that hold conversations, below a store."""

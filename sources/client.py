@@ -132,6 +132,11 @@ class Client:
     link: str = ""
     prompt_link: str = ""
 
+    def history_in(self, places: Places) -> Path:
+        """Return where it keeps conversations: the folder that `CTXR_<SOURCE>_DIR` names, else its `folder`."""
+        usual = [self.folder(places)] if self.folder else []
+        return [*places.named(f"CTXR_{self.source.upper().replace('-', '_')}_DIR"), *usual][0]
+
 
 def settings_of_the_system(name: str) -> Path:
     """Return the folder in which the system keeps the settings of a desktop application."""

@@ -9,32 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from registry.errors import StorageError
-from sources.cursor_agent.files import FOLDERS
+from sources.base import Keeps, Source
+from sources.cursor.client import CURSOR
 from sources.kit.sqlite_store import ClientDatabase
-
-# by client, below its store; a store that is a file stands for itself
-_PATTERNS: dict[str, tuple[str, ...]] = {
-    "claude-code": ("projects/**/*", "*/**/projects/**/*"),
-    "cursor": ("globalStorage/state.vscdb", "workspaceStorage/*/state.vscdb", "workspaceStorage/*/workspace.json"),
-    "cursor-agent": tuple(f"{folder}/**/*" for folder in FOLDERS),
-    "codex": ("sessions/**/*", "archived_sessions/**/*"),
-    "gemini-cli": ("tmp/**/*",),
-    "copilot-cli": ("session-state/**/*", "history-session-state/**/*"),
-    "copilot-vscode": (
-        "workspaceStorage/*/chatSessions/*",
-        "workspaceStorage/*/workspace.json",
-        "workspaceStorage/*/GitHub.copilot-chat/transcripts/**/*",
-        "globalStorage/emptyWindowChatSessions/*",
-    ),
-    "qwen-code": ("projects/*/chats/*", "projects/*/subagents/**/*"),
-    "grok-cli": ("sessions/*/*/*.jsonl", "sessions/*/*/summary.json"),
-    "pi": ("sessions/*/*.jsonl",),
-    "cline": ("tasks/*/*", "sessions/*/*", "state/taskHistory.json"),
-    "roo-code": ("tasks/*/*",),
-    "continue": ("sessions/*",),
-    "goose": ("*",),
-    "opencode": ("session/**/*", "message/**/*", "part/**/*", "*/storage/**/*"),
-}
 
 _ENDS = (".jsonl", ".json", ".txt", ".md", ".yaml", ".db", ".vscdb", ".zst")
 # the credentials in a database of Cursor
@@ -48,14 +25,15 @@ class StoreFile(NamedTuple):
     name: str
 
 
-def files_to_back_up(source: str, store: Path) -> Iterator[StoreFile]:
-    """Yield the files of a store in a fixed order; none for a client whose files are not known."""
-    if source == "cursor":
+def files_to_back_up(reader: Source, store: Path) -> Iterator[StoreFile]:
+    """Yield the files of a store in a fixed order; a store that is a file stands for itself."""
+    if reader.name == CURSOR.source:
         store = store.parents[1]
     if store.is_file():
         yield StoreFile(store, store.name)
         return
-    found = {path for pattern in _PATTERNS.get(source, ()) for path in store.glob(pattern)}
+    patterns = reader.kept() if isinstance(reader, Keeps) else ()
+    found = {path for pattern in patterns for path in store.glob(pattern)}
     for path in sorted(path for path in found if path.suffix in _ENDS and path.is_file()):
         yield StoreFile(path, path.relative_to(store).as_posix())
 

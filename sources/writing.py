@@ -76,7 +76,6 @@ class NewSession(NamedTuple):
 
     @property
     def files(self) -> dict[Path, str]:
-        """Return the texts of all files."""
         return {self.path: self.text, **self.others}
 
 
@@ -121,7 +120,6 @@ def _with_own_tool(call: Call, tools: Tools) -> Call:
 
 
 def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return records as JSON, one on a line."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 

@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse
 from pydantic import Field
 
 from backoffice.dependencies import SOURCE, Asking
-from backoffice.pages.flow.rendering import render_flow
-from backoffice.pages.reader import as_local, reader_now, utc_offset_minutes
+from backoffice.pages.reader import as_local, midnight, utc_offset_minutes
+from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.pages.viewer.today import WEEKS, map_of, months_of
 from backoffice.queries import OperationName, StatisticsQuery
@@ -57,21 +57,15 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
     at = now()
     period = asked.period(at)
     bucket_s = period.bucket_s(at)
-    limits = {
-        "from": format_time(period.from_) if period.from_ else "",
-        "to": format_time(period.to) if period.to else "",
-    }
-    here = reader_now(request)
-    midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
-    year = (midnight - timedelta(weeks=WEEKS)).astimezone(UTC)
+    limits = {name: format_time(at) if at else "" for name, at in (("from", period.from_), ("to", period.to))}
+    today = midnight(request)
+    year = (today - timedelta(weeks=WEEKS)).astimezone(UTC)
     said = await client.view(figures.insights, year, period.from_, period.to, utc_offset_minutes(request))
     found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation, SOURCE)
-    days = map_of(said.pop("days"), here.date())
-    return render_flow(
+    days = map_of(said.pop("days"), today.date())
+    return render(
         request,
-        "insights.html",
-        section="insights",
-        lasts=[*LAST, "all"],
+        "flow/insights.html",
         last=None if asked.from_ or asked.to else asked.last,
         limits=limits,
         shown_limits={name: as_local(request, limits[name]) for name in PERIOD},

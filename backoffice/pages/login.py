@@ -6,17 +6,15 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 
 from backoffice.admission import COOKIE, SESSION_S, THIS_USER, Credential, Gate
 from backoffice.dependencies import Asking
-from backoffice.pages.rendering import render
+from backoffice.pages.rendering import render, see_other
 from registry.access import Level
 from registry.registry import Registry
 
 router = APIRouter(default_response_class=HTMLResponse)
-
-SEE_OTHER = 303
 
 
 @router.get("/login")
@@ -39,7 +37,7 @@ async def sign_in(
     if credential is None:
         return render(request, "login.html", status=401, next=_local(next), code="", is_wrong=True)
     credential.access.require(Level.READ)
-    answer = RedirectResponse(_local(next), SEE_OTHER)
+    answer = see_other(_local(next))
     is_secure = gate.rules.is_secure or request.url.scheme == "https"
     key = gate.sessions.begin(credential)
     answer.set_cookie(COOKIE, key, max_age=SESSION_S, httponly=True, samesite="strict", secure=is_secure)
@@ -54,10 +52,9 @@ async def _credential_of(gate: Gate, registry: Registry, token: str, code: str) 
 
 @router.post("/logout")
 async def sign_out(request: Request) -> Response:
-    """End the session."""
     gate: Gate = request.app.state.gate
     gate.sessions.end(request.cookies.get(COOKIE, ""))
-    answer = RedirectResponse("/login", SEE_OTHER)
+    answer = see_other("/login")
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer
 

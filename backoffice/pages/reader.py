@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -145,12 +145,15 @@ def as_local(request: Request, given: str) -> str:
 
 
 def reader_now(request: Request) -> datetime:
-    """Return the current time in the reader's time zone."""
     return datetime.now(_zone_of(request) or UTC)
 
 
+def midnight(request: Request) -> datetime:
+    """Return when the reader's day began."""
+    return reader_now(request).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
 def utc_offset_minutes(request: Request) -> int:
-    """Return the reader's current offset from UTC in minutes."""
     offset = reader_now(request).utcoffset() or timedelta()
     return int(offset.total_seconds() // 60)
 
@@ -164,6 +167,7 @@ def _zone_of(request: Request) -> ZoneInfo | None:
 
 LOOKED = "looked"
 """The cookie: when this visit began, and the one before it."""
+_SECONDS = re.compile("[0-9]{1,10}")
 SAME_VISIT = timedelta(minutes=30)
 
 
@@ -175,29 +179,20 @@ class Visit:
     cookie: str
 
     def keep(self, response: Response) -> None:
-        """Set the cookie."""
         response.set_cookie(LOOKED, self.cookie, max_age=31_536_000, samesite="lax", httponly=True)
 
 
 def visit(request: Request) -> Visit:
     """Return this visit and the one before; requests within half an hour are one visit."""
-    began, before = _kept(request.cookies.get(LOOKED, ""))
+    parts = request.cookies.get(LOOKED, "").split(".")
+    times = [datetime.fromtimestamp(int(part), UTC) for part in parts if _SECONDS.fullmatch(part)]
+    began, before = [*times, None, None][:2]
     if began is None or now() - began > SAME_VISIT:
         began, before = now(), began
     return Visit(before, ".".join(str(int(at.timestamp())) for at in (began, before) if at))
 
 
-def _kept(cookie: str) -> Sequence[datetime | None]:
-    times = [datetime.fromtimestamp(int(part), UTC) for part in cookie.split(".")[:2] if _is_time(part)]
-    return [*times, None, None][:2]
-
-
-def _is_time(part: str) -> bool:
-    return part.isascii() and part.isdecimal() and len(part) <= 10
-
-
 def day_of(request: Request, instant: str) -> str:
-    """Return the reader's day of an instant."""
     return parse_time(instant).astimezone(reader_now(request).tzinfo).date().isoformat()
 
 
@@ -205,11 +200,6 @@ def named_days(request: Request) -> dict[str, str]:
     """Return the dates of today and yesterday with their names."""
     today = reader_now(request).date()
     return {today.isoformat(): "today", (today - timedelta(days=1)).isoformat(): "yesterday"}
-
-
-def since(before: datetime | None) -> str | None:
-    """Return the instant as text for an address."""
-    return format_time(before) if before else None
 
 
 def age(instant: str, *, now: datetime, language: str) -> str:

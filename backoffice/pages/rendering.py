@@ -11,17 +11,15 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
 from backoffice.admission import COOKIE
 from backoffice.errors import wants_page
+from backoffice.pages.filters import ERRORS, FILTERS, ROLES, is_instant, seen
 from backoffice.pages.reader import age, counter, language_of, reader_now, teller, translator, zone_told
-from orchestrator.operations.usage import in_dollars
 from registry.errors import StorageError
-from registry.text.model_names import model_name
-from registry.text.privacy.hidden_characters import visible
 
 BACKOFFICE = Path(__file__).parent.parent
 STATIC = BACKOFFICE / "static"
@@ -58,59 +56,28 @@ def address(path: str, **query: Any) -> str:
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
-def _number(value: float) -> str:
-    return f"{value:,}"
-
-
-def _short_number(value: int) -> str:
-    """Return a large number in thousands, millions or billions: 12.9M."""
-    for unit, size in (("B", 10**9), ("M", 10**6), ("K", 10**3)):
-        if value >= size * 10 or (value >= size and unit != "K"):
-            return f"{value / size:,.1f}{unit}"
-    return f"{value:,}"
-
-
-def _seen(value: Any) -> Any:
-    return type(value)(visible(value)) if isinstance(value, str) else value
+def see_other(address: str) -> RedirectResponse:
+    """Redirect after a form was sent."""
+    return RedirectResponse(address, 303)
 
 
 environment = Environment(
     loader=FileSystemLoader(BACKOFFICE / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
-    finalize=_seen,
+    finalize=seen,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-CLIENT_ICONS = {
-    "claude": "claude",
-    "claude-code": "claudecode",
-    "cursor": "cursor",
-    "cursor-agent": "cursor",
-    "copilot-vscode": "githubcopilot",
-    "copilot-cli": "githubcopilot",
-    "gemini": "googlegemini",
-    "gemini-cli": "googlegemini",
-    "windsurf": "windsurf",
-    "cline": "cline",
-    "zed": "zedindustries",
-    "opencode": "opencode",
-    "qwen-code": "qwen",
-    "codex": "square-terminal",
+environment.filters |= FILTERS
+environment.tests["instant"] = is_instant
+environment.globals |= {
+    "asset": asset,
+    "channel_url": channel_url,
+    "address": address,
+    "roles_in_words": ROLES,
+    "errors_in_words": ERRORS,
 }
-
-
-def client_icon(source: str) -> str:
-    """Return the icon of a client: its logo where there is one."""
-    return CLIENT_ICONS.get(source, "message-circle")
-
-
-environment.filters["client_icon"] = client_icon
-environment.globals |= {"asset": asset, "channel_url": channel_url, "address": address}
-environment.filters["number"] = _number
-environment.filters["short_number"] = _short_number
-environment.filters["model_name"] = model_name
-environment.filters["dollars"] = in_dollars
 
 
 def render(
@@ -121,7 +88,6 @@ def render(
     headers: Mapping[str, str] | None = None,
     **context: Any,
 ) -> HTMLResponse:
-    """Render a template; `section` in the context marks the current entry of the navigation."""
     page = environment.get_template(template).render(_with_frame(request, context))
     return HTMLResponse(page, status, {**HEADERS, **(headers or {})})
 

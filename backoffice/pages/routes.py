@@ -39,7 +39,6 @@ MOVED = {
     "/backups": "/settings/backups",
     "/deleted": "/settings/trash",
     "/forget": "/settings/forget",
-    "/briefings": "/today",
     "/related/{channel:path}": "/channels",
     "/commits/{channel:path}": "/channels",
 }
@@ -57,7 +56,6 @@ class Assets(StaticFiles):
     """Files whose address changes with their content (`rendering.asset`), so that browsers keep them."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        """Return the file with a header to cache it for a year."""
         answer = super().file_response(*args, **kwargs)
         answer.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return answer
@@ -71,7 +69,6 @@ async def load_rail(request: Request, client: Asking) -> None:
 
 
 def add_pages(app: FastAPI) -> None:
-    """Serve the pages beside the API."""
     app.include_router(login.router, include_in_schema=False)
     for path in MOVED:
         app.add_api_route(path, redirect_moved, include_in_schema=False)

@@ -6,12 +6,13 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 // --- Times: the server writes UTC, the reader sees their own. Both have the same width, so nothing moves.
 
 const two = (number) => String(number).padStart(2, "0");
+const dayOf = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+const clockOf = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
 
 function showLocalTime(element) {
   const at = new Date(element.dateTime);
-  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   const seconds = "seconds" in element.dataset ? `:${two(at.getSeconds())}` : "";
-  if (!("age" in element.dataset)) element.textContent = `${day} ${two(at.getHours())}:${two(at.getMinutes())}${seconds}`;
+  if (!("age" in element.dataset)) element.textContent = `${dayOf(at)} ${clockOf(at)}${seconds}`;
   const exact = at.toLocaleString(document.documentElement.lang, { dateStyle: "full", timeStyle: "long" });
   element.title = [exact, element.dataset.note].filter(Boolean).join("; ");
   element.dataset.local = "";
@@ -81,7 +82,7 @@ function tellZone() {
 
 function localField(instant) {
   const at = new Date(instant);
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}`;
+  return `${dayOf(at)}T${clockOf(at)}`;
 }
 
 // --- Whatever has just come into the page.

@@ -113,13 +113,10 @@ function choose(chart, bucket_s) {
   location.href = `/insights?${new URLSearchParams({ from: iso(from), to: iso(to) })}`;
 }
 
-const two = (number) => String(number).padStart(2, "0");
-const date = (at) => `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-const clock = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
-
+// `dayOf` and `clockOf` are of app.js.
 function stamp(instant) {
   const at = new Date(instant * 1000);
-  return `${at.getFullYear()}-${date(at)} ${clock(at)}`;
+  return `${dayOf(at)} ${clockOf(at)}`;
 }
 
 // The day where it begins, else the time of day.
@@ -127,8 +124,9 @@ function labels(chart, ticks, axis, space, step) {
   return ticks.map((tick, i) => {
     const at = new Date(tick * 1000);
     const isNewDay = i === 0 || new Date(ticks[i - 1] * 1000).getDate() !== at.getDate();
-    if (step >= 86400) return date(at);
-    return isNewDay ? `${clock(at)}\n${date(at)}` : clock(at);
+    const day = dayOf(at).slice(5); // without the year
+    if (step >= 86400) return day;
+    return isNewDay ? `${clockOf(at)}\n${day}` : clockOf(at);
   });
 }
 

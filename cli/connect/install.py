@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from cli.connect.changes import changes_of, write_changes
-from cli.connect.connections import connection_of
+from cli.connect.connections import changes_of, connection_of, write_changes
 from cli.connect.installation import INSTALLABLE, server_of
 from cli.connect.launcher import write_launcher
 from cli.connect.settings_files import Rewrite

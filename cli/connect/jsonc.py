@@ -226,7 +226,6 @@ class JsonEntry:
 
 
 def parse(text: str) -> Value:
-    """Parse the document; ValueError says where it is broken."""
     value = _value(text, skip(text, 0), 0)
     end = skip(text, value.end)
     if end < len(text):

@@ -39,7 +39,6 @@ class StdioServer:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The program and its arguments."""
         options = (*(("--client", self.client) if self.client else ()), *(("--captured",) if self.is_captured else ()))
         return (*self.command, *options)
 
@@ -54,7 +53,6 @@ class StdioServer:
         return {"command": list(self.words), **env}
 
     def mcp_json(self) -> str:
-        """Return the content of a client's file of MCP servers."""
         entry = json.dumps(self.entry(), ensure_ascii=False)
         return f'{{\n  "mcpServers": {{\n    "{SERVER}": {entry}\n  }}\n}}'
 

@@ -51,7 +51,6 @@ def elsewhere(found: Mapping[str, Any]) -> str:
 
 
 def title_of(session: Session) -> str:
-    """Return a session's title for a list."""
     return str(session.get("title") or session.get("first_message_preview") or session["channel"])
 
 

@@ -26,12 +26,11 @@ WORDS_RELAXED = "Nothing about these words in that time or place; this is what w
 
 
 def transcript(result: Mapping[str, Any]) -> Iterator[str]:
-    """Return an extract's result as lines of text."""
     counts = result["metadata"]
     yield from _head(result)
     if later := result.get("newer"):
         yield dim(f"A later conversation may change this: {printable(later['channel'])}")
-        yield from _indented_hits(later["line"])
+        yield from with_bold_hits("\n".join(_indented(later["line"]))).split("\n")
     if "summary" in result:
         yield ""
         yield from wrap(printable(result["summary"]), line_width())
@@ -69,14 +68,10 @@ def _head(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _message_lines(message: Mapping[str, Any]) -> Iterator[str]:
-    yield _role_and_time(message)
+    role = click.style(message["role"], fg=ROLE_COLOURS.get(message["role"], "yellow"), bold=True)
+    yield f"{role}  {dim(local_time(message['timestamp']))}"
     yield from (dim(f"{INDENT}({mark})") for mark in _marks(message))
     yield from _indented(message["text"])
-
-
-def _role_and_time(message: Mapping[str, Any]) -> str:
-    role = click.style(message["role"], fg=ROLE_COLOURS.get(message["role"], "yellow"), bold=True)
-    return f"{role}  {dim(local_time(message['timestamp']))}"
 
 
 def _marks(message: Mapping[str, Any]) -> Iterator[str]:
@@ -91,10 +86,6 @@ def _marks(message: Mapping[str, Any]) -> Iterator[str]:
 def _indented(text: str) -> Iterator[str]:
     for line in wrap(printable(text), line_width() - len(INDENT)):
         yield (INDENT + line).rstrip()
-
-
-def _indented_hits(text: str) -> Iterator[str]:
-    yield from with_bold_hits("\n".join(_indented(text))).split("\n")
 
 
 def _candidate_lines(other: Mapping[str, Any]) -> Iterator[str]:

@@ -30,7 +30,6 @@ def is_registry(address: str) -> bool:
 
 
 def is_taken(settings: Settings) -> bool:
-    """Return whether any program listens there."""
     host = EVERYWHERE.get(settings.host, settings.host)
     try:
         with socket.create_connection((host, settings.port), timeout=1.0):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.operations import ProjectFolder, SessionId, run_operation
-from cli.output import as_json_option, counted, print_json, progress, yes_option
+from cli.output import as_json_option, counted, print_json, progress, show, yes_option
 from registry.domain import names_message
 from registry.errors import InvalidRequest
 from registry.settings import read_settings
@@ -67,7 +68,7 @@ def _counted(receipt: dict[str, Any]) -> str:
 @as_json_option
 def scan(as_json: bool) -> None:
     """Count the secrets that are stored unmasked."""
-    _report(_walk("Scanning"), "are stored", as_json)
+    show(_walk().as_dict(), as_json, lambda figures: _secret_lines(figures, "are stored"))
 
 
 @click.command()
@@ -81,28 +82,26 @@ def redact(existing: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     If it is stopped it masks the rest when run again. At the end the registry's
     file is rewritten, which needs as much free space as it is large.
     """
-    found = _walk("Scanning")
+    found = _walk()
     if found.rows and not dry_run:
         if not yes:
             click.confirm(f"Mask {found.kinds.total()} secrets for good?", abort=True, err=True)
-        found = _walk("Masking")
-    _report(found, "would be masked" if dry_run else "were masked", as_json)
+        found = _walk(masks=True)
+    outcome = "would be masked" if dry_run else "were masked"
+    show(found.as_dict(), as_json, lambda figures: _secret_lines(figures, outcome))
 
 
-def _report(held: Held, outcome: str, as_json: bool) -> None:
-    figures = held.as_dict()
-    if as_json:
-        print_json(figures)
-    elif not held.rows:
-        click.echo("No secrets: nothing in the registry looks like one.")
-    else:
-        for kind, count in figures["secrets"].items():
-            click.echo(f"{count:6}  {kind}")
-        rows = f"{figures['messages']} messages, {figures['channels']} titles and summaries"
-        click.echo(f"{figures['total']} secrets {outcome}, in {rows}, {figures['executions']} records.")
+def _secret_lines(figures: dict[str, Any], outcome: str) -> Iterator[str]:
+    if not figures["total"]:
+        yield "No secrets: nothing in the registry looks like one."
+        return
+    for kind, count in figures["secrets"].items():
+        yield f"{count:6}  {kind}"
+    rows = f"{figures['messages']} messages, {figures['channels']} titles and summaries"
+    yield f"{figures['total']} secrets {outcome}, in {rows}, {figures['executions']} records."
 
 
-def _walk(label: str) -> Held:
+def _walk(*, masks: bool = False) -> Held:
     from orchestrator.opening import with_registry
     from registry.ingest.redact_existing import note_scanned, redact, scan
     from registry.text.privacy.rules import load_rules, use_own_rules
@@ -111,8 +110,8 @@ def _walk(label: str) -> Held:
     use_own_rules(settings.home)
     if load_rules().problem:
         raise InvalidRequest("The rules for secrets are wrong.", load_rules().problem)
-    work = redact if label == "Masking" else scan
-    with progress(label) as show:
-        held = with_registry(settings, lambda registry: work(registry, show))
-    note_scanned(settings.home, held if work is scan else None)
+    work = redact if masks else scan
+    with progress("Masking" if masks else "Scanning") as note:
+        held = with_registry(settings, lambda registry: work(registry, note))
+    note_scanned(settings.home, None if masks else held)
     return held

@@ -119,7 +119,6 @@ class ProcessPlace:
             return None
 
     def answers(self) -> bool:
-        """Return whether the process is not hung."""
         try:
             connection = self._greet({"want": "ping"}, PATIENCE_S)
         except Hung:
@@ -218,7 +217,6 @@ class ProcessPlace:
         )
 
     def _holder(self) -> int | None:
-        """Return the id of the process that holds the lock."""
         try:
             file = os.open(self.path("lock"), os.O_RDWR)
         except FileNotFoundError:

@@ -253,7 +253,6 @@ def give_memory_back() -> None:
 
 
 def main() -> None:
-    """Run the local process, unless there is one."""
     place = this_place()
     if place is None:
         sys.exit("CTXR_SHARED is off")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from orchestrator.semantic.embedding import Calibration
+    from registry.registry import Registry
 
 
 class ModelUnavailable(TerminalError):
@@ -132,26 +132,24 @@ def embed(everything: bool) -> None:
     stopped it continues when run again. Vectors of other models are deleted at
     the end.
     """
+    from orchestrator.opening import with_registry
     from orchestrator.semantic.models import is_onnx_missing
 
     settings = read_settings()
     if is_onnx_missing(settings):
         raise ModelUnavailable("The extra `embed` is not installed.", install_command("embed"))
-    count, found = asyncio.run(_embed(settings, everything))
+    count, found = with_registry(settings, lambda registry: _embed(settings, registry, everything))
     click.echo(f"{counted(count, 'message')} embedded." if count else "All messages are embedded.")
     click.echo(f"The model recognises {found.found} of {found.pairs} pairs that mean the same in other words.")
 
 
-async def _embed(settings: Settings, everything: bool) -> tuple[int, Calibration]:
+async def _embed(settings: Settings, registry: Registry, everything: bool) -> tuple[int, Calibration]:
     from orchestrator.semantic.embedders import Unavailable
     from orchestrator.semantic.embedding import embed_all
     from orchestrator.semantic.meaning import open_meaning
-    from registry.registry import Registry
 
-    registry = Registry(settings.url)
     meaning = open_meaning(settings, registry)
     if meaning is None:
-        registry.close()
         raise InvalidRequest("Search uses words alone.", "set CTXR_EMBED_MODEL to built-in, or to a model")
     try:
         with progress("Embedding") as show:
@@ -160,4 +158,3 @@ async def _embed(settings: Settings, everything: bool) -> tuple[int, Calibration
         raise ModelUnavailable("The model does not answer.", f"{exc}; what is embedded stays, run it again") from exc
     finally:
         await meaning.close()
-        registry.close()

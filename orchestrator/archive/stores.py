@@ -43,7 +43,7 @@ def _add(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dic
 
 def _files(reader: Source, store: Path, skipped: list[str]) -> Iterator[StoreFile]:
     try:
-        yield from files_to_back_up(reader.name, store)
+        yield from files_to_back_up(reader, store)
     except OSError as exc:
         skipped.append(f"{store}: {exc}")
 

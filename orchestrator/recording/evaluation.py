@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.service import Orchestrator
+from registry.access import Access
 from registry.domain import new_id, now
 from registry.storage.database import WriteTransaction
 from registry.storage.records.extract_results import EVALUATION, save_result
@@ -36,11 +37,13 @@ class Outcome:
         }
 
 
-async def evaluate(orchestrator: Orchestrator, client: str | None = None) -> list[Outcome]:
-    """Ask all kept cases again, one after the other, and keep how many were found."""
-    cases = await orchestrator.registry.read(list_expectations)
-    outcomes = [Outcome(case, await _place(orchestrator, case, client)) for case in cases]
-    if outcomes and not orchestrator.registry.is_read_only:
+async def evaluate(
+    orchestrator: Orchestrator, client: str | None = None, access: Access | None = None
+) -> list[Outcome]:
+    """Ask the cases that a token may see again, one after the other, and keep how many of all were found."""
+    cases = await orchestrator.registry.seen_by(access).read(list_expectations)
+    outcomes = [Outcome(case, await _place(orchestrator, case, client, access)) for case in cases]
+    if outcomes and not orchestrator.registry.is_read_only and not (access and access.is_restricted):
         await orchestrator.registry.write(lambda tx: _keep(tx, _rates(outcomes)))
     return outcomes
 
@@ -51,8 +54,10 @@ def _keep(tx: WriteTransaction, rates: dict[str, Any]) -> None:
     save_result(tx, new_id("eval"), **about, items=(), metadata=rates, timestamp=now())
 
 
-async def _place(orchestrator: Orchestrator, case: Expectation, client: str | None) -> int | None:
-    answer = await orchestrator.run({**case.request, "source": SOURCE}, client)
+async def _place(
+    orchestrator: Orchestrator, case: Expectation, client: str | None, access: Access | None
+) -> int | None:
+    answer = await orchestrator.run({**case.request, "source": SOURCE}, client, access=access)
     if "sessions" in answer:
         return _place_in((session["channel"] for session in answer["sessions"]), case.channel)
     return _place_in((message["id"] for message in answer.get("messages", ())), case.message_id)

@@ -19,8 +19,9 @@ from orchestrator.sync.spool import take
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import ErrorCode
 from sources.clients import CLIENTS
-from sources.kit.drafts import project_of, usage_of
+from sources.kit.drafts import project_of
 from sources.kit.loose_json import items, mapping, string
+from sources.kit.usage import usage_of
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -31,12 +32,6 @@ _SAID = {event.lower(): said for hooks in _HOOKS.values() for event, said in hoo
 """Role and text field of each event. One table for all clients, because Cursor also runs the hooks of Claude Code."""
 
 _REQUESTS = ("generation_id", "prompt_id", "turn_id")
-_USAGE = {
-    "input_tokens": "input_tokens",
-    "output_tokens": "output_tokens",
-    "cache_read_tokens": "cache_read_input_tokens",
-    "cache_write_tokens": "cache_creation_input_tokens",
-}
 
 
 @dataclass(slots=True)
@@ -86,7 +81,7 @@ def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]
             continue
         messages, folders = told.setdefault((source[:64], session_id), ([], []))
         messages += _messages(source, string(event.get("event")), payload, _moment(event.get("at")))
-        if usage := usage_of(payload, _USAGE, cache_in_input=True):
+        if usage := usage_of(payload, cache_in_input=True):
             _count_tokens(messages, _request_of(payload), usage)
         folders += filter(None, map(string, [*items(payload.get("workspace_roots")), payload.get("cwd")]))
     for messages, _ in told.values():

@@ -52,7 +52,6 @@ class Aider:
         return found
 
     def stamp(self, store: Path) -> str:
-        """Return the state of the file."""
         file = file_at(str(store))
         return file.fingerprint if isinstance(file, File) else ""
 
@@ -125,7 +124,6 @@ class AiderChat:
 
     @property
     def fingerprint(self) -> str:
-        """Return a digest of the lines."""
         return sha256("\n".join(self.lines).encode("utf-8", "replace")).hexdigest()[:32]
 
 
@@ -158,8 +156,8 @@ def dialogue_of(chat: AiderChat, session_id: str) -> Conversation:
             talk.say(Role.USER, text)
         elif role is Role.ASSISTANT:
             for thought in _THINKING.finditer(text):
-                talk.say(Role.THINKING, thought[2], model=talk.model)
-            talk.say(Role.ASSISTANT, _THINKING.sub("", text).strip(), model=talk.model)
+                talk.say(Role.THINKING, thought[2])
+            talk.say(Role.ASSISTANT, _THINKING.sub("", text))
         else:
             _add_notices(talk, text.splitlines())
     if talk.drafts:
@@ -200,7 +198,6 @@ def _add_notices(talk: Conversation, lines: list[str]) -> None:
     talk.model = next((named[1] for named in map(_MODEL.match, lines) if named), talk.model)
     for line in lines:
         if edited := _EDITED.match(line):
-            params = {"file_path": edited[1].strip()}
-            tool = {"name": "edit", "params": params, "result": line, "status": drafts.COMPLETED}
-            talk.say(Role.TOOL, drafts.call_title("edit", params), tool=tool)
-    talk.say(Role.SYSTEM, "\n".join(line for line in lines if not _EDITED.match(line)).strip(), injected=True)
+            draft = talk.call("", "edit", {"file_path": edited[1].strip()})
+            draft.answer(line, drafts.COMPLETED, "")
+    talk.inject("\n".join(line for line in lines if not _EDITED.match(line)))

@@ -19,7 +19,6 @@ class Piece:
 
     @property
     def is_injected(self) -> bool:
-        """Return True if nobody typed it."""
         return self.role is Role.SYSTEM
 
 

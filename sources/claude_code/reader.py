@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
-from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
-from sources.claude_code.session import Neighbours
+from sources.claude_code.session import summaries_in
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
-from sources.kit.files import File
+from sources.kit.files import LARGEST_DOCUMENT, File, small_text
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string
+from sources.kit.loose_json import Record, read_json, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 _DESKTOP = "local-agent-mode-sessions"
@@ -25,16 +24,15 @@ _MOVED_OUTPUT = re.compile(r"tool-results[\\/]([\w.-]+\.(?:txt|json))")
 class ClaudeCode(FileReader):
     """Reads `projects/<folder>/<session>.jsonl` and below. Secrets lie beside `projects`."""
 
-    name = CLAUDE_CODE.source
-    variables = ("CTXR_CLAUDE_CODE_DIR", "CLAUDE_CONFIG_DIR")
-    home = (".claude",)
+    client = CLAUDE_CODE
     patterns = ("projects/*/*.jsonl", "projects/*/*/subagents/**/agent-*.jsonl")
+    beside = ("projects/**/*", "*/**/projects/**/*")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the configuration folders, and the desktop app's folder of sessions."""
         applications = (("Library", "Application Support"), ("AppData", "Roaming"), (".config",))
         return (
-            self.home_in(places),
+            CLAUDE_CODE.history_in(places),
             places.home / ".config" / "claude",
             *(places.home.joinpath(*parts, "Claude", _DESKTOP) for parts in applications),
         )
@@ -60,16 +58,22 @@ class ClaudeCode(FileReader):
         return SessionFile(file, file.path, stem, agent_of, os.path.join(folder, stem))
 
     def parser(self, store: Path) -> ParseFile:
-        neighbours = Neighbours()
-        return lambda file: _parse(file, neighbours)
+        summaries_of = cache(summaries_in)
+        return lambda file: _parse(file, summaries_of)
 
 
-def _parse(file: SessionFile, neighbours: Neighbours) -> Iterator[FoundSession]:
+def _parse(file: SessionFile, summaries_of: Callable[[str], dict[str, str]]) -> Iterator[FoundSession]:
     damage = Damage()
     main, *agents = parse(json_lines(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
-    session, others = _completed(file, main, neighbours), [agent.session() for agent in agents]
+    facts = main.facts
+    if file.agent_of is not None:
+        described = read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
+        facts.titles["session file"] = text_at(described, "description")
+    else:
+        facts.summaries = summaries_of(os.path.dirname(file.path)) | facts.summaries
+        facts.titles["session file"] = _desktop_title(file.path)
     unknown = tuple(skipped for each in (main, *agents) for skipped in each.skipped())
-    return file.found_with_agents(session, others, damage.skipped() + unknown)
+    return file.found_with_agents(main.session(), [agent.session() for agent in agents], damage.skipped() + unknown)
 
 
 def parse(
@@ -95,29 +99,13 @@ def parse(
     return [main, *agents.values()]
 
 
-def _completed(file: SessionFile, transcript: ClaudeTranscript, neighbours: Neighbours) -> Session:
-    """Return the session with the facts that other files have about it."""
-    facts = transcript.facts
-    if file.agent_of is not None:
-        described = _small_json(file.path.removesuffix(".jsonl") + ".meta.json")
-        known = {"agent_type": "agentType", "description": "description", "tool_use_id": "toolUseId"}
-        facts.extra |= {ours: string(described.get(theirs)) for ours, theirs in known.items()}
-        facts.titles["session file"] = facts.extra["description"]
-        return transcript.session()
-    facts.summaries = neighbours.summaries(file.path) | facts.summaries
-    facts.titles["session file"] = _desktop_title(file.path)
-    session = transcript.session()
-    if session.parent is None and (origin := neighbours.origin(file.path)):
-        return replace(session, parent=origin, meta={**session.meta, "relation": "fork"})
-    return session
-
-
 def _outputs(session_folder: str) -> Callable[[str], str | None]:
     """Return a function that finds a large output in the session's folder by the stub in the record."""
 
     def output_of(stub: str) -> str | None:
         moved = _MOVED_OUTPUT.search(stub) if stub.startswith("<persisted-output>") else None
-        return _text(os.path.join(session_folder, "tool-results", moved[1]), 2**20) if moved else None
+        path = os.path.join(session_folder, "tool-results", moved[1]) if moved else ""
+        return small_text(path, LARGEST_DOCUMENT) or None
 
     return output_of
 
@@ -127,16 +115,4 @@ def _desktop_title(path: str) -> str:
     folder = next((part for part in Path(path).parents if part.name == ".claude"), None)
     if folder is None or not folder.parent.name.startswith("local_"):
         return ""
-    return string(_small_json(f"{folder.parent}.json").get("title"))
-
-
-def _small_json(path: str) -> Record:
-    return mapping(read_json(_text(path, 16 * 2**20)))
-
-
-def _text(path: str, longest: int) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read(longest).decode("utf-8", "replace") or None
-    except OSError:
-        return None
+    return text_at(read_json(small_text(f"{folder.parent}.json", LARGEST_DOCUMENT)), "title")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, supersede, usage_of
-from sources.kit.loose_json import Record, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, supersede
+from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
+from sources.kit.usage import usage_of
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
 IGNORED_SYSTEM = (
@@ -25,8 +26,6 @@ _IGNORED = (
     *("observer-ref", "atis-latch", "api-request", "api-request-shape", "api-request-blob", "cost-state", "tools-used"),
 )
 _SYNTHETIC = "<synthetic>"  # the model of answers that the client wrote itself: errors of the service
-_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_USAGE = {name: name for name in _COUNTS}
 
 OutputOf = Callable[[str], str | None]
 
@@ -52,16 +51,25 @@ class ClaudeTranscript(Conversation):
         return cls(session_id, facts=Facts(session_id, agent_of), output_of=output_of)
 
     def read(self, record: Record) -> None:
-        """Add one record; an unknown one is counted in `unknown`."""
         kind = string(record.get("type"))
-        handler = _HANDLERS.get(kind)
         if not self.links.add(record):
             return
-        if handler:
+        self.begin(record.get("uuid"), record.get("timestamp"))
+        model = value_at(record, "message", "model")
+        self.model = "" if model == _SYNTHETIC else string(model)
+        if kind in ("user", "assistant", "system", "attachment"):
+            self.enter(record.get("cwd"))
             self.facts.add_envelope(record)
-            handler(self, record)
+        if kind == "user":
+            self._read_user(record)
+        elif kind == "assistant":
+            self._read_assistant(record)
+        elif kind == "system":
+            self._read_system(record)
+        elif kind == "attachment":
+            self._read_attachment(record)
         elif not self.facts.add_title(record) and kind not in _IGNORED:
-            self.unknown[f"record {kind or 'without type'}"] += 1
+            self.pass_over("record", kind)
 
     def session(self) -> Session:
         """Return the conversation as read so far; the superseded parts of it are marked."""
@@ -70,11 +78,11 @@ class ClaudeTranscript(Conversation):
         self._drop_times_of_resume()
         parent, relation = self.facts.parent()
         return self.build(
-            {**self.facts.titles_in_order(self.links.parents), **self._first_words()},
-            project=self.facts.relocated or drafts.project_of(self.facts.folders),
+            *self.facts.titles_in_order(self.links.parents),
+            self._first_words(),
+            project=self.facts.relocated,
             parent=parent,
             relation=relation,
-            **self.facts.extra,
         )
 
     def _drop_times_of_resume(self) -> None:
@@ -97,44 +105,43 @@ class ClaudeTranscript(Conversation):
             if questions and draft is questions[-1]:
                 next_asked = questions.pop().at
 
-    def _first_words(self) -> dict[str, str]:
+    def _first_words(self) -> str:
         """Return the title by the first prompt that is no command, else by the last prompt that the client noted."""
         typed = [draft for draft in self.drafts if draft.role is Role.USER and draft.parts]
         prompts = [draft.parts[0] for draft in typed if "command" not in draft.more]
         words = next(filter(None, (*prompts[:1], self.facts.titles.get("last-prompt"))), "")
-        return {"first words": preview_of(words, 80)} if words else {}
+        return preview_of(words, 80)
 
     # The user's records
 
     def _read_user(self, record: Record) -> None:
-        content = mapping(record.get("message")).get("content")
-        for block in map(mapping, items(content)):
+        content = value_at(record, "message", "content")
+        for block in objects(content):
             if "tool_use_id" in block:
                 self._add_result(block, record)
         self._add_pieces(record, content)
-        if names := list(filter(None, map(drafts.attachment_name, map(mapping, items(content))))):
-            if draft := self._last_of(record):
-                draft.more["attachments"] = [*draft.more.get("attachments", ()), *names]
+        if names := drafts.attachments_in(content):
+            last = self.drafts[-1] if self.drafts else None
+            if last and self.record_id and last.origin == self.record_id and last.role is not Role.TOOL:
+                last.more["attachments"] = [*last.more.get("attachments", ()), *names]
             else:
-                self._say(record, Role.USER, "", string(record.get("uuid")), attachments=names)
+                self.say(Role.USER, "", attachments=names)
 
     def _add_pieces(self, record: Record, content: object) -> None:
         flags = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
         is_injected = any(record.get(flag) for flag in flags) or record.get("promptSource") == "system"
-        texts, uuid = drafts.texts_in(content), string(record.get("uuid"))
-        for index, piece in enumerate((injected if is_injected else pieces_of)(texts)):
-            draft = self._add_piece(record, piece, uuid if index == 0 else f"{uuid}:{index}")
+        for index, piece in enumerate((injected if is_injected else pieces_of)(drafts.texts_in(content))):
+            draft = self._add_piece(record, piece, f":{index}" if index else "")
             if record.get("isCompactSummary"):
                 draft.more["compaction"] = {}
 
-    def _add_piece(self, record: Record, piece: Piece, native_id: str) -> Draft:
-        draft = self._say(record, piece.role, piece.text, native_id)
+    def _add_piece(self, record: Record, piece: Piece, part: str) -> Draft:
         if piece.is_injected:
-            draft.more["injected"] = True
-            return draft
-        self.links.add_prompt(string(record.get("uuid")))
+            return self.inject(piece.text, part)
+        draft = self.say(piece.role, piece.text, part)
+        self.links.add_prompt(self.record_id)
         if record.get("type") == "user":
-            self._asked.add(string(record.get("uuid")))
+            self._asked.add(self.record_id)
         if piece.command:
             draft.more["command"] = piece.command
         if piece.command == "/rename" and (title := piece.text.removeprefix("/rename").strip()):
@@ -144,10 +151,10 @@ class ClaudeTranscript(Conversation):
     def _add_result(self, block: Record, record: Record) -> None:
         """Add the result of a call, or of one that is not in the file."""
         call_id = string(block.get("tool_use_id"))
-        draft = self._add_call({"id": call_id}, record)
+        draft = self._add_call({"id": call_id})
         result, structured = drafts.content_text(block.get("content")), record.get("toolUseResult")
         draft.answer(self.output_of(result) or result, _status(block, result, structured))
-        if agent := string(mapping(structured).get("agentId")):
+        if agent := text_at(structured, "agentId"):
             draft.more["tool"]["agent"] = f"agent-{agent}"
 
     def _read_attachment(self, record: Record) -> None:
@@ -165,26 +172,24 @@ class ClaudeTranscript(Conversation):
 
     def _read_assistant(self, record: Record) -> None:
         message = mapping(record.get("message"))
-        content, before = message.get("content"), len(self.drafts)
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-        for block in map(mapping, blocks):
+        before = len(self.drafts)
+        for block in drafts.blocks_of(message.get("content")):
             kind = string(block.get("type"))
             if kind == "text":
                 self._add_answer(block, record)
             elif kind == "thinking":
                 self._add_part(record, Role.THINKING, string(block.get("thinking")).strip())
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-                self._add_call(block, record)
+                self._add_call(block)
             elif "tool_use_id" in block:
                 self._add_result(block, record)
             elif kind not in ("redacted_thinking", "image", "document"):
-                self.unknown[f"block {kind or 'without type'}"] += 1
+                self.pass_over("block", kind)
         self._count_tokens(message, self.drafts[before:])
 
     def _add_answer(self, block: Record, record: Record) -> None:
         text = string(block.get("text")).strip()
-        model = mapping(record.get("message")).get("model")
-        is_error = bool(record.get("isApiErrorMessage")) or model == _SYNTHETIC
+        is_error = record.get("isApiErrorMessage") or value_at(record, "message", "model") == _SYNTHETIC
         if text not in ("(no content)", "No response requested."):
             self._add_part(record, Role.ERROR if is_error else Role.ASSISTANT, text)
 
@@ -192,27 +197,23 @@ class ClaudeTranscript(Conversation):
         """Add a part of an answer, which comes in several records with the same message id."""
         if not text:
             return
-        uuid = string(record.get("uuid"))
-        message_id = string(mapping(record.get("message")).get("id")) or uuid
+        message_id = text_at(record, "message", "id") or self.record_id
         if message_id and (draft := self._parts.get((message_id, role))):
             draft.add(text)
             return
-        suffix = ":thinking" if role is Role.THINKING else ""
-        draft = self._say(record, role, text, message_id and message_id + suffix, model=_model_of(record))
-        self._parts[message_id, role] = draft
+        native_id = f"{message_id}:thinking" if role is Role.THINKING and message_id else message_id
+        self._parts[message_id, role] = self.say(role, text, native_id=native_id)
 
-    def _add_call(self, block: Record, record: Record) -> Draft:
+    def _add_call(self, block: Record) -> Draft:
         call_id = string(block.get("id"))
         if call_id in self.calls:
             return self.calls[call_id]
-        name, folder, uuid = string(block.get("name")), string(record.get("cwd")), string(record.get("uuid"))
-        given, at = block.get("input", {}), _time_of(record)
-        return self.call(call_id, name, given, at, folder=folder, origin=uuid, model=_model_of(record))
+        return self.call(call_id, block.get("name"), block.get("input", {}))
 
     def _count_tokens(self, message: Record, new: list[Draft]) -> None:
         """Note the largest counts with the first message of an answer: they grow along its records."""
         message_id = string(message.get("id"))
-        counts = usage_of(message.get("usage"), _USAGE)
+        counts = usage_of(message.get("usage"))
         if not counts or not message_id:
             return
         known = self._usage.setdefault(message_id, {})
@@ -225,45 +226,19 @@ class ClaudeTranscript(Conversation):
     # The client's records
 
     def _read_system(self, record: Record) -> None:
-        subtype, uuid = string(record.get("subtype")), string(record.get("uuid"))
+        subtype = string(record.get("subtype"))
         if subtype == "api_error":
-            self._say(record, Role.ERROR, _error_text(record), uuid)
+            self.say(Role.ERROR, _error_text(record))
         elif subtype == "compact_boundary":
-            more = {"injected": True, "compaction": drafts.storable(mapping(record.get("compactMetadata")))}
-            self._say(record, Role.SYSTEM, string(record.get("content")) or "Conversation compacted", uuid, **more)
+            about = drafts.storable(mapping(record.get("compactMetadata")))
+            self.inject(string(record.get("content")) or "Conversation compacted", compaction=about)
         elif subtype == "local_command":
             self._add_pieces(record, record.get("content"))
         elif subtype in KEPT_SYSTEM:
             for text in drafts.texts_in(record.get("content")):
-                self._add_piece(record, Piece(Role.SYSTEM, text.strip()), uuid)
+                self.inject(text)
         elif subtype not in IGNORED_SYSTEM:
-            self.unknown[f"system record {subtype}"] += 1
-
-    def _say(self, record: Record, role: Role, text: str, native_id: str, **more: Any) -> Draft:
-        return self.say(role, text, _time_of(record), native_id, origin=string(record.get("uuid")), **more)
-
-    def _last_of(self, record: Record) -> Draft | None:
-        """Return the message that this record has just added."""
-        last = self.drafts[-1] if self.drafts else None
-        uuid = string(record.get("uuid"))
-        return last if last and uuid and last.origin == uuid and last.role is not Role.TOOL else None
-
-
-_HANDLERS: dict[str, Callable[[ClaudeTranscript, Record], None]] = {
-    "user": ClaudeTranscript._read_user,
-    "assistant": ClaudeTranscript._read_assistant,
-    "system": ClaudeTranscript._read_system,
-    "attachment": ClaudeTranscript._read_attachment,
-}
-
-
-def _time_of(record: Record) -> datetime | None:
-    return drafts.moment(record.get("timestamp"))
-
-
-def _model_of(record: Record) -> str:
-    model = string(mapping(record.get("message")).get("model"))
-    return "" if model == _SYNTHETIC else model
+            self.pass_over("system record", subtype)
 
 
 def _status(block: Record, result: str, structured: object) -> str:

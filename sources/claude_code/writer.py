@@ -10,7 +10,6 @@ from uuid import uuid4
 from registry.domain import Role
 from sources.base import Places
 from sources.claude_code.client import CLAUDE_CODE
-from sources.claude_code.reader import ClaudeCode
 from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
 _TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
@@ -19,7 +18,7 @@ _TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
 def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `projects/<folder>/<session>.jsonl`: records in one chain, and the title."""
     session_id = str(uuid4())
-    path = ClaudeCode.home_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder) / f"{session_id}.jsonl"
+    folder = CLAUDE_CODE.history_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder)
     common = {
         "isSidechain": False,
         "userType": "external",
@@ -35,7 +34,7 @@ def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     )
     title = {"type": "custom-title", "customTitle": talk.title, "sessionId": session_id}
     text = json_lines([*chained(records, "uuid", "parentUuid"), *([title] if talk.title else [])])
-    return NewSession(session_id, path, text)
+    return NewSession(session_id, folder / f"{session_id}.jsonl", text)
 
 
 def _messages_of(said: TalkPart) -> Iterator[Json]:

@@ -13,42 +13,42 @@ from sources.cline.client import CLINE
 from sources.cline.dialogue import ClineDialogue
 from sources.cline.task import Task
 from sources.kit import drafts
-from sources.kit.files import File, document, file_at, files_below, folders_in, small_text, status_of, store_entries
-from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string
+from sources.kit.files import File, document, small_text, status_of
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.kit.workspace_files import user_folders
 
-_VIEW, _SENT, _MESSAGES = "ui_messages.json", "api_conversation_history.json", ".messages.json"
+_VIEW, _MESSAGES = "ui_messages.json", ".messages.json"
 
 
 class Cline(FileReader):
     """Reads `tasks/`, `sessions/` and the list of tasks. Keys lie beside them."""
 
-    name = CLINE.source
+    client = CLINE
     extension = "saoudrizwan.claude-dev"
-    patterns = ("tasks/*", "sessions/*/*.messages.json")
+    # the user's view has all times; the messages that the model was sent stand in if it is missing
+    patterns = (f"tasks/*/{_VIEW}", "tasks/*/api_conversation_history.json", f"sessions/*/*{_MESSAGES}")
+    beside = ("tasks/*/*", "sessions/*/*", "state/taskHistory.json")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the folder that the command line and the extension share, and the extension's own in each editor."""
-        own = places.folder("CLINE_DATA_DIR", ".cline", "data")
-        return places.named("CTXR_CLINE_DIR") or [own, *self.in_editors(places)]
+        return places.named("CTXR_CLINE_DIR") or [CLINE.history_in(places), *self.in_editors(places)]
 
     def in_editors(self, places: Places) -> Iterator[Path]:
         """Yield the folder that each editor gives to the extension."""
         builds = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
         return (folder / "globalStorage" / self.extension for folder in user_folders(places, builds))
 
-    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the conversations; `folder` holds the path of the file that describes one."""
-        for task in folders_in(store_entries(store / "tasks")):
-            # the user's view has all times; the messages that the model was sent stand in if it is missing
-            if file := file_at(os.path.join(task, _VIEW)) or file_at(os.path.join(task, _SENT)):
-                yield _session_file(file, os.path.basename(task), os.path.join(task, "history_item.json"))
-        store_entries(store / "sessions")
-        for file in files_below(str(store), "sessions/*/*.messages.json"):
-            stem = file.path.removesuffix(_MESSAGES) if isinstance(file, File) else ""
-            own, folder = os.path.basename(stem), os.path.basename(os.path.dirname(stem))
-            yield _session_file(file, own, f"{stem}.json", None if own == folder else folder)
+    def session_file(self, file: File) -> SessionFile:
+        """Return the conversation; `folder` holds the path of the file that describes it."""
+        folder, name = os.path.split(file.path)
+        own, parent, key = os.path.basename(folder), None, folder
+        described = os.path.join(folder, "history_item.json")
+        if name.endswith(_MESSAGES):
+            key, own = file.path, name.removesuffix(_MESSAGES)
+            described = os.path.join(folder, f"{own}.json")
+            parent = None if own == os.path.basename(folder) else os.path.basename(folder)
+        return SessionFile(file, key, own, parent, described, f"|{status_of(described)}")
 
     def parser(self, store: Path) -> ParseFile:
 
@@ -62,14 +62,6 @@ class Cline(FileReader):
             yield _parse(file, own or listed().get(file.session_id, {}))
 
         return parse
-
-
-def _session_file(
-    file: File | Skipped, session_id: str, beside: str, agent_of: str | None = None
-) -> SessionFile | Skipped:
-    if isinstance(file, Skipped):
-        return file
-    return SessionFile(file, file.path, session_id, agent_of, beside, f"|{status_of(beside)}")
 
 
 def _parse(file: SessionFile, about: Record) -> FoundSession:
@@ -87,11 +79,9 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
 
 def _session_of(reading: Task | ClineDialogue, parent: str, about: Record) -> Session:
     asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
-    named = string(mapping(about.get("metadata")).get("title")).strip()
+    named = text_at(about, "metadata", "title").strip()
     return reading.build(
-        {"name": named} if named != asked else {},
-        folders=[reading.folder],
+        named if named != asked else "",
         parent=parent,
-        began=drafts.moment(about.get("started_at")) or drafts.moment(about.get("ts")),
-        relation="sub-agent" if parent else None,
+        began=drafts.moment(about.get("started_at")) or about.get("ts"),
     )

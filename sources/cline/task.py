@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from registry.domain import Role
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, usage_of
-from sources.kit.loose_json import Record, first_text, items, mapping, object_in, string
+from sources.kit.drafts import Conversation
+from sources.kit.loose_json import Record, first_text, items, object_in, string, text_at
 
 _TYPED = frozenset(("task", "user_feedback", "user_feedback_diff"))
 _ANSWERED = frozenset(("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond", "new_task"))
@@ -31,54 +30,50 @@ _BOOKKEEPING = frozenset(
         *("interactive_app", "too_many_tools_warning", "image", "codebase_search_result", "finish_task"),
     )
 )
-_USAGE = {
-    "tokensIn": "input_tokens",
-    "tokensOut": "output_tokens",
-    "cacheReads": "cache_read_input_tokens",
-    "cacheWrites": "cache_creation_input_tokens",
-}
 
 
 @dataclass(slots=True)
 class Task(Conversation):
     """Builds a task from the messages of its view."""
 
-    _usage: dict[str, int] = field(default_factory=dict)
+    _usage: Record | None = None
 
     def read(self, message: Record) -> None:
-        """Add one message; an unknown one is counted in `unknown`."""
-        kind = _kind(message)
+        kind = string(message.get("say")) or string(message.get("ask"))
         if message.get("partial") is True:
             return
-        text = string(message.get("text")).strip()
+        self.begin(f"{message.get('ts')}:{kind}", message.get("ts"))
+        self.model = text_at(message, "modelInfo", "modelId")
+        text, before = string(message.get("text")).strip(), len(self.drafts)
         if kind == "api_req_started":
-            self._usage = usage_of(object_in(text), _USAGE)
+            self._usage = object_in(text)
         if kind in _TYPED or (kind == "text" and not self.drafts):  # Roo Code's first message is its user's
             files = [*("image" for _ in items(message.get("images"))), *map(string, items(message.get("files")))]
-            self._add(message, Role.USER, text, attachments=files)
+            self.say(Role.USER, text, attachments=files)
         elif kind in _ANSWERED:
-            self._add_answer(message, text)
+            self._add_answer(text)
         elif kind == "reasoning":
-            self._add(message, Role.THINKING, text or string(message.get("reasoning")).strip())
+            self.say(Role.THINKING, text or string(message.get("reasoning")))
         elif kind in _CALLED:
-            self._add_call(message, kind, text)
+            self._add_call(kind, text)
         elif kind in _RESULTS:
-            self._add_result(message, text)
+            self._add_result(text)
         elif kind in _FAILED:
-            self._add(message, Role.ERROR, text)
+            self.say(Role.ERROR, text)
         elif kind not in _BOOKKEEPING:
-            self.unknown[f"message {kind or 'without kind'}"] += 1
-            self._add(message, Role.SYSTEM, text)
+            self.pass_over("message", kind)
+            self.say(Role.SYSTEM, text)
+        if self.drafts[before:] and self.drafts[before].role in (Role.ASSISTANT, Role.THINKING, Role.TOOL):
+            self.count_tokens(before, self._usage)  # they belong to the first message that came of the request
+            self._usage = None
 
-    def _add_answer(self, message: Record, text: str) -> None:
+    def _add_answer(self, text: str) -> None:
         """Add an answer; a question or a plan is an object with the text in it."""
-        spoken = mapping(object_in(text))
-        text = first_text(spoken, "question", "response", "context") or text
-        if self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]:
-            return  # a completion is written twice, the second time as a question
-        self._add(message, Role.ASSISTANT, text)
+        text = first_text(object_in(text), "question", "response", "context") or text
+        if not (self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]):
+            self.say(Role.ASSISTANT, text)  # a completion is written twice, the second time as a question
 
-    def _add_call(self, message: Record, kind: str, text: str) -> None:
+    def _add_call(self, kind: str, text: str) -> None:
         """Add a call, which is written twice: as a question, and when it runs."""
         params = dict(object_in(text) or ({"command": text} if text else {}))
         name = string(params.pop("tool", "")) or string(params.get("toolName")) or _CALLED[kind] or kind
@@ -87,38 +82,17 @@ class Task(Conversation):
         same = {"name": name, "params": drafts.storable(params), "status": drafts.PENDING}
         if last and all(last[key] == value for key, value in same.items()):
             return
-        draft = self.call(_key(message), name, params, drafts.moment(message.get("ts")))
-        self._measure(draft, message)
+        draft = self.call(self.record_id, name, params)
         if kind == "tool":
             draft.answer(result, drafts.COMPLETED)
 
-    def _add_result(self, message: Record, text: str) -> None:
+    def _add_result(self, text: str) -> None:
         """Add output to the last call: it comes in pieces, and may be asked about between them."""
         last = self.drafts[-1] if self.drafts else None
         if last is None or last.role is not Role.TOOL:
-            self._add(message, Role.SYSTEM, text, injected=True)
+            self.inject(text)
             return
         tool = last.more["tool"]
         tool["result"] = "\n".join(filter(None, (tool["result"], text)))
         tool["status"] = drafts.COMPLETED
         last.add(text)
-
-    def _add(self, message: Record, role: Role, text: str, **more: Any) -> None:
-        draft = self.say(role, text, drafts.moment(message.get("ts")), _key(message), **more)
-        if text and role in (Role.ASSISTANT, Role.THINKING):
-            self._measure(draft, message)
-
-    def _measure(self, draft: Draft, message: Record) -> None:
-        """Note the model; the tokens of a request belong to the first message that came of it."""
-        if model := string(mapping(message.get("modelInfo")).get("modelId")):
-            draft.more["model"] = model
-        if self._usage:
-            draft.more["usage"], self._usage = self._usage, {}
-
-
-def _kind(message: Record) -> str:
-    return string(message.get("say")) or string(message.get("ask"))
-
-
-def _key(message: Record) -> str:
-    return f"{message.get('ts')}:{_kind(message)}"

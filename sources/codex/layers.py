@@ -32,14 +32,12 @@ class LayeredMessage(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Return the group of entries in which one layer is chosen."""
         if self.layer is Layer.ALONE:
             return "alone"
         return {Role.TOOL: "tool", Role.THINKING: "thought"}.get(self.draft.role, "said")
 
     @property
     def call_id(self) -> str:
-        """Return the id of a call."""
         return string(self.draft.more.get("native_id"))
 
 

@@ -19,8 +19,8 @@ from sources.codex.rollout import Rollout
 from sources.kit import drafts
 from sources.kit.files import File, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
-from sources.kit.loose_json import Record, mapping, string
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+from sources.kit.loose_json import Record, mapping, string, text_at, value_at
+from sources.kit.reader import FileReader, ParseFile, SessionFile, found_session, json_lines
 from sources.kit.zst import DAMAGED, open_plain
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -31,18 +31,15 @@ _TIME = re.compile(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 class Codex(FileReader):
     """Reads `sessions/` and `archived_sessions/`, and the list of thread names. Secrets lie beside them."""
 
-    name = CODEX.source
-    variables = ("CTXR_CODEX_DIR", "CODEX_HOME")
-    home = (".codex",)
+    client = CODEX
     patterns = tuple(
         f"{folder}/**/rollout-*.jsonl{end}" for folder in ("sessions", "archived_sessions") for end in ("", ".zst")
     )
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the rollout with the id of its thread."""
         named = _ROLLOUT.fullmatch(os.path.basename(file.path))
         thread = (named and named[1]) or _stem(file)
-        return SessionFile(file, thread, thread)
+        return SessionFile(file, file.path, thread)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed threads, newest first. Raises StorageError."""
@@ -51,7 +48,7 @@ class Codex(FileReader):
             if isinstance(each, Skipped):
                 yield each
             else:
-                found[each.key].append(each.file)
+                found[each.session_id].append(each.file)
         threads = _Threads({thread: _each_once(files) for thread, files in found.items()})
         changed = [id for id in threads.files if seen.get(id) != threads.fingerprint(id, seen.get(id, ""))]
         changed.sort(key=lambda id: max(file.modified for file in threads.files[id]), reverse=True)
@@ -81,7 +78,6 @@ class _Threads:
         return seen if missing != seen and missing not in self.files else own
 
     def read(self, thread: str) -> FoundSession:
-        """Read one thread. Raises OSError."""
         damage, first = Damage(), self.files[thread][0]
         head = next(_records(self.files[thread], Damage()), {})
         meta = mapping(head.get("payload")) or head
@@ -92,14 +88,12 @@ class _Threads:
         for record in self._records(thread, damage, frozenset()):
             rollout.read(record)
         skipped, fingerprint = rollout.skipped(), self.fingerprint(thread)
-        base = string(mapping(meta.get("history_base")).get("thread_id"))
+        base = text_at(meta, "history_base", "thread_id")
         if base and base not in self.files:
             skipped += (Skipped(f"the beginning of {thread}", f"it is in thread {base}, which is not here"),)
             fingerprint += f"?{base}"
         session = drafts.dated(rollout.session(), _time_in_name(first), first.modified_at)
-        if not session.messages:
-            skipped += (Skipped(first.path, "no conversation in it"),)
-        return FoundSession(thread, fingerprint, session, damage.skipped() + skipped)
+        return found_session(thread, fingerprint, session, damage.skipped() + skipped, first.path)
 
     def _records(self, thread: str, damage: Damage, above: frozenset[str]) -> Iterator[Record]:
         """Yield the records of a thread; the part before it comes from its base, if it holds only its new part."""
@@ -108,7 +102,7 @@ class _Threads:
         if head is None:
             return
         yield head
-        base = mapping(mapping(head.get("payload")).get("history_base"))
+        base = mapping(value_at(head, "payload", "history_base"))
         origin, end = string(base.get("thread_id")), base.get("end_ordinal_exclusive")
         if origin in self.files and origin not in above | {thread} and isinstance(end, int):
             for record in self._records(origin, Damage(), above | {thread}):
@@ -144,7 +138,7 @@ def _time_in_name(file: File) -> datetime | None:
 
 
 def _turns(files: list[File]) -> set[str]:
-    found = (string(mapping(record.get("payload")).get("turn_id")) for record in _records(files, Damage()))
+    found = (text_at(record, "payload", "turn_id") for record in _records(files, Damage()))
     return set(filter(None, found))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.domain import Role
-from sources.kit.loose_json import Record, mapping, string
+from sources.kit.loose_json import Record, mapping, string, text_at, value_at
 
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
 IGNORED_ITEMS = ("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep")
@@ -29,11 +29,11 @@ _INJECTED = (
 
 def parent_of(meta: Record) -> tuple[str | None, str | None]:
     """Return the thread that this one comes from, and the relation to it."""
-    spawn = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
+    spawn = mapping(value_at(meta, "source", "subagent", "thread_spawn"))
     caller = string(meta.get("parent_thread_id")) or string(spawn.get("parent_thread_id"))
     if caller:
         return caller, "sub-agent"
-    origin = string(meta.get("forked_from_id")) or string(mapping(meta.get("history_base")).get("thread_id"))
+    origin = string(meta.get("forked_from_id")) or text_at(meta, "history_base", "thread_id")
     return (origin, "fork") if origin and origin != meta.get("id") else (None, None)
 
 

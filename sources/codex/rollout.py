@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Any
 
 from registry.domain import Role, Session
 from sources.codex import records, tools
 from sources.codex.layers import Layer, LayeredMessage, each_once, mark_rolled_back
 from sources.codex.records import pieces_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, usage_of, without_empty
-from sources.kit.loose_json import Record, items, mapping, string
-
-_USAGE = {
-    "input_tokens": "input_tokens",
-    "output_tokens": "output_tokens",
-    "cached_input_tokens": "cache_read_input_tokens",
-    "reasoning_output_tokens": "reasoning_tokens",
-}
+from sources.kit.drafts import Conversation, Draft
+from sources.kit.loose_json import Record, items, mapping, string, text_at
+from sources.kit.usage import usage_of
 
 
 @dataclass(slots=True)
@@ -40,27 +34,32 @@ class Rollout(Conversation):
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _said: Counter[tuple[str, Role, Layer]] = field(default_factory=Counter)
     _rollbacks: list[tuple[int, int]] = field(default_factory=list)
-    _folders: dict[str, None] = field(default_factory=dict)
     _turn: str = ""
     _is_copy: bool = False
-    _at: datetime | None = None
     _total: Record = field(default_factory=dict)
     _usage: Counter[str] = field(default_factory=Counter)
     _counted_to: int = 0
 
     def read(self, record: Record) -> None:
-        """Add one record; an unknown one is counted in `unknown`."""
         kind, payload = records.unwrapped(record)
-        self._at = drafts.moment(record.get("timestamp"))
+        self.begin("", record.get("timestamp"))
         if turn := string(payload.get("turn_id")):
             self._turn, self._is_copy = turn, turn in self.copied
-        handler = _RECORDS.get(kind)
-        if handler is None:
-            self.unknown[f"record {kind or 'without type'}"] += 1
-        elif handler is Rollout._read_meta or not self._is_inherited(record):
-            handler(self, payload)
-        elif payload.get("type") == "token_count":
-            self._counted(payload)
+        if kind == "session_meta":
+            self._read_meta(payload)
+        elif self._is_inherited(record):
+            if payload.get("type") == "token_count":
+                self._counted(payload)
+        elif kind == "turn_context":
+            self._read_context(payload)
+        elif kind == "response_item":
+            self._read_response(payload)
+        elif kind == "event_msg":
+            self._read_event(payload, string(payload.get("type")))
+        elif kind == "compacted":
+            self._inject(string(payload.get("message")) or "Conversation compacted", compaction={})
+        elif kind not in ("session_state", "world_state", "token_usage_record"):
+            self.pass_over("record", kind)
 
     def session(self) -> Session:
         """Return the thread as read so far, each text once; turns that were rolled back are marked."""
@@ -70,14 +69,10 @@ class Rollout(Conversation):
         parent, relation = records.parent_of(self._meta)
         self.session_id = string(self._meta.get("id")) or self.session_id
         return self.build(
-            {"thread name": self.name},
-            folders=self._folders,
+            self.name,
             parent=parent,
-            began=drafts.moment(self._meta.get("timestamp")),  # flat lines have no time of their own
+            began=self._meta.get("timestamp"),  # flat lines have no time of their own
             relation=relation,
-            version=string(self._meta.get("cli_version")),
-            branch=string(mapping(self._meta.get("git")).get("branch")),
-            agent=string(self._meta.get("agent_nickname") or self._meta.get("agent_role")),
         )
 
     def _is_inherited(self, record: Record) -> bool:
@@ -92,19 +87,15 @@ class Rollout(Conversation):
         """Keep the first description; later ones are of the threads that this one was copied from."""
         if not self._meta:
             self._meta = payload
-            self._enter(payload)
+            self.enter(payload.get("cwd"))
         else:
             self._is_copy = bool(self.copied)
 
     def _read_context(self, payload: Record) -> None:
-        self._enter(payload)
+        self.enter(payload.get("cwd"))
         self.model = string(payload.get("model")) or self.model
         if "turn_id" not in payload:
             self._turn = f"turn {len(self._entries)}"
-
-    def _enter(self, payload: Record) -> None:
-        self._folders[string(payload.get("cwd"))] = None
-        self.folder = next(iter(self._folders))
 
     def _read_response(self, payload: Record) -> None:
         kind = string(payload.get("type"))
@@ -118,7 +109,7 @@ class Rollout(Conversation):
         elif kind in tools.OUTPUTS:
             self._add_result(payload)
         elif kind not in records.IGNORED_RESPONSES:
-            self.unknown[f"response {kind or 'without type'}"] += 1
+            self.pass_over("response", kind)
 
     def _add_message(self, payload: Record) -> None:
         texts, role = drafts.texts_in(payload.get("content")), payload.get("role")
@@ -129,25 +120,32 @@ class Rollout(Conversation):
         else:
             self._inject("\n\n".join(texts))
 
-    def _read_event(self, payload: Record) -> None:
-        kind = string(payload.get("type"))
+    def _read_event(self, payload: Record, kind: str) -> None:
+        text = string(payload.get("message")) or string(payload.get("text"))
         if kind in tools.EVENTS:
             self._add_call(tools.EVENTS[kind](payload), Layer.EVENT)
-        elif handler := _EVENTS.get(kind):
-            handler(self, payload)
+        elif kind == "user_message":
+            pictures = [{"type": "image"} for key in ("images", "local_images") for _ in items(payload.get(key))]
+            self._add_question([text], pictures, Layer.EVENT, payload)
+        elif kind == "agent_message":
+            self._add_answer(text, Layer.EVENT, payload)
+        elif kind == "agent_reasoning":
+            self._add_thought(text, Layer.EVENT)
+        elif kind == "item_completed":
+            self._read_item(payload)
+        elif kind == "thread_rolled_back":
+            if isinstance(turns := payload.get("num_turns"), int):
+                self._rollbacks.append((len(self._entries), turns))
+        elif kind == "thread_name_updated":
+            self.name = string(payload.get("thread_name")) or self.name
+        elif kind == "token_count":
+            self._count_tokens(payload)
+        elif kind == "error":
+            self._put(self.say(Role.ERROR, text or "error"), Layer.ALONE)
+        elif kind == "turn_aborted":
+            self._inject(f"[Turn aborted: {string(payload.get('reason')) or 'no reason given'}]")
         elif kind not in records.IGNORED_EVENTS:
-            self.unknown[f"event {kind or 'without type'}"] += 1
-
-    def _read_user_message(self, payload: Record) -> None:
-        pictures = [{"type": "image"} for key in ("images", "local_images") for _ in items(payload.get(key))]
-        self._add_question([string(payload.get("message"))], pictures, Layer.EVENT, payload)
-
-    def _roll_back(self, payload: Record) -> None:
-        if isinstance(turns := payload.get("num_turns"), int):
-            self._rollbacks.append((len(self._entries), turns))
-
-    def _rename(self, payload: Record) -> None:
-        self.name = string(payload.get("thread_name")) or self.name
+            self.pass_over("event", kind)
 
     def _count_tokens(self, payload: Record) -> None:
         """Note the tokens of a response with the answer before; those of one that only called tools with the next."""
@@ -155,7 +153,7 @@ class Rollout(Conversation):
         if not any(counted.values()):
             return  # only the account's limits are new
         if not self._is_copy:  # else it is counted in the thread that this one comes from
-            self._usage.update(usage_of(counted, _USAGE, cache_in_input=True))
+            self._usage.update(usage_of(counted, cache_in_input=True))
         since = (each for each in self._entries[self._counted_to :] if each.draft.role is Role.ASSISTANT)
         answers = {each.layer: each.draft for each in since}
         for draft in answers.values():
@@ -168,7 +166,7 @@ class Rollout(Conversation):
         """Return what the thread's running total grew by; at its first count that may include another thread's."""
         info = mapping(payload.get("info"))
         total, last = (mapping(info.get(name)) for name in ("total_token_usage", "last_token_usage"))
-        total = {name: count for name, count in total.items() if name in _USAGE and isinstance(count, int)}
+        total = {name: count for name, count in total.items() if isinstance(count, int)}
         if not total:
             return {}
         grown = {name: count - self._total.get(name, 0) for name, count in total.items()}
@@ -194,43 +192,41 @@ class Rollout(Conversation):
         elif kind == "Reasoning":
             given = (item.get(key) for key in ("summary_text", "summaryText", "summary", "text"))
             texts = (text for each in given for text in ([each] if isinstance(each, str) else items(each)))
-            thought = "\n\n".join(string(mapping(text).get("text")) or string(text) for text in texts)
+            thought = "\n\n".join(text_at(text, "text") or string(text) for text in texts)
             self._add_thought(thought, Layer.ITEM)
         elif kind not in records.IGNORED_ITEMS:
-            self.unknown[f"item {kind or 'without type'}"] += 1
+            self.pass_over("item", kind)
 
     # Messages
 
     def _put(self, draft: Draft, layer: Layer) -> None:
-        self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
+        if draft.parts or "attachments" in draft.more:
+            self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
 
-    def _inject(self, text: str, **more: object) -> None:
-        self._put(Draft(Role.SYSTEM, [text] if text else [], self._at, {"injected": True, **more}), Layer.ALONE)
+    def _inject(self, text: str, **more: Any) -> None:
+        self._put(self.inject(text, **more), Layer.ALONE)
 
     def _add_question(self, texts: Iterable[str], content: object, layer: Layer, given: Record) -> None:
         pieces = [piece for text in texts for piece in pieces_of(text)]
         for text in (text for role, text in pieces if role is Role.SYSTEM):
             self._inject(text)
         typed = "\n\n".join(text for role, text in pieces if role is Role.USER)
-        draft = Draft(Role.USER, [typed] if typed else [], self._at, self._identity(given, Role.USER, layer))
-        for name in filter(None, map(drafts.attachment_name, map(mapping, items(content)))):
-            draft.attach(name)
-        if typed or "attachments" in draft.more:
-            self._put(draft, layer)
+        names = drafts.attachments_in(content)
+        if typed or names:
+            native_id = self._identity(given, Role.USER, layer)
+            self._put(self.say(Role.USER, typed, native_id=native_id, attachments=names), layer)
 
     def _add_answer(self, text: str, layer: Layer, given: Record) -> None:
         if text.strip():
-            about = without_empty({"model": self.model, "phase": string(given.get("phase"))})
-            more = self._identity(given, Role.ASSISTANT, layer) | about
-            self._put(Draft(Role.ASSISTANT, [text.strip()], self._at, more), layer)
+            native_id = self._identity(given, Role.ASSISTANT, layer)
+            self._put(self.say(Role.ASSISTANT, text, native_id=native_id, phase=string(given.get("phase"))), layer)
 
     def _add_thought(self, text: str, layer: Layer) -> None:
-        if text.strip():
-            self._put(Draft(Role.THINKING, [text.strip()], self._at, without_empty({"model": self.model})), layer)
+        self._put(self.say(Role.THINKING, text), layer)
 
     def _add_call(self, ran: tools.ToolRun, layer: Layer) -> None:
-        draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self._at, folder=self.folder)
-        draft.more |= without_empty({"model": self.model})
+        draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self.at, folder=self.folder)
+        draft.more |= {"model": self.model} if self.model else {}
         if ran.result is not None:
             draft.answer(ran.result, ran.status)
         draft.more["tool"]["status"] = ran.status
@@ -245,38 +241,11 @@ class Rollout(Conversation):
             self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
         self.answer(call_id, *tools.outcome(payload.get("output")))
 
-    def _identity(self, given: Record, role: Role, layer: Layer) -> Record:
+    def _identity(self, given: Record, role: Role, layer: Layer) -> str:
         """Return the id of a message with its turn: ids start anew in each turn.
 
         Events have none: which one of its role in the turn it is stands for it, as the file only grows.
         """
         self._said[self._turn, role, layer] += 1
         own = string(given.get("id")) or f"{role} {self._said[self._turn, role, layer]}"
-        return {"native_id": f"{self._turn}:{own}" if self._turn else own}
-
-
-_RECORDS: dict[str, Callable[[Rollout, Record], None]] = {
-    "session_meta": Rollout._read_meta,
-    "turn_context": Rollout._read_context,
-    "response_item": Rollout._read_response,
-    "event_msg": Rollout._read_event,
-    "compacted": lambda self, payload: self._inject(
-        string(payload.get("message")) or "Conversation compacted", compaction={}
-    ),
-    **dict.fromkeys(("session_state", "world_state", "token_usage_record"), lambda *_: None),
-}
-_EVENTS: dict[str, Callable[[Rollout, Record], None]] = {
-    "user_message": Rollout._read_user_message,
-    "agent_message": lambda self, payload: self._add_answer(string(payload.get("message")), Layer.EVENT, payload),
-    "agent_reasoning": lambda self, payload: self._add_thought(string(payload.get("text")), Layer.EVENT),
-    "item_completed": Rollout._read_item,
-    "thread_rolled_back": Rollout._roll_back,
-    "thread_name_updated": Rollout._rename,
-    "token_count": Rollout._count_tokens,
-    "error": lambda self, payload: self._put(
-        Draft(Role.ERROR, [string(payload.get("message")) or "error"], self._at), Layer.ALONE
-    ),
-    "turn_aborted": lambda self, payload: self._inject(
-        f"[Turn aborted: {string(payload.get('reason')) or 'no reason given'}]"
-    ),
-}
+        return f"{self._turn}:{own}" if self._turn else own

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sources.kit import drafts
 from sources.kit.drafts import params_of
-from sources.kit.loose_json import Record, items, mapping, object_in, string
+from sources.kit.loose_json import Record, items, mapping, object_in, string, text_at
 
 SHELL, PATCH = "exec", "apply_patch"
 # calls that events and items describe better: one script may run many commands
@@ -67,7 +67,7 @@ def ran_command(given: Record) -> ToolRun:
 def changed_files(given: Record) -> ToolRun:
     """Parse `patch_apply_end` or a FileChange item."""
     changes = given.get("changes")
-    paths = list(mapping(changes)) or [string(mapping(change).get("path")) for change in items(changes)]
+    paths = list(mapping(changes)) or [text_at(change, "path") for change in items(changes)]
     result = "\n".join(filter(None, (string(given.get(key)) for key in ("stdout", "stderr"))))
     params = {"path": paths, "changes": changes}
     return ToolRun(_id(given), PATCH, params, result, _status(None, given.get("success"), given.get("status")))

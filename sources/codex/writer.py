@@ -12,7 +12,6 @@ from uuid import UUID
 from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.codex.client import CODEX
-from sources.codex.reader import Codex
 from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, json_lines, with_times
 
 _CONTENT = {Role.USER: ("input_text", "user_message"), Role.ASSISTANT: ("output_text", "agent_message")}
@@ -22,7 +21,7 @@ _TOOLS = Tools(read=("read_file", "path"), run=("shell_command", "command"))
 def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `sessions/Y/M/D/rollout-<time>-<id>.jsonl`: meta data, then each message for the model and for the list."""
     session_id, here = str(_uuid7()), now().astimezone()
-    folder = Codex.home_in(places) / "sessions" / f"{here:%Y/%m/%d}"
+    folder = CODEX.history_in(places) / "sessions" / f"{here:%Y/%m/%d}"
     path = folder / f"rollout-{here:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
     began = format_time(here)
     meta = {

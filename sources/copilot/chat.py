@@ -9,8 +9,8 @@ from typing import Any
 from registry.domain import Role, Session
 from sources.copilot.tools import ModelCall, calls_of, edit_of, shown_call
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, supersede
-from sources.kit.loose_json import Record, items, mapping, objects, string, strings
+from sources.kit.drafts import Conversation, Draft, supersede
+from sources.kit.loose_json import Record, items, mapping, objects, string, strings, text_at, value_at
 from sources.kit.workspace_files import path_of
 
 _IGNORED = frozenset(
@@ -35,7 +35,6 @@ class VsCodeChat(Conversation):
     given: Record = field(default_factory=dict)
     project: str | None = None
     listed_title: str = ""
-    _request_id: str = ""
     _answered_from: int = 0
     _text: list[str] = field(default_factory=list)
     _chunks: int = 0
@@ -46,26 +45,21 @@ class VsCodeChat(Conversation):
         """Return the conversation; requests that were undone are marked."""
         for place, request in enumerate(objects(self.given.get("requests"))):
             before = len(self.drafts)
-            self._request_id, self._chunks, self._thought_id = string(request.get("requestId")) or f"#{place}", 0, ""
+            self.begin(string(request.get("requestId")) or f"#{place}", request.get("timestamp"))
+            self._chunks, self._thought_id = 0, ""
             self._add_question(request)
-            self._answered_from = len(self.drafts)
+            self.at, self.model, self._answered_from = None, _model(request), len(self.drafts)
             self._add_answer(request)
-            self.describe(self._answered_from, _model(request), {})
             supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
         self.session_id = string(self.given.get("sessionId")) or self.session_id
-        titles = {
-            "custom title": self.given.get("customTitle"),
-            "list": self.listed_title,
-            "computed title": self.given.get("computedTitle"),
-        }
-        return self.build(titles, project=self.project, began=drafts.moment(self.given.get("creationDate")))
+        titles = (self.given.get("customTitle"), self.listed_title, self.given.get("computedTitle"))
+        return self.build(*titles, project=self.project, began=self.given.get("creationDate"))
 
     def _add_question(self, request: Record) -> None:
         message = request.get("message")
-        text = (string(message) or string(mapping(message).get("text"))).strip()
-        variables = objects(mapping(request.get("variableData")).get("variables"))
+        variables = objects(value_at(request, "variableData", "variables"))
         names = list(dict.fromkeys(filter(None, map(_attachment, variables))))
-        self.say(Role.USER, text, drafts.moment(request.get("timestamp")), self._request_id, attachments=names)
+        self.say(Role.USER, string(message) or text_at(message, "text"), attachments=names)
 
     def _add_answer(self, request: Record) -> None:
         self._asked, hidden = calls_of(request)
@@ -75,11 +69,11 @@ class VsCodeChat(Conversation):
             if handler := _PARTS.get(kind):
                 handler(self, given)
             elif kind not in _IGNORED:
-                self.unknown[f"part {kind}"] += 1
+                self.pass_over("part", kind)
         self._end_text()
-        self.drafts += [call.draft(drafts.COMPLETED) for call in hidden]
-        error = string(mapping(mapping(request.get("result")).get("errorDetails")).get("message")).strip()
-        self.say(Role.ERROR, error, None, f"{self._request_id}:error")
+        for call in hidden:
+            self._put(call.draft(drafts.COMPLETED))
+        self.say(Role.ERROR, text_at(request, "result", "errorDetails", "message"), ":error")
 
     def _add_text(self, part: Record) -> None:
         text = _words(part.get("content", part.get("value")))
@@ -110,12 +104,12 @@ class VsCodeChat(Conversation):
 
     def _add_call(self, part: Record) -> None:
         self._end_text()
-        self.drafts.append(shown_call(part, self._asked, self._new_id("tool")))
+        self._put(shown_call(part, self._asked, self._new_id("tool")))
 
     def _add_edit(self, part: Record) -> None:
         if path := path_of(part.get("uri")):
             self._end_text()
-            self.drafts.append(edit_of(part, path, self._new_id("edit")))
+            self._put(edit_of(part, path, self._new_id("edit")))
 
     def _add_warning(self, part: Record) -> None:
         self._end_text()
@@ -127,15 +121,19 @@ class VsCodeChat(Conversation):
             self._say(Role.ASSISTANT, text)
 
     def _new_id(self, kind: str) -> str:
-        return f"{self._request_id}:{kind}:{len(self.drafts) - self._answered_from}"
+        return f"{self.record_id}:{kind}:{len(self.drafts) - self._answered_from}"
+
+    def _put(self, call: Draft) -> None:
+        call.more |= {"model": self.model} if self.model else {}
+        self.drafts.append(call)
 
     def _say(self, role: Role, text: str, **more: Any) -> None:
         self._chunks += 1
-        self.say(role, text, None, f"{self._request_id}:{self._chunks}", **more)
+        self.say(role, text, f":{self._chunks}", **more)
 
 
 def _words(message: object) -> str:
-    return string(message) or string(mapping(message).get("value"))
+    return string(message) or text_at(message, "value")
 
 
 def _attachment(variable: Record) -> str:
@@ -146,8 +144,8 @@ def _attachment(variable: Record) -> str:
 
 
 def _model(request: Record) -> str:
-    metadata = mapping(mapping(request.get("result")).get("metadata"))
-    return string(metadata.get("resolvedModel")) or string(request.get("modelId")).removeprefix("copilot/")
+    resolved = text_at(request, "result", "metadata", "resolvedModel")
+    return resolved or string(request.get("modelId")).removeprefix("copilot/")
 
 
 _PARTS: dict[str, Callable[[VsCodeChat, Record], None]] = {

@@ -13,24 +13,23 @@ from sources.copilot.events import Events
 from sources.kit import drafts
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, items, mapping, read_json, string
+from sources.kit.loose_json import Record, items, mapping, objects, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 
 _NOTE = "workspace.yaml"
-_NOTED = re.compile(r"^(name|cwd|branch):[ \t]*(\S.*)?$", re.MULTILINE)
+_NOTED = re.compile(r"^(name|cwd):[ \t]*(\S.*)?$", re.MULTILINE)
 
 
 class CopilotCli(FileReader):
     """Reads `session-state/` and `history-session-state/`. Secrets lie beside them."""
 
-    name = COPILOT_CLI.source
-    variables = ("CTXR_COPILOT_CLI_DIR", "COPILOT_HOME")
-    home = (".copilot",)
+    client = COPILOT_CLI
     patterns = tuple(
         f"{folder}/{form}"
         for folder in ("session-state", "history-session-state")
         for form in ("*/events.jsonl", "*.jsonl", "*.json")
     )
+    beside = ("session-state/*/workspace.yaml",)
 
     def session_file(self, file: File) -> SessionFile:
         """Return the log; a session with a folder may be renamed in its note after it has ended."""
@@ -55,7 +54,7 @@ def _parse(file: SessionFile) -> Iterator[FoundSession]:
 
 
 def noted(text: str) -> dict[str, str]:
-    """Return the name, folder and branch in a `workspace.yaml`, which has one value a line. Pure."""
+    """Return the name and folder in a `workspace.yaml`, which has one value a line. Pure."""
     return {key: _unquoted(value.strip()) for key, value in _NOTED.findall(text) if value.strip() not in ("", "null")}
 
 
@@ -68,7 +67,7 @@ def _unquoted(value: str) -> str:
 def events_of(history: Record) -> Iterator[Record]:
     """Convert the document of the first versions, the messages of the model's service, to events without times."""
     yield {"type": "session.start", "data": {key: history.get(key) for key in ("sessionId", "startTime")}}
-    for place, message in enumerate(map(mapping, items(history.get("chatMessages")))):
+    for place, message in enumerate(objects(history.get("chatMessages"))):
         kind, data = _event_of(message)
         yield {"type": kind, "id": f"#{place}", "data": data}
 
@@ -78,7 +77,7 @@ def _event_of(message: Record) -> tuple[str, Record]:
     if role == "user":
         return "user.message", {"content": drafts.content_text(content)}
     if role == "assistant":
-        calls = [(mapping(call), mapping(mapping(call).get("function"))) for call in items(message.get("tool_calls"))]
+        calls = [(mapping(call), mapping(value_at(call, "function"))) for call in items(message.get("tool_calls"))]
         requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
         return "assistant.message", {"content": drafts.content_text(content), "toolRequests": requests}
     if role == "tool":

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
 
 from registry.domain import Role, Session, preview_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, params_of, supersede, usage_of
-from sources.kit.loose_json import Record, first_text, items, mapping, string
+from sources.kit.drafts import Conversation, Draft, params_of, supersede
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, string, text_at, value_at
+from sources.kit.usage import usage_of
 
-_USAGE = {"outputTokens": "output_tokens"}
-_USAGE_AT_END = {
-    "inputTokens": "input_tokens",
-    "cacheReadTokens": "cache_read_input_tokens",
-    "cacheWriteTokens": "cache_creation_input_tokens",
-    "reasoningTokens": "reasoning_tokens",
-}
 _IGNORED = frozenset(
     (
         *("session.resume", "session.info", "session.warning", "session.truncation", "session.compaction_start"),
@@ -41,184 +34,141 @@ _IGNORED = frozenset(
 class Events(Conversation):
     """Builds a conversation and those of its sub-agents from the events in order.
 
-    `described`: the facts in a note beside the file (`name`, `cwd`, `branch`).
+    `described`: the facts in a note beside the file (`name`, `cwd`).
     """
 
     described: dict[str, str] = field(default_factory=dict)
     _agents: dict[str, Conversation] = field(default_factory=dict)
-    _agent_names: dict[str, str] = field(default_factory=dict)
+    _agent_names: defaultdict[str, str] = field(default_factory=lambda: defaultdict(str))
     _standing: list[Draft] = field(default_factory=list)
     _places: dict[str, int] = field(default_factory=dict)
     _facts: Record = field(default_factory=dict)
-    _folders: dict[str, None] = field(default_factory=dict)
+    _model: str = ""  # of the session; an event may name another one
     _thought: str = ""
     _counted_to: int = 0
-    _event: Record = field(default_factory=dict)
 
     def read(self, event: Record) -> None:
-        """Add one event; an unknown one is counted in `unknown`."""
-        kind, self._event = string(event.get("type")), event
-        if event_id := string(event.get("id")):
+        kind, data, event_id = string(event.get("type")), mapping(event.get("data")), string(event.get("id"))
+        if event_id:
             self._places[event_id] = len(self._standing)
-        if handler := _EVENTS.get(kind):
-            before = len(self.drafts)
-            handler(self, mapping(event.get("data")))
-            self._standing += self.drafts[before:]
-        elif kind not in _IGNORED:
-            self.unknown[f"event {kind or 'without type'}"] += 1
+        if kind in _IGNORED:
+            return
+        agent = string(data.get("toolCallId" if kind == "subagent.failed" else "parentToolCallId"))
+        before, thread = len(self.drafts), self._agents.setdefault(agent, Conversation()) if agent else self
+        self.begin(event_id, event.get("timestamp"))
+        self.model = string(data.get("model")) or self._model
+        thread.record_id, thread.at, thread.model = self.record_id, self.at, self.model
+        self._add(kind, data, thread)
+        self._standing += self.drafts[before:]
+
+    def _add(self, kind: str, data: Record, thread: Conversation) -> None:
+        if kind == "session.start":
+            self._facts = data | self._facts
+            self._model = string(data.get("selectedModel")) or self._model
+            self.enter(value_at(data, "context", "cwd"))
+        elif kind == "session.context_changed":
+            self.enter(data.get("cwd"))
+        elif kind == "session.model_change":
+            self._model = string(data.get("newModel")) or self._model
+        elif kind == "session.title_changed":
+            self._facts["title"] = string(data.get("title")) or self._facts.get("title")
+        elif kind == "session.snapshot_rewind":  # the named event and all after it were taken back
+            place = self._places.get(string(data.get("upToEventId")), len(self._standing))
+            supersede(self._standing[place:])
+            del self._standing[place:]
+        elif kind == "session.compaction_complete":
+            self.inject(string(data.get("summaryContent")) or "Conversation compacted", compaction={})
+        elif kind == "session.shutdown":
+            self._end(data)
+        elif kind == "session.error":
+            self.say(Role.ERROR, string(data.get("message")) or "error")
+        elif kind == "abort":
+            self.inject(f"[Turn aborted: {string(data.get('reason')) or 'no reason given'}]")
+        elif kind == "user.message":
+            self._add_question(data, thread)
+        elif kind == "assistant.reasoning":
+            self._think(string(data.get("content")), thread)
+        elif kind == "assistant.message":
+            self._add_answer(data, thread)
+        elif kind == "tool.execution_start":
+            self._call(thread, data.get("toolCallId"), data.get("toolName"), data.get("arguments"))
+        elif kind == "tool.execution_complete":
+            self._add_result(data, thread)
+        elif kind == "subagent.started":
+            self._agent_names[string(data.get("toolCallId"))] = string(data.get("agentName"))
+        elif kind == "subagent.failed":
+            thread.say(Role.ERROR, string(data.get("error")))
+        else:
+            self.pass_over("event", kind)
 
     def sessions(self) -> Iterator[Session]:
-        """Yield the conversation as read so far, then those of its sub-agents."""
         self.session_id = string(self._facts.get("sessionId")) or self.session_id
-        began = drafts.moment(self._facts.get("startTime"))
+        began = self._facts.get("startTime")
         main = self.build(
-            {"name": self.described.get("name"), "title": self._facts.get("title")},
-            folders=[*self._folders, self.described.get("cwd", "")],
+            self.described.get("name"),
+            self._facts.get("title"),
+            folders=[self.described.get("cwd", "")],
             began=began,
-            branch=self.described.get("branch") or string(mapping(self._facts.get("context")).get("branch")),
-            version=string(self._facts.get("copilotVersion")),
         )
         yield main
         for call_id, agent in self._agents.items():
-            known = {"relation": "sub-agent", "tool_use_id": call_id, "agent_type": self._agent_names.get(call_id)}
-            meta = {name: value for name, value in known.items() if value}
-            messages = drafts.messages_of(agent.drafts, began)
-            session_id = f"{self.session_id}:{call_id}"
-            yield Session(session_id, messages, self._task(call_id), main.project, self.session_id, meta)
+            agent.session_id, titles = f"{self.session_id}:{call_id}", (self._task(call_id), self._agent_names[call_id])
+            yield agent.build(*titles, project=main.project, parent=self.session_id, began=began)
 
-    def _task(self, call_id: str) -> str | None:
+    def _task(self, call_id: str) -> str:
         """Return the task of a sub-agent in its caller's words."""
         call = self.calls.get(call_id)
-        params = mapping(call.more["tool"]["params"]) if call else {}
-        words = (string(params.get("description")), string(params.get("prompt")), self._agent_names.get(call_id, ""))
-        return next((preview_of(text, 80) for text in words if text.strip()), None)
-
-    def _start(self, data: Record) -> None:
-        self._facts = data | self._facts
-        self.model = string(data.get("selectedModel")) or self.model
-        self._move(mapping(data.get("context")))
-
-    def _move(self, context: Record) -> None:
-        self._folders[string(context.get("cwd"))] = None
-        self.folder = next(iter(self._folders))
-
-    def _change_model(self, data: Record) -> None:
-        self.model = string(data.get("newModel")) or self.model
-
-    def _name(self, data: Record) -> None:
-        self._facts["title"] = string(data.get("title")) or self._facts.get("title")
-
-    def _rewind(self, data: Record) -> None:
-        """Mark the messages of the named event and of all after it as superseded."""
-        place = self._places.get(string(data.get("upToEventId")), len(self._standing))
-        supersede(self._standing[place:])
-        del self._standing[place:]
-
-    def _compact(self, data: Record) -> None:
-        summary = string(data.get("summaryContent")) or "Conversation compacted"
-        self._say(data, Role.SYSTEM, summary, injected=True, compaction={})
+        words = first_text(call.more["tool"]["params"], "description", "prompt") if call else ""
+        return preview_of(words, 80)
 
     def _end(self, data: Record) -> None:
         """Note the tokens that are told only when the client ends with the last answer of each model."""
         since, self._counted_to = self.drafts[self._counted_to :], len(self.drafts)
         for model, metrics in mapping(data.get("modelMetrics")).items():
-            counts = usage_of(mapping(metrics).get("usage"), _USAGE_AT_END, cache_in_input=True)
             answers = [each for each in since if each.more.get("model") == model and "usage" in each.more]
-            for draft in answers[-1:]:
-                draft.more["usage"] |= counts
+            for draft in answers[-1:]:  # its output was counted with each answer
+                draft.more["usage"] = usage_of(value_at(metrics, "usage"), cache_in_input=True) | draft.more["usage"]
 
-    def _abort(self, data: Record) -> None:
-        reason = string(data.get("reason")) or "no reason given"
-        self._say(data, Role.SYSTEM, f"[Turn aborted: {reason}]", injected=True)
-
-    def _add_question(self, data: Record) -> None:
+    def _add_question(self, data: Record, thread: Conversation) -> None:
         """Add the text that was typed; a message with another source is the client's own."""
-        text = string(data.get("content")).strip()
+        text = string(data.get("content"))
         if string(data.get("source")) not in ("", "user"):
-            self._say(data, Role.SYSTEM, text, injected=True)
+            thread.inject(text)
         else:
             names = list(dict.fromkeys(filter(None, map(_attachment, items(data.get("attachments"))))))
-            self._say(data, Role.USER, text, attachments=names)
+            thread.say(Role.USER, text, attachments=names)
 
-    def _think(self, data: Record, text: str) -> None:
+    def _think(self, text: str, thread: Conversation) -> None:
         """Add a thought; some versions write it twice: as an event, and with the answer."""
         if text != self._thought:
-            self._say(data, Role.THINKING, text.strip(), ":thinking", model=self._model_of(data))
+            thread.say(Role.THINKING, text, ":thinking")
         self._thought = text or self._thought
 
-    def _add_answer(self, data: Record) -> None:
-        self._think(data, string(data.get("reasoningText")))
-        text, model, thread = string(data.get("content")).strip(), self._model_of(data), self._thread(data)
+    def _add_answer(self, data: Record, thread: Conversation) -> None:
+        self._think(string(data.get("reasoningText")), thread)
         before = len(thread.drafts)
-        self._say(data, Role.ASSISTANT, text, model=model)
-        for request in map(mapping, items(data.get("toolRequests"))):
-            self._call(string(request.get("toolCallId")), request.get("name"), request.get("arguments"), data)
-        thread.describe(before, model, usage_of(data, _USAGE))
+        thread.say(Role.ASSISTANT, string(data.get("content")))
+        for request in objects(data.get("toolRequests")):
+            self._call(thread, request.get("toolCallId"), request.get("name"), request.get("arguments"))
+        thread.count_tokens(before, data)
 
-    def _add_call(self, data: Record) -> None:
-        self._call(string(data.get("toolCallId")), data.get("toolName"), data.get("arguments"), data)
-
-    def _add_result(self, data: Record) -> None:
+    def _add_result(self, data: Record, thread: Conversation) -> None:
         """Add the result of a call, or of one that is not in the file."""
-        draft = self._call(string(data.get("toolCallId")), data.get("toolName"), {}, data)
+        draft = self._call(thread, data.get("toolCallId"), data.get("toolName"), {})
         error = data.get("error")
         result = drafts.content_text(mapping(data.get("result")).get("content", data.get("result")))
-        result = result or string(error) or string(mapping(error).get("message"))
-        status = drafts.COMPLETED
-        if data.get("success") is False or error:
-            is_refused = string(mapping(error).get("code")) in ("rejected", "denied")
-            status = drafts.REJECTED if is_refused else drafts.FAILED
-        draft.answer(result, status)
+        status = drafts.outcome(data.get("success") is False or error)
+        if value_at(error, "code") in ("rejected", "denied"):
+            status = drafts.REJECTED
+        draft.answer(result or string(error) or text_at(error, "message"), status)
 
-    def _call(self, call_id: str, name: object, arguments: object, data: Record) -> Draft:
+    def _call(self, thread: Conversation, call_id: object, name: object, arguments: object) -> Draft:
         """Return a call, which is written when it is asked for, and again when it runs."""
-        if call_id and call_id in self.calls:
-            return self.calls[call_id]
-        params, thread = params_of(arguments) or {}, self._thread(data)
-        draft = thread.call(call_id, string(name), params, self._at(), folder=self.folder, model=self._model_of(data))
-        self.calls[call_id] = draft
-        return draft
-
-    def _start_agent(self, data: Record) -> None:
-        self._agent_names[string(data.get("toolCallId"))] = string(data.get("agentName"))
-
-    def _fail_agent(self, data: Record) -> None:
-        self._say({"parentToolCallId": data.get("toolCallId")}, Role.ERROR, string(data.get("error")))
-
-    def _say(self, data: Record, role: Role, text: str, suffix: str = "", **more: Any) -> None:
-        native_id = string(self._event.get("id"))
-        self._thread(data).say(role, text, self._at(), native_id and native_id + suffix, **more)
-
-    def _thread(self, data: Record) -> Conversation:
-        agent = string(data.get("parentToolCallId"))
-        return self._agents.setdefault(agent, Conversation()) if agent else self
-
-    def _at(self) -> datetime | None:
-        return drafts.moment(self._event.get("timestamp"))
-
-    def _model_of(self, data: Record) -> str:
-        return string(data.get("model")) or self.model
+        key = string(call_id)
+        if not key or key not in self.calls:
+            self.calls[key] = thread.call(key, name, params_of(arguments) or {}, folder=self.folder)
+        return self.calls[key]
 
 
 def _attachment(given: object) -> str:
     return first_text(given, "displayName", "path", "filePath", "name", "type")
-
-
-_EVENTS: dict[str, Callable[[Events, Record], object]] = {
-    "session.start": Events._start,
-    "session.context_changed": Events._move,
-    "session.model_change": Events._change_model,
-    "session.title_changed": Events._name,
-    "session.snapshot_rewind": Events._rewind,
-    "session.compaction_complete": Events._compact,
-    "session.shutdown": Events._end,
-    "session.error": lambda self, data: self._say(data, Role.ERROR, string(data.get("message")) or "error"),
-    "abort": Events._abort,
-    "user.message": Events._add_question,
-    "assistant.message": Events._add_answer,
-    "assistant.reasoning": lambda self, data: self._think(data, string(data.get("content"))),
-    "tool.execution_start": Events._add_call,
-    "tool.execution_complete": Events._add_result,
-    "subagent.started": Events._start_agent,
-    "subagent.failed": Events._fail_agent,
-}

@@ -21,57 +21,35 @@ def replayed(lines: Iterable[Record], damage: Damage) -> Record:
             whole = mapping(line.get("v"))
         elif whole is None:
             damage.note(number, "a change before the whole it changes")
-        elif not _change(whole, line):
-            damage.note(number, "a change to something that is not there")
+        else:
+            try:
+                _change(whole, line)
+            except (LookupError, TypeError, ValueError, AttributeError):
+                damage.note(number, "a change to something that is not there")
     return whole or {}
 
 
-def _change(whole: Record, line: Record) -> bool:
-    """Do one operation; False if its place is not there."""
-    path, value = items(line.get("k")), line.get("v")
-    if not path:
-        return False
+def _change(whole: Record, line: Record) -> None:
+    """Do one operation. Raises one of several errors if its place is not there."""
+    *path, key = items(line.get("k"))
+    kind = line.get("kind")
     holder: Any = whole
-    for key in path[:-1]:
-        holder = _at(holder, key)
-    key, kind = path[-1], line.get("kind")
-    if kind == 1:
-        return _set(holder, key, value)
-    if kind == 2:
-        return _push(holder, key, items(value), line.get("i"))
-    if kind == 3 and isinstance(holder, dict) and isinstance(key, str):
+    for step in path:
+        holder = holder[step]
+    if isinstance(holder, dict) and not isinstance(key, str):
+        raise TypeError("no name of a field")
+    if kind == 1 and isinstance(holder, list) and key == len(holder):
+        holder.append(line.get("v"))
+    elif kind == 1:
+        holder[key] = line.get("v")
+    elif kind == 2:
+        existing = holder.setdefault(key, []) if isinstance(holder, dict) else holder[key]
+        if isinstance(length := line.get("i"), int):
+            del existing[length:]
+        existing.extend(items(line.get("v")))
+    elif kind == 3 and isinstance(holder, dict):
         holder.pop(key, None)
-        return True
-    return kind == 3 and _is_place(holder, key) and _set(holder, key, None)
-
-
-def _at(holder: Any, key: Any) -> Any:
-    if isinstance(holder, dict) and isinstance(key, str):
-        return holder.get(key)
-    return holder[key] if _is_place(holder, key) else None
-
-
-def _is_place(holder: Any, key: Any) -> bool:
-    return isinstance(holder, list) and isinstance(key, int) and 0 <= key < len(holder)
-
-
-def _set(holder: Any, key: Any, value: Any) -> bool:
-    if (isinstance(holder, dict) and isinstance(key, str)) or _is_place(holder, key):
-        holder[key] = value
-    elif isinstance(holder, list) and key == len(holder):
-        holder.append(value)
+    elif kind == 3:
+        holder[key] = None
     else:
-        return False
-    return True
-
-
-def _push(holder: Any, key: Any, values: list[Any], length: Any) -> bool:
-    existing = _at(holder, key)
-    if existing is None and not _set(holder, key, existing := []):
-        return False
-    if not isinstance(existing, list):
-        return False
-    if isinstance(length, int) and length >= 0:
-        del existing[length:]
-    existing.extend(values)
-    return True
+        raise ValueError("no kind of a change")

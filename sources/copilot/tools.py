@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sources.kit import drafts
 from sources.kit.drafts import Draft, params_of
-from sources.kit.loose_json import Record, items, mapping, number, objects, string
+from sources.kit.loose_json import Record, items, mapping, number, objects, string, text_at, value_at
 
 _GIVEN = ("rawInput", "input", "commandLine", "command", "prompt", "todoList")
 
@@ -24,7 +24,6 @@ class ModelCall(NamedTuple):
     result: str | None
 
     def draft(self, status: str) -> Draft:
-        """Return the call as a message."""
         draft = drafts.tool_draft(self.call_id, self.name, self.params, None)
         draft.answer(self.result or "", status)
         return draft
@@ -35,7 +34,7 @@ def calls_of(request: Record) -> tuple[dict[str, ModelCall], list[ModelCall]]:
 
     They are matched by id; if no id matches and there are as many of both, in order.
     """
-    metadata = mapping(mapping(request.get("result")).get("metadata"))
+    metadata = mapping(value_at(request, "result", "metadata"))
     results = mapping(metadata.get("toolCallResults"))
     rounds = objects(metadata.get("toolCallRounds"))
     calls = [_call(call, results) for each in rounds for call in objects(each.get("toolCalls"))]
@@ -124,4 +123,4 @@ def _status(part: Record) -> str:
 
 
 def _words(message: Any) -> str:
-    return string(message) or string(mapping(message).get("value"))
+    return string(message) or text_at(message, "value")

@@ -17,7 +17,7 @@ from sources.copilot.operation_log import replayed
 from sources.kit import drafts
 from sources.kit.files import File
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string, value_at
+from sources.kit.loose_json import Record, mapping, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 from sources.kit.sqlite_store import WAIT_S, ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
@@ -29,42 +29,39 @@ _TRANSCRIPTS = os.path.join("GitHub.copilot-chat", "transcripts")
 class CopilotVscode(FileReader):
     """Reads one `User` folder. Databases hold credentials too: only the list of sessions is read from them."""
 
-    name = VSCODE.source
+    client = VSCODE
     patterns = (
-        *(f"workspaceStorage/*/chatSessions/*{end}" for end in (".json", ".jsonl")),
-        *(f"globalStorage/emptyWindowChatSessions/*{end}" for end in (".json", ".jsonl")),
+        *(f"workspaceStorage/*/chatSessions/*{end}" for end in (".jsonl", ".json")),
+        *(f"globalStorage/emptyWindowChatSessions/*{end}" for end in (".jsonl", ".json")),
         "workspaceStorage/*/GitHub.copilot-chat/transcripts/*.jsonl",
         "globalStorage/GitHub.copilot-chat/transcripts/*.jsonl",
     )
+    beside = ("workspaceStorage/*/workspace.json",)
 
     def __init__(self, wait_s: float = WAIT_S) -> None:
         self._wait_s = wait_s
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return the `User` folder of each VS Code on this machine."""
         servers = (".vscode-server", ".vscode-server-insiders")
         remote = (places.home / server / "data" / "User" for server in servers)
         usual = user_folders(places, ("Code", "Code - Insiders", "VSCodium"))
         return places.named("CTXR_VSCODE_DIR") or (*usual, *remote)
 
-    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the sessions, and the transcripts of sessions that are not here, as in a remote connection."""
-        found: dict[str, SessionFile] = {}
-        for file in FileReader.files(self, store):
-            if isinstance(file, Skipped):
-                yield file
-            elif not _is_transcript(file) or _key_of_session(file) not in found:
-                found[file.key] = file  # a log replaces the document of the same session, which was listed before
-        yield from found.values()
-
     def session_file(self, file: File) -> SessionFile:
-        """Return the file, whose key is the same in both forms, with the folder of its workspace."""
-        path, depth = Path(file.path), 2 if _TRANSCRIPTS in file.path else 1
-        return SessionFile(file, str(path.with_suffix("")), path.stem, folder=str(path.parents[depth]))
+        """Return the file with the folder of its workspace; a log replaces the document with the same key.
+
+        A transcript stands in for a session that is not here, as in a remote connection.
+        """
+        path, is_transcript = Path(file.path), _TRANSCRIPTS in file.path
+        folder = path.parents[2 if is_transcript else 1]
+        sessions = "emptyWindowChatSessions" if folder.name == "globalStorage" else "chatSessions"
+        note = "+transcript" if is_transcript else ""
+        return SessionFile(file, str(folder / sessions / path.stem), path.stem, folder=str(folder), note_status=note)
 
     def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
         """Return False for a transcript whose session was read: it stays that, also when the client has deleted it."""
-        return FileReader.has_changed(self, file, seen) and not (_is_transcript(file) and _key_of_session(file) in seen)
+        known = seen.get(file.key, file.note_status)
+        return known.endswith(file.note_status) and known != file.fingerprint
 
     def parser(self, store: Path) -> ParseFile:
         """Return the parser of one file; facts about workspaces are read once."""
@@ -72,7 +69,7 @@ class CopilotVscode(FileReader):
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
             project = project_of(Path(file.folder))
-            if _is_transcript(file):
+            if file.note_status:
                 return _parse_transcript(file, project)
             return _parse_session(file, project, titles_of)
 
@@ -89,17 +86,7 @@ class CopilotVscode(FileReader):
                 rows = opened.rows(query)
         except StorageError as exc:
             return {}, (Skipped(f"the titles in {database}", exc.details),)
-        return mapping(mapping(read_json(rows[0][0])).get("entries")) if rows else {}, ()
-
-
-def _is_transcript(file: SessionFile) -> bool:
-    return _TRANSCRIPTS in file.path
-
-
-def _key_of_session(transcript: SessionFile) -> str:
-    is_global = os.path.basename(transcript.folder) == "globalStorage"
-    sessions = "emptyWindowChatSessions" if is_global else "chatSessions"
-    return os.path.join(transcript.folder, sessions, transcript.session_id)
+        return mapping(value_at(read_json(rows[0][0]), "entries")) if rows else {}, ()
 
 
 def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iterator[FoundSession]:
@@ -109,7 +96,7 @@ def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iter
     chat = VsCodeChat(file.session_id, given=given, project=project)
     if not string(given.get("customTitle")):
         titles, skipped = titles_of(file.folder)
-        chat.listed_title = string(value_at(titles, file.session_id, "title"))
+        chat.listed_title = text_at(titles, file.session_id, "title")
     session = chat.session()
     yield file.found(session, damage.skipped() + chat.skipped() + skipped, drafts.moment(given.get("lastMessageDate")))
 

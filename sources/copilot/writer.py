@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from registry.domain import Role, format_time, now
 from sources.base import Places
-from sources.copilot.cli import CopilotCli
 from sources.copilot.client import COPILOT_CLI
 from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
@@ -20,7 +19,7 @@ _TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
 def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `session-state/<id>/events.jsonl`, the events of a session that has ended, and the note beside it."""
     session_id, began = str(uuid4()), format_time(now())
-    folder = CopilotCli.home_in(places) / "session-state" / session_id
+    folder = COPILOT_CLI.history_in(places) / "session-state" / session_id
     note: Json = {
         "id": session_id,
         "cwd": talk.folder,

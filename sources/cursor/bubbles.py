@@ -11,24 +11,13 @@ from typing import Any
 from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
 from sources.cursor.tools import error_text, is_tool_call, tool_message
-from sources.kit.drafts import usage_of
-from sources.kit.loose_json import (
-    first_text,
-    items,
-    mapping,
-    number,
-    objects,
-    parse_nested,
-    read_json,
-    string,
-    value_at,
-)
+from sources.kit.loose_json import first_text, items, mapping, number, objects, parse_nested, read_json, string, text_at
+from sources.kit.usage import usage_of
 from sources.kit.workspace_files import path_of
 
 _THINKING, _SUMMARY = 30, 22  # capabilityType
 _SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
 _UNKNOWN_MODEL = "default"
-_USAGE = {"inputTokens": "input_tokens", "outputTokens": "output_tokens"}
 _ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
 _SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
 _BLOCKS = frozenset(
@@ -58,7 +47,7 @@ def messages_of(
     own_model = model_of(bubble) or model
     common = {"request_id": string(bubble.get("requestId")), "model": "" if speaker is Role.USER else own_model}
     known = {name: value for name, value in common.items() if value}
-    usage = {name: count for name, count in usage_of(bubble.get("tokenCount"), _USAGE).items() if count}
+    usage = {name: count for name, count in usage_of(bubble.get("tokenCount")).items() if count}
     by_kind = {_THINKING: Role.THINKING, _SUMMARY: Role.SYSTEM}
     leading = Role.TOOL if is_tool_call(bubble) else by_kind.get(_capability(bubble), speaker)
     for place, part in enumerate(_parts(bubble, speaker)):
@@ -69,7 +58,7 @@ def messages_of(
 
 def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:
     """Return the model that a bubble or conversation names; "default" names none."""
-    name = string(value_at(holder, field, "modelName"))
+    name = text_at(holder, field, "modelName")
     return name if name and name != _UNKNOWN_MODEL else None
 
 
@@ -96,7 +85,7 @@ def _parts(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
 def _spoken(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
     text, kind = bubble_text(bubble), _capability(bubble)
     if kind == _SUMMARY:
-        summary = text or string(value_at(bubble, "conversationSummary", "summary"))
+        summary = text or text_at(bubble, "conversationSummary", "summary")
         if summary:
             yield Message(Role.SYSTEM, summary, more={"injected": True})
         return
@@ -113,7 +102,7 @@ def _capability(bubble: Mapping[str, Any]) -> int:
 
 def _thinking(bubble: Mapping[str, Any]) -> str:
     thought = parse_nested(bubble.get("thinking"))
-    own = string(thought) or string(value_at(thought, "text"))
+    own = string(thought) or text_at(thought, "text")
     blocks = objects(bubble.get("allThinkingBlocks"))
     older = (string(block.get("thinking")) or string(block.get("text")) for block in blocks)
     return (own or "\n\n".join(filter(None, older))).strip()

@@ -13,7 +13,17 @@ from sources.base import Skipped
 from sources.cursor.bubbles import messages_of, model_of, speaker_of
 from sources.cursor.projects import ProjectHints, WorkspaceProjects, project_of
 from sources.cursor.times import TimeFrame, dated, moment
-from sources.kit.loose_json import mapping, number, objects, parse_nested, read_json, string, strings
+from sources.kit.drafts import without_empty
+from sources.kit.loose_json import (
+    first_text,
+    mapping,
+    number,
+    objects,
+    parse_nested,
+    read_json,
+    string,
+    text_at,
+)
 
 SETTLED_AFTER = timedelta(seconds=60)
 _NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})
@@ -40,7 +50,6 @@ class ComposerReading:
 
     @property
     def is_empty(self) -> bool:
-        """Return True for a draft or a conversation without a word of user or model."""
         return all(message.role in _NOT_WORTH_A_CHANNEL for message in self.session.messages)
 
 
@@ -83,7 +92,7 @@ def reading_of(
         messages=dated(kept, _span(composer, now)),
         title=_title(composer, messages),
         project=project_of(composer.composer_id, composer.header, composer.record, workspaces, hints),
-        parent=_subagent(composer, "parentComposerId") or None,
+        parent=_parent(composer) or None,
         meta=_meta(composer, model),
     )
     skipped = (Skipped(f"{counted(count, 'message')} of {composer.composer_id}", why) for why, count in damage.items())
@@ -132,28 +141,18 @@ def _title(composer: Composer, messages: Iterable[Message]) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a text, short enough for a title."""
     return preview_of(text.strip().partition("\n")[0])
 
 
-def _subagent(composer: Composer, name: str) -> str:
-    infos = (mapping(given.get("subagentInfo")) for given in (composer.record, composer.header))
-    return next(filter(None, (string(info.get(name)) for info in infos)), "")
+def _parent(composer: Composer) -> str:
+    parents = (text_at(given, "subagentInfo", "parentComposerId") for given in (composer.record, composer.header))
+    return next(filter(None, parents), "")
 
 
 def _meta(composer: Composer, model: str | None) -> dict[str, Any]:
     """Return known fields only: the same record holds keys and tokens."""
     merged = {**composer.header, **composer.record}
-    children = [*strings(merged.get("subagentComposerIds")), *strings(merged.get("subComposerIds"))]
-    meta = {
-        "model": model,
-        "subtitle": string(merged.get("subtitle")),
-        "mode": string(merged.get("unifiedMode")) or string(merged.get("forceMode")),
-        "archived": merged.get("isArchived") in (True, 1),
-        "subagent_type": _subagent(composer, "subagentTypeName") or string(composer.header.get("subagentTypeName")),
-        "children": list(dict.fromkeys(children)),
-    }
-    return {name: value for name, value in meta.items() if value}
+    return without_empty({"model": model, "mode": first_text(merged, "unifiedMode", "forceMode")})
 
 
 def _inline_tools(record: Json) -> dict[str, Any]:

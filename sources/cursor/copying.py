@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from registry.domain import as_json
 from sources.cursor.conversations import inline_bubbles
-from sources.cursor.journal import Json, RowCopy, Step, digest_of, has_table, json_text, reading, row_of
+from sources.cursor.journal import Json, RowCopy, Step, digest_of, has_table, reading, row_of
 from sources.cursor.moving import (
     GLOBAL_LIST_KEY,
     WORKSPACE_FIELD,
@@ -100,7 +101,7 @@ def _renamed_row(to: str, names: Mapping[str, str], target: Target, row: Json) -
         return new
     if isinstance(parsed, dict) and (is_header or to.startswith("composerData:")):
         parsed |= {WORKSPACE_FIELD: target.identifier}
-    new["value"] = json_text(parsed)
+    new["value"] = as_json(parsed)
     return {**new, "value": new["value"].encode("utf-8", "surrogateescape")} if isinstance(value, bytes) else new
 
 

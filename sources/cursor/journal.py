@@ -197,17 +197,12 @@ def value_of(connection: sqlite3.Connection, table: str, key: str, column: str, 
     (value,) = connection.execute(query, (key,)).fetchone() or (None,)
     if field:
         held = record_of(value).get(field)
-        return None if held is None else json_text(held)
+        return None if held is None else as_json(held)
     return None if value is None else str(value)
 
 
 def record_of(value: str | None) -> Json:
-    """Return the JSON object that a value is; empty if it is none."""
     return dict(mapping(read_json(value)))
-
-
-def json_text(value: Any) -> str:
-    return as_json(value)
 
 
 def reading(database: Path) -> closing[sqlite3.Connection]:

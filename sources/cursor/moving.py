@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from registry.domain import as_json
 from registry.errors import InvalidRequest
-from sources.cursor.journal import Json, ValueChange, json_text, reading, record_of, value_of
+from sources.cursor.journal import Json, ValueChange, reading, record_of, value_of
 from sources.cursor.store import DATABASE, workspace_folders
 from sources.kit.files import small_text
-from sources.kit.loose_json import mapping, objects, read_json, string
+from sources.kit.loose_json import objects, read_json, text_at
 from sources.kit.workspace_files import project_of_workspace
 
 GLOBAL_LIST_KEY, WORKSPACE_LIST_KEY = "composer.composerHeaders", "composer.composerData"
@@ -32,7 +33,7 @@ class Target:
 def target_of(user_folder: Path, project: str) -> Target:
     """Return Cursor's workspace of a folder; InvalidRequest if Cursor has never opened it."""
     for folder in workspace_folders(user_folder):
-        uri = string(mapping(read_json(small_text(folder / "workspace.json"))).get("folder"))
+        uri = text_at(read_json(small_text(folder / "workspace.json")), "folder")
         if uri and _is_same(project_of_workspace(folder), project):
             path = {"fsPath": project, "external": uri, "path": project, "scheme": uri.partition(":")[0]}
             return Target(folder, {"id": folder.name, "uri": {"$mid": 1, **path}})
@@ -69,7 +70,7 @@ def plan_move(user_folder: Path, composer_ids: Sequence[str], target: Target) ->
 
 def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[ValueChange]:
     """Yield the changes of the conversations' records, their rows in the table of headers, and the older list."""
-    after = json_text(target.identifier)
+    after = as_json(target.identifier)
     with reading(database) as connection:
         for composer_id in sorted(ids):
             for table, key in (("cursorDiskKV", f"composerData:{composer_id}"), ("composerHeaders", composer_id)):
@@ -112,7 +113,7 @@ def item_changes(
     if held is None or record:
         after = change(record)
         if after != record:
-            yield ValueChange(str(database), "ItemTable", key, "value", held, json_text(after))
+            yield ValueChange(str(database), "ItemTable", key, "value", held, as_json(after))
 
 
 def heads_of(given: Mapping[str, Any]) -> list[Json]:

@@ -71,15 +71,16 @@ class CursorIde:
         return digest(idle, [(database.parent.name, stamp(database)) for database in databases])
 
     def count(self, store: Path) -> int:
-        """Count the composers with a record in the global database."""
         if not store.exists():
             return 0
         with ClientDatabase(store, self.wait_s) as database:
             return len(GlobalStore(database).composer_ids())
 
     def watched(self, store: Path) -> Iterable[Path]:
-        """Return the folder of the global database, and that of the workspaces."""
         return [store.parent, store.parents[1] / "workspaceStorage"]
+
+    def kept(self) -> Iterable[str]:
+        return (f"globalStorage/{DATABASE}", f"workspaceStorage/*/{DATABASE}", "workspaceStorage/*/workspace.json")
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the conversations that are new or have changed, one at a time in memory.

@@ -5,18 +5,14 @@ Only key ranges and named keys: `LIKE` would scan gigabytes, and other keys of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from registry.domain import Message, Role, Session
 from sources.base import FoundSession
-from sources.cursor.bubbles import attachments_of, bubble_text
-from sources.cursor.conversations import Composer, first_line, headers_of, inline_bubbles, reading_of
+from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects
-from sources.cursor.times import TimeFrame, dated, moment
 from sources.kit import drafts
 from sources.kit.files import digest, folders_in, store_entries
 from sources.kit.loose_json import mapping, objects, read_json, string, strings
@@ -32,10 +28,9 @@ _PANE_OF = "workbench.panel.aichat.view."
 
 _HEADER_FIELDS = frozenset(
     (
-        *("name", "subtitle", "createdAt", "lastUpdatedAt", "conversationCheckpointLastUpdatedAt"),
+        *("name", "createdAt", "lastUpdatedAt", "conversationCheckpointLastUpdatedAt"),
         *("workspaceIdentifier", "workspaceId", "agentLocation", "trackedGitRepos"),
-        *("subagentInfo", "subagentTypeName", "subagentComposerIds", "subComposerIds"),
-        *("isArchived", "unifiedMode", "forceMode"),
+        *("subagentInfo", "unifiedMode", "forceMode"),
     )
 )
 
@@ -131,7 +126,6 @@ def _keys(family: str) -> tuple[str, str]:
 
 
 DATABASE = "state.vscdb"
-_SPEAKERS = {"user": Role.USER, "ai": Role.ASSISTANT}
 
 
 def workspace_folders(user_folder: Path) -> list[Path]:
@@ -176,38 +170,24 @@ def own_conversations(
         done.add(key)
         if seen.get(key) == fingerprint:
             continue
-        if key in rows.inline:
-            inline = inline_bubbles(kept)
-            bubbles = [(header, inline.get(header["bubbleId"])) for header in headers_of(kept)]
-            reading = reading_of(Composer(key, kept, {}), bubbles, workspaces, now)
-            found = FoundSession(key, fingerprint, reading.session, reading.skipped)
-        else:
-            found = FoundSession(key, fingerprint, tab_session(kept, key, project, now))
-        touched = drafts.moment(last_change(folder / DATABASE) or None)
-        yield replace(found, session=drafts.dated(found.session, touched))
+        record = kept if key in rows.inline else record_of_tab(kept, folder.name)
+        inline = inline_bubbles(record)
+        bubbles = [(header, inline.get(header["bubbleId"])) for header in headers_of(record)]
+        reading = reading_of(Composer(key, record, {}), bubbles, workspaces, now)
+        session = drafts.dated(reading.session, drafts.moment(last_change(folder / DATABASE) or None))
+        yield FoundSession(key, fingerprint, session, reading.skipped)
 
 
-# The chat panel that Cursor had before composers, until early 2025
-
-
-def tab_session(tab: Mapping[str, Any], tab_id: str, project: str | None, now: datetime) -> Session:
-    """Read a tab of the panel; Cursor stored a time for its last message only."""
-    messages = list(_messages(objects(tab.get("bubbles"))))
-    span = TimeFrame(None, moment(tab.get("lastSendTime")), now)
-    asked = (first_line(message.text) for message in messages if message.role is Role.USER)
-    titles = (string(tab.get("chatTitle")).strip(), *asked)
-    title = next(filter(None, titles), "Untitled")
-    return Session(session_id=tab_id, messages=dated(messages, span), title=title, project=project)
-
-
-def _messages(bubbles: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
-    for bubble in bubbles:
-        role, text = _SPEAKERS.get(string(bubble.get("type"))), bubble_text(bubble)
-        if role and text:
-            more = {
-                "native_id": string(bubble.get("id")) or string(bubble.get("bubbleId")),
-                "model": string(bubble.get("modelType")) if role is Role.ASSISTANT else "",
-                "attachments": attachments_of(bubble),
-            }
-            known = {name: value for name, value in more.items() if value}
-            yield Message(role, text, moment(bubble.get("createdAt")), more=known)
+def record_of_tab(tab: Mapping[str, Any], workspace_id: str) -> dict[str, Any]:
+    """Return a tab of the chat panel that Cursor had until early 2025 as a composer's record."""
+    bubbles = [
+        {
+            **bubble,
+            "type": {"user": 1, "ai": 2}.get(string(bubble.get("type"))),
+            "bubbleId": string(bubble.get("id")) or string(bubble.get("bubbleId")),
+            "modelInfo": {"modelName": bubble.get("modelType")},
+        }
+        for bubble in objects(tab.get("bubbles"))
+    ]
+    last = tab.get("lastSendTime")
+    return {"name": tab.get("chatTitle"), "lastUpdatedAt": last, "conversation": bubbles, "workspaceId": workspace_id}

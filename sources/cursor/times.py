@@ -64,28 +64,15 @@ def _estimates(
     for is_known, group in groupby(times, key=lambda time: time is not None):
         run = list(group)
         end += len(run)
+        later = times[end] if end < len(times) else span.end
+        begin = earlier or later
         if is_known:
             yield from run
             earlier = run[-1]
+        elif begin is None:
+            yield from run
         else:
-            later = times[end] if end < len(times) else span.end
-            is_first = longest_step is not None and end == len(run)
-            yield from _spread(earlier, later, len(run), longest_step, is_first=is_first)
-
-
-def _spread(
-    earlier: datetime | None, later: datetime | None, count: int, longest_step: timedelta | None, *, is_first: bool
-) -> Iterator[datetime | None]:
-    """Yield `count` times evenly between two; all at the known one if the other is missing or before it.
-
-    `is_first`: the first one is at the beginning.
-    """
-    first = earlier or later
-    if first is None:
-        yield from [None] * count
-        return
-    step = max((later or first) - first, timedelta()) / (count if is_first else count + 1)
-    if longest_step is not None:
-        step = min(step, longest_step)
-    for place in range(count):
-        yield parse_time(first + step * (place if is_first else place + 1))
+            first = 0 if longest_step and end == len(run) else 1  # 0: the first message is at the beginning
+            step = max((later or begin) - begin, timedelta()) / (len(run) + first)
+            step = min(step, longest_step or step)
+            yield from (parse_time(begin + step * place) for place in range(first, first + len(run)))

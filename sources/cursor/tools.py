@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from registry.domain import Message, Role, preview_of
-from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened
-from sources.kit.loose_json import compact, mapping, number, parse_nested, string, value_at
+from registry.domain import Message, Role
+from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened, tool_draft
+from sources.kit.loose_json import compact, mapping, number, parse_nested, string, text_at, value_at
 
-CANCELLED = "cancelled"
 _STATUS = {
-    **{"completed": COMPLETED, "error": FAILED, "cancelled": CANCELLED},
+    **{"completed": COMPLETED, "error": FAILED, "cancelled": REJECTED},
     **dict.fromkeys(("started", "loading", "running"), PENDING),
 }
-# The parameters that may stand for a call in its title, the most telling first.
-_TITLE_PARAMS = (
-    *("command", "query", "searchTerm", "search_term", "pattern", "globPattern", "glob_pattern", "regex", "url"),
-    *("targetFile", "target_file", "relativeWorkspacePath", "file_path", "filePath", "effectiveUri", "path"),
-    *("targetDirectory", "directoryPath", "description", "prompt", "question"),
-)
 _RESULT_TEXTS = ("output", "contents", "content", "text", "stdout", "diff", "message")
 _VERSION = re.compile(r"_v\d+$")
 
@@ -32,67 +25,28 @@ def is_tool_call(bubble: Mapping[str, Any]) -> bool:
 
 
 def tool_message(call: Mapping[str, Any]) -> Message:
-    """Return the call as text, such as `run_terminal_command: npm test` with the result below.
-
-    The text shortens a long result; `more["tool"]` has it in full: name, params, result, status, and where present
-    `id`, `error`, `decision`.
-    """
-    tool = _tool(call)
-    lines = (_headline(tool), _result_text(tool["result"]), *_outcome(tool))
-    return Message(Role.TOOL, "\n".join(filter(None, lines)), more={"tool": tool})
-
-
-def _tool(call: Mapping[str, Any]) -> dict[str, Any]:
-    params = parse_nested(call.get("params"))
-    more = {
-        "id": call.get("toolCallId"),
-        "decision": call.get("userDecision"),
-        "error": parse_nested(call.get("error")),
-    }
-    return {
-        "name": string(call.get("name")) or "tool",
-        "params": params if params not in (None, "", {}) else parse_nested(call.get("rawArgs")),
-        "result": parse_nested(call.get("result")),
-        "status": _status(call),
-        **{key: value for key, value in more.items() if value and not isinstance(value, list)},
-    }
+    """Return a call as a message, in which a long result is shortened."""
+    name, result, error = string(call.get("name")) or "tool", parse_nested(call.get("result")), call.get("error")
+    params = parse_nested(call.get("params")) or parse_nested(call.get("rawArgs"))
+    draft = tool_draft("", _VERSION.sub("", name), params, None)
+    draft.more["tool"] |= {"name": name, "id": call.get("toolCallId")}
+    draft.answer(result, _status(call, result), error_text(error) if error else _shown(result))
+    return Message(Role.TOOL, "\n\n".join(draft.parts), more=draft.more)
 
 
-def _status(call: Mapping[str, Any]) -> str:
+def _status(call: Mapping[str, Any], result: Any) -> str:
     if call.get("userDecision") == "rejected":
         return REJECTED
-    known = string(call.get("status"))
-    return _STATUS.get(known) or known or (COMPLETED if call.get("result") else PENDING)
+    if number(value_at(result, "exitCode")):
+        return FAILED
+    return _STATUS.get(string(call.get("status"))) or (COMPLETED if result else PENDING)
 
 
-def _headline(tool: Mapping[str, Any]) -> str:
-    name = _VERSION.sub("", tool["name"])
-    subject = preview_of(_subject(tool["params"]), 300)
-    return f"{name}: {subject}" if subject else name
-
-
-def _subject(params: Any) -> str:
-    given = mapping(params)
-    most = next(filter(None, (string(given.get(key)) for key in _TITLE_PARAMS)), "")
-    return most or (compact(params) if params not in (None, {}, []) else "")
-
-
-def _result_text(result: Any) -> str:
+def _shown(result: Any) -> str:
     if result in (None, "", {}, []):
         return ""
-    shown = (string(mapping(result).get(key)) for key in _RESULT_TEXTS)
-    text = (next(filter(None, shown), "") or compact(result)).strip()
-    return shortened(text)
-
-
-def _outcome(tool: Mapping[str, Any]) -> Iterator[str]:
-    code = number(value_at(tool["result"], "exitCode"))
-    if code:
-        yield f"(exit code {code:.0f})"
-    if tool.get("error"):
-        yield f"error: {error_text(tool['error'])}"
-    if tool["status"] in (CANCELLED, REJECTED):
-        yield f"({tool['status']})"
+    texts = (text_at(result, key) for key in _RESULT_TEXTS)
+    return shortened((next(filter(None, texts), "") or compact(result)).strip())
 
 
 # fields that may hold the wording of an error; the last one is tried first

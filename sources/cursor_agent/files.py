@@ -11,25 +11,22 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from sources.base import Skipped
-from sources.kit.files import (
-    File,
-    entries,
-    file_at,
-    file_of_entry,
-    folders_in,
-    small_text,
-    store_entries,
-    system_reason,
-)
+from sources.kit.files import File, file_at, files_below, small_text, store_entries
 from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.sqlite_store import stamp
 
 DATABASE, DESCRIPTION = "store.db", "meta.json"
-# the folders that hold conversations, and how deep a conversation's folder is at most
-_LAYOUTS = {"chats": 2, "acp-sessions": 1, "agent-sessions": 2, "conversations": 2, "sessions": 2}
-_PROJECTS, _TRANSCRIPTS, _SUBAGENTS = "projects", "agent-transcripts", "subagents"
-FOLDERS = (*_LAYOUTS, _PROJECTS)
-_ENDS = (".jsonl", ".txt")
+FOLDERS = ("chats", "acp-sessions", "agent-sessions", "conversations", "sessions", "projects")
+_CHATS = (
+    *("chats/*", "chats/*/*", "acp-sessions/*"),
+    *(f"{old}/{chat}" for old in ("agent-sessions", "conversations", "sessions") for chat in ("*", "*/*")),
+)
+_TRANSCRIPTS = tuple(
+    f"{folder}/{name}{end}"
+    for folder in ("projects/*/agent-transcripts", "agent-sessions", "conversations", "sessions")
+    for name in ("*", "*/*", "*/subagents/*")
+    for end in (".jsonl", ".txt")
+)
 
 
 class StoredChat(NamedTuple):
@@ -67,76 +64,47 @@ class StoreFiles:
     written: dict[str, TranscriptFile] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
 
-    def add(self, found: TranscriptFile) -> None:
+    def add(self, file: File) -> None:
         """Add a transcript, unless the conversation has a better one."""
-        known = self.written.get(found.session_id)
+        folders, name = Path(file.path).parent.parts, Path(file.path).stem
+        slug = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders else ""
+        found = TranscriptFile(name, file, slug, folders[-2] if folders[-1] == "subagents" else None)
+        known = self.written.get(name)
         if known is None or known.rank < found.rank:
-            self.written[found.session_id] = found
+            self.written[name] = found
 
 
 def walk(store: Path) -> StoreFiles:
     """List all conversations of a store without opening a file. Raises StorageError."""
-    files = StoreFiles()
-    for layout, depth in _LAYOUTS.items():
-        root = os.path.join(store, layout)
-        for folder in folders_in(store_entries(root)):
-            _conversations(files, str(store), folder, depth - 1)
-        if layout not in ("chats", "acp-sessions"):
-            _transcripts(files, root, "")
-    for project in folders_in(store_entries(os.path.join(store, _PROJECTS))):
-        _transcripts(files, os.path.join(project, _TRANSCRIPTS), os.path.basename(project))
+    files, folders, refused = StoreFiles(), dict[str, None](), dict[Skipped, None]()
+    for folder in FOLDERS:
+        store_entries(store / folder)
+    for pattern in (f"{chat}/{name}" for chat in _CHATS for name in (DATABASE, DESCRIPTION)):
+        for file in files_below(str(store), pattern):
+            if isinstance(file, File):
+                folders[os.path.dirname(file.path)] = None
+            else:
+                refused[file] = None
+    files.stored = [_stored(str(store), folder) for folder in folders]
+    for pattern in _TRANSCRIPTS:
+        for file in files_below(str(store), pattern):
+            if isinstance(file, File):
+                files.add(file)
+            else:
+                refused[file] = None
+    files.skipped = list(refused)
     return files
 
 
-def _conversations(files: StoreFiles, store: str, folder: str, deeper: int) -> None:
-    found = _stored(store, folder)
-    if found:
-        files.stored.append(found)
-    elif deeper:
-        for inner in folders_in(_listed(files, folder)):
-            _conversations(files, store, inner, deeper - 1)
-
-
-def _stored(store: str, folder: str) -> StoredChat | None:
+def _stored(store: str, folder: str) -> StoredChat:
     base = os.path.join(folder, DATABASE)
     looked_at = map(file_at, (base, base + "-wal", os.path.join(folder, DESCRIPTION)))
     database, wal, description = (file if isinstance(file, File) else None for file in looked_at)
-    if not database and not description:
-        return None
     prints = [file.fingerprint if file else "" for file in (database, description)]
     prints.insert(1, stamp(Path(base)) if wal else "")
     modified = max(file.modified for file in (database, wal) if file) / 1e9 if database else 0
     key = folder[len(store) + 1 :].replace(os.sep, "/")
     return StoredChat(key, folder, "+".join(prints), modified)
-
-
-def _transcripts(files: StoreFiles, folder: str, slug: str) -> None:
-    """Add `<id>.jsonl`, `<id>.txt`, or `<id>/<id>.jsonl` and `<id>/subagents/<child>.jsonl`."""
-    listing = _listed(files, folder)
-    _files(files, listing, slug, None)
-    for own in folders_in(listing):
-        _files(files, _listed(files, own), slug, None)
-        _files(files, _listed(files, os.path.join(own, _SUBAGENTS)), slug, os.path.basename(own))
-
-
-def _files(files: StoreFiles, listing: list[os.DirEntry[str]], slug: str, parent: str | None) -> None:
-    for entry in listing:
-        name, end = os.path.splitext(entry.name)
-        if end not in _ENDS:
-            continue
-        file = file_of_entry(entry)
-        if isinstance(file, File):
-            files.add(TranscriptFile(name, file, slug, parent))
-        else:
-            files.skipped.append(file)
-
-
-def _listed(files: StoreFiles, folder: str) -> list[os.DirEntry[str]]:
-    try:
-        return entries(folder)
-    except OSError as exc:
-        files.skipped.append(Skipped(folder, system_reason(exc)))
-        return []
 
 
 def description_in(folder: str) -> Record:

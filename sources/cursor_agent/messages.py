@@ -3,45 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, without_empty
-from sources.kit.loose_json import Record, first_text, items, mapping, number, object_in, objects, string, value_at
+from sources.kit.drafts import Conversation, Draft
+from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, value_at
 
-UNKNOWN_MODEL = "default"
+
+def known_model(name: object) -> str:
+    """Return a model's name; `default` is none."""
+    return "" if name == "default" else string(name)
 
 
 @dataclass(slots=True)
 class AgentDialogue(Conversation):
     """Builds a conversation from its messages in order, each with a unique name. Model: of answers that name none."""
 
-    _name: str = ""
     _begun: int = 0
     _count: int = 0
-    _common: Record = field(default_factory=dict)
+    _request: str = ""
 
     def read(self, name: str, message: Record) -> None:
-        """Add one message; an unknown one is counted in `unknown`."""
-        own = cursors_own(message)
-        self._begin(name, without_empty({"request_id": string(own.get("requestId"))}))
+        own, role = cursors_own(message), string(message.get("role"))
+        self._begin(name, string(own.get("requestId")))
         if own.get("isSummary") is True:
             text = "\n\n".join(drafts.texts_in(message.get("content"))) or "Conversation summarised"
             self._inject(text, compaction={})
-        elif handler := _ROLES.get(string(message.get("role"))):
-            handler(self, message)
+        elif role == "system":
+            self._inject("\n\n".join(drafts.texts_in(message.get("content"))))
+        elif role == "user":
+            self._read_user(message)
+        elif role == "assistant":
+            self._read_assistant(message)
+        elif role == "tool":
+            self._read_results(message)
         else:
-            kind = string(message.get("role")) or string(message.get("type"))
-            self.unknown[f"record {kind or 'without role'}"] += 1
+            self.pass_over("record", role or string(message.get("type")))
 
     def add(self, name: str, role: Role, text: str) -> None:
         """Add a message of which only role and text are known."""
-        self._begin(name, {})
+        self._begin(name, "")
         if role is Role.USER:
             self._add_question(text)
         elif role is Role.SYSTEM:
@@ -49,8 +55,9 @@ class AgentDialogue(Conversation):
         else:
             self._add(role, text)
 
-    def _begin(self, name: str, common: Record) -> None:
-        self._name, self._begun, self._count, self._common = name, len(self.drafts), 0, common
+    def _begin(self, name: str, request: str) -> None:
+        self.begin(name, None)
+        self._begun, self._count, self._request = len(self.drafts), 0, request
 
     def _read_user(self, message: Record) -> None:
         content = message.get("content")
@@ -63,16 +70,13 @@ class AgentDialogue(Conversation):
             elif name:
                 self._add(Role.USER, "", attachments=[name])
             elif kind != "text":
-                self.unknown[f"part {kind or 'without type'}"] += 1
+                self.pass_over("part", kind)
 
     def _read_assistant(self, message: Record) -> None:
-        content = message.get("content")
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
-        common = self._common
-        for part in map(mapping, parts):
+        request, usual = self._request, self.model
+        for part in drafts.blocks_of(message.get("content")):
             kind, own = string(part.get("type")), cursors_own(part)
-            about = {"request_id": string(own.get("requestId")), "model": self._model_of(own, message)}
-            self._common = common | without_empty(about)
+            self._request, self.model = string(own.get("requestId")) or request, _model_of(own, message) or usual
             if kind == "text":
                 self._add(Role.ASSISTANT, string(part.get("text")))
             elif kind in ("reasoning", "thinking"):
@@ -80,12 +84,13 @@ class AgentDialogue(Conversation):
             elif kind in ("tool-call", "tool_use"):
                 self._read_call(part)
             elif kind not in ("redacted-reasoning", "image", "file", "document"):
-                self.unknown[f"part {kind or 'without type'}"] += 1
-        self._common = common | without_empty({"model": self._model_of(message)})
+                self.pass_over("part", kind)
+        self._request, self.model = request, _model_of(message) or usual
         for call in objects(message.get("tool_calls")):
             function = mapping(call.get("function"))
             given = string(function.get("arguments"))
-            self._add_call(string(call.get("id")), string(function.get("name")), object_in(given) or given)
+            self._add_call(string(call.get("id")), function.get("name"), object_in(given) or given)
+        self.model = usual
 
     def _read_results(self, message: Record) -> None:
         parts = [part for part in objects(message.get("content")) if part.get("type") == "tool-result"]
@@ -93,24 +98,22 @@ class AgentDialogue(Conversation):
         whole = {"toolCallId": call_id, "toolName": message.get("name"), "result": message.get("content")}
         for part in parts or [whole]:
             own_id = string(part.get("toolCallId"))  # may contain a newline: compared as it is
-            draft = self.calls.get(own_id) or self._add_call(own_id, string(part.get("toolName")), {})
+            draft = self.calls.get(own_id) or self._add_call(own_id, part.get("toolName"), {})
             result, status = outcome(part, message)
             draft.answer(result, status, drafts.shortened(result))
 
     def _read_call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
-        draft = self._add_call(string(part.get("toolCallId")), string(part.get("toolName") or part.get("name")), params)
+        draft = self._add_call(string(part.get("toolCallId")), part.get("toolName") or part.get("name"), params)
         if isinstance(result := part.get("result"), str):  # only in a transcript
             draft.answer(result, drafts.COMPLETED, drafts.shortened(result))
 
-    def _add_call(self, call_id: str, name: str, params: object) -> Draft:
-        draft = drafts.tool_draft(self._native_id(), name or "tool", params, None, folder=self.folder)
-        draft.more |= self._common
+    def _add_call(self, call_id: str, name: object, params: object) -> Draft:
+        own = f"{self.record_id}{self._next_part()}"  # the client's ids are kept with the call, and pair it
+        draft = self.calls[call_id] = self.call(own, name, params, request_id=self._request)
         if call_id:
             draft.more["tool"]["id"] = call_id
-            self.calls[call_id] = draft
-        self.drafts.append(draft)
         return draft
 
     def _add_question(self, text: str) -> None:
@@ -128,7 +131,6 @@ class AgentDialogue(Conversation):
                 question.attach(name)
 
     def _question(self) -> Draft | None:
-        """Return the question of the current message."""
         return next((draft for draft in self.drafts[self._begun :] if draft.role is Role.USER), None)
 
     def _inject(self, text: str, **more: Any) -> None:
@@ -136,15 +138,16 @@ class AgentDialogue(Conversation):
         self._add(Role.SYSTEM, text, injected=True, **more)
 
     def _add(self, role: Role, text: str, **more: Any) -> Draft:
-        return self.say(role, text.strip(), None, self._native_id(), **self._common, **more)
+        return self.say(role, text, self._next_part(), request_id=self._request, **more)
 
-    def _native_id(self) -> str:
+    def _next_part(self) -> str:
         self._count += 1
-        return f"{self._name}:{self._count - 1}"
+        return f":{self._count - 1}"
 
-    def _model_of(self, *holders: Record) -> str:
-        named = [string(each.get("modelName")) for holder in holders for each in (holder, cursors_own(holder))]
-        return next((name for name in (*named, self.model) if name not in ("", UNKNOWN_MODEL)), "")
+
+def _model_of(*holders: Record) -> str:
+    named = (known_model(each.get("modelName")) for holder in holders for each in (holder, cursors_own(holder)))
+    return next(filter(None, named), "")
 
 
 def _name_of(part: Record) -> str:
@@ -164,7 +167,7 @@ def cursors_own(holder: Record) -> Record:
 
 def paths_in(calls: Iterable[Draft]) -> list[str]:
     """Return paths that calls name: one of their parents is the workspace."""
-    params = (mapping(mapping(call.more.get("tool")).get("params")) for call in calls)
+    params = (mapping(value_at(call.more, "tool", "params")) for call in calls)
     named = (string(value) for given in params for key, value in given.items() if key == "cwd" or "path" in key.lower())
     return list(islice(filter(None, named), 50))
 
@@ -191,11 +194,3 @@ def _status(part: Record, noted: Record) -> str:
     is_failed = part.get("isError") is True or noted.get("isError") is True or bool(code)
     cases = ("error", "failure", "permissionDenied", "timeout")
     return drafts.FAILED if is_failed or any(noted.get(key) for key in cases) else drafts.COMPLETED
-
-
-_ROLES: dict[str, Callable[[AgentDialogue, Record], None]] = {
-    "system": lambda self, message: self._inject("\n\n".join(drafts.texts_in(message.get("content")))),
-    "user": AgentDialogue._read_user,
-    "assistant": AgentDialogue._read_assistant,
-    "tool": AgentDialogue._read_results,
-}

@@ -55,12 +55,10 @@ def noted_time(text: str) -> datetime | None:
 
 
 def attachments_of(context: str) -> list[str]:
-    """Return the names of the files attached to a context, each once."""
     return list(dict.fromkeys(_ATTACHED.findall(context)))
 
 
 def folder_of(context: str) -> str:
-    """Return the workspace folder that a context names; empty if none."""
     named = _FOLDER.search(context)
     return named[1].strip() if named else ""
 
@@ -82,7 +80,6 @@ def _split(text: str) -> Iterator[tuple[Role, str]]:
 
 
 def _end_of_leading_wrappers(text: str) -> int:
-    """Return the end of the wrappers at the beginning of a text."""
     at = 0
     while opening := _OPENING.match(text, at):
         close = f"</{opening[1]}>"
@@ -96,7 +93,6 @@ def _end_of_leading_wrappers(text: str) -> int:
 
 
 def _start_of_trailing_wrappers(text: str, begin: int) -> int:
-    """Return the beginning of the wrappers at the end of a text."""
     end = len(text)
     while end > begin and (closing := _CLOSING.search(text, max(begin, end - 70), end)):
         start = text.rfind(f"<{closing[1]}", begin, end)

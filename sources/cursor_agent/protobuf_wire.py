@@ -69,7 +69,6 @@ def read_node(data: bytes) -> WireMessage:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at an offset, and the offset behind it."""
     value = 0
     for place in range(10):  # 64 bits, 7 in each byte
         byte = data[at + place]

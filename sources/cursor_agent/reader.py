@@ -9,11 +9,11 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import StorageError
@@ -30,11 +30,11 @@ from sources.cursor_agent.files import (
     description_in,
     walk,
 )
-from sources.cursor_agent.messages import UNKNOWN_MODEL, AgentDialogue, paths_in
+from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
-from sources.kit.drafts import title_of, undated_messages_of
+from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import digest, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, string
@@ -54,7 +54,6 @@ class Fingerprint(NamedTuple):
 
     @classmethod
     def parse(cls, fingerprint: str) -> Fingerprint:
-        """Parse a fingerprint; an empty reading if it is none."""
         noted = _FINGERPRINT.fullmatch(fingerprint)
         return cls(noted[1], noted[2], int(noted[3]), moment(int(noted[4]))) if noted else cls()
 
@@ -131,6 +130,9 @@ class CursorAgent:
         states += sorted((each.file.path, each.file.fingerprint) for each in files.written.values())
         return digest(states, files.skipped)
 
+    def kept(self) -> Iterable[str]:
+        return (f"{folder}/**/*" for folder in FOLDERS)
+
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
 
@@ -166,7 +168,6 @@ class _Pass:
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def stored(self, chat: StoredChat) -> Iterator[FoundSession | Skipped]:
-        """Read a conversation from its database, if a file has changed."""
         earlier = Fingerprint.parse(self.seen.get(chat.key, ""))
         files = digest(chat.fingerprint)
         if not chat.modified:
@@ -205,19 +206,18 @@ class _Pass:
         messages = timed(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
         hashed = os.path.basename(os.path.dirname(chat.folder))
         project = conversation.folder or self.workspaces.by_hash(hashed, paths_in(conversation.drafts))
-        titles = {key: about.get(key) for key in ("title", "name") if about.get(key) != "New Agent"}
+        titles = (about.get(key) for key in ("title", "name") if about.get(key) != "New Agent")
         session = Session(
             session_id=string(about.get("agentId")) or chat.session_id,
             messages=messages,
-            title=title_of(conversation.drafts, titles)[1],
+            title=title_of(conversation.drafts, *titles),
             project=project or None,
-            meta=_meta(about, root),
+            meta=without_empty({"mode": root.mode() or string(about.get("mode")), "model": conversation.model}),
         )
         transcript = self.transcripts.get(chat.session_id)
         yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
 
     def written(self, transcript: TranscriptFile) -> Iterator[FoundSession | Skipped]:
-        """Read a transcript, if it has changed."""
         key, files = f"transcripts/{transcript.session_id}", digest(transcript.file.fingerprint)
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
@@ -231,9 +231,7 @@ class _Pass:
         folder = conversation.folder or self.workspaces.by_slug(transcript.slug, paths_in(conversation.drafts))
         span = TimeFrame(None, datetime.fromtimestamp(transcript.file.modified / 1e9, UTC), self.now)
         messages = timed(undated_messages_of(conversation.drafts), span, earlier)
-        session = Session(
-            transcript.session_id, messages, title_of(conversation.drafts, {})[1], folder or None, is_copy=True
-        )
+        session = Session(transcript.session_id, messages, title_of(conversation.drafts), folder or None, is_copy=True)
         yield self._finish(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
     def _finish(
@@ -251,7 +249,7 @@ class _Pass:
 
 def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[AgentDialogue, Skips]:
     """Read what was said, and what could not be read of it. Raises StorageError."""
-    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder(), string(about.get("lastUsedModel")))
+    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder(), known_model(about.get("lastUsedModel")))
     damage = Counter[str]()
     for element in store.elements(root_id, root):
         if element.message is None:
@@ -280,14 +278,6 @@ def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> N
                     conversation.unknown["tool call outside of the prompt"] += 1
                 else:
                     conversation.add(f"{step_id}.{place}", role, text)
-
-
-def _meta(about: Record, root: Root) -> dict[str, Any]:
-    model = string(about.get("lastUsedModel"))
-    meta: dict[str, Any] = {"mode": string(about.get("mode"))}
-    meta |= {key: value for key, value in root.about().items() if value}
-    meta |= {"model": "" if model == UNKNOWN_MODEL else model, "children": root.children()}
-    return {key: value for key, value in meta.items() if value}
 
 
 def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:

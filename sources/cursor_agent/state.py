@@ -13,7 +13,7 @@ from sources.kit.workspace_files import path_of
 
 ID_BYTES = 32
 _PROMPT, _WAITING, _TURNS, _FOLDERS, _MODE = 1, 4, 8, 9, 10
-_CHILDREN, _WORKSPACE, _CLIENT, _TURN_BEGAN, _TIME_ZONE = 16, 21, 22, 26, 27
+_WORKSPACE, _TURN_BEGAN = 21, 26
 _MODES = {1: "agent", 2: "ask", 3: "plan", 4: "debug", 5: "triage"}
 
 
@@ -39,7 +39,6 @@ class Root:
         return self._node.blocks(_WAITING)
 
     def turns(self) -> list[str]:
-        """Return the ids of the turns, which hold what the user saw."""
         return _ids(self._node, _TURNS)
 
     def folder(self) -> str:
@@ -49,12 +48,8 @@ class Root:
     def turn_began(self) -> datetime | None:
         return moment(self._node.number(_TURN_BEGAN))
 
-    def children(self) -> list[str]:
-        return [entry.text(1) for entry in self._node.nodes(_CHILDREN) if entry.text(1)]
-
-    def about(self) -> dict[str, str]:
-        known = {"mode": _MODES.get(self._node.number(_MODE) or 0, "")}
-        return known | {"client": self._node.text(_CLIENT), "time_zone": self._node.text(_TIME_ZONE)}
+    def mode(self) -> str:
+        return _MODES.get(self._node.number(_MODE) or 0, "")
 
 
 def split_embedded(data: bytes) -> tuple[bytes, list[bytes]]:

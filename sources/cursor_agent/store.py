@@ -102,7 +102,6 @@ class AgentStore:
         return prompt
 
     def _summary_in(self, prompt: Prompt) -> str | bytes | None:
-        """Return the element that summarises all earlier messages."""
         for given in prompt[:8]:  # a summary follows the system prompt and its context
             data = given if isinstance(given, bytes) else self.blob(given)
             if data and b"isSummary" in data and cursors_own(mapping(read_json(data))).get("isSummary") is True:

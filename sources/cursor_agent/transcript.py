@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from registry.domain import Role
 from sources.cursor_agent.messages import AgentDialogue
-from sources.kit.loose_json import Record, mapping, objects, string
+from sources.kit.drafts import blocks_of
+from sources.kit.loose_json import Record, mapping, string, text_at
 
 _REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")
 _SPEAKERS = {"user": "user", "A": "assistant", "assistant": "assistant"}
@@ -22,14 +23,13 @@ def read_line(conversation: AgentDialogue, number: int, record: Record) -> None:
     name = f"transcript:{number}"
     if record.get("type") in ("turn_ended", "error"):
         error = record.get("error")
-        if text := string(error) or string(mapping(error).get("message")):
+        if text := string(error) or text_at(error, "message"):
             conversation.add(name, Role.ERROR, text)
         elif record.get("status") in ("error", "aborted"):
             conversation.add(name, Role.SYSTEM, f"[Turn ended: {record['status']}]")
         return
     content = mapping(record.get("message")).get("content", record.get("content"))
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
-    shown = [{**block, "text": _REDACTED.sub("", string(block.get("text")))} for block in blocks]
+    shown = [{**block, "text": _REDACTED.sub("", string(block.get("text")))} for block in blocks_of(content)]
     conversation.read(name, {**record, "content": shown})
 
 

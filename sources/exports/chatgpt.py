@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from registry.domain import Role, Session
 from sources.exports.reading import (
@@ -23,7 +22,7 @@ from sources.exports.reading import (
 )
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
-from sources.kit.loose_json import Record, items, mapping, number, parse_nested, string
+from sources.kit.loose_json import Record, items, mapping, number, objects, parse_nested, string, text_at, value_at
 
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
 # how long it thought, and its memory of the user, which must not get into the search
@@ -52,21 +51,19 @@ def version(record: Record) -> Version:
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
     """Read the conversation; what is not understood is counted in `unknown`."""
-    messages = {name: mapping(mapping(node).get("message")) for name, node in mapping(record.get("mapping")).items()}
+    messages = {name: mapping(value_at(node, "message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
-    reading = _Reading(identity(record), model=string(record.get("default_model_slug")), unknown=unknown, nodes=nodes)
+    usual_model = string(record.get("default_model_slug"))
+    reading = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
     for name, is_live in walk(nodes, string(record.get("current_node"))):
         reading.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
     gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
     unique_ids(reading.drafts)
     session = reading.build(
-        {} if title in ("New chat", "New Chat") else {"title": title},
+        "" if title in ("New chat", "New Chat") else title,
         project=projects.get(gizmo),
-        gizmo_type=string(record.get("gizmo_type")),
-        model=reading.model,
-        project_id=gizmo if gizmo.startswith("g-p-") else None,
-        gizmo_id=None if gizmo.startswith("g-p-") else gizmo,
+        model=usual_model,
     )
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 
@@ -74,7 +71,7 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
 def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, TreeNode]:
     return {
         name: TreeNode(
-            string(mapping(given[name]).get("parent")),
+            text_at(given[name], "parent"),
             mapping(message.get("author")).get("role") == "user",
             _time(message.get("create_time")),
         )
@@ -97,12 +94,14 @@ class _Reading(Conversation):
     """Builds the conversation. `calls`: by node, its call or the call of the node above it."""
 
     nodes: Mapping[str, TreeNode] = field(default_factory=dict)
+    _usual_model: str = ""
     _times: dict[str, datetime | None] = field(default_factory=dict)
 
     def message(self, name: str, message: Record, *, is_live: bool) -> None:
-        """Add one message, after those above it in the tree."""
         node, before = self.nodes[name], len(self.drafts)
         self._times[name] = node.at or self._times.get(node.parent)
+        self.begin(name, self._times[name])
+        self.model = text_at(message, "metadata", "model_slug") or self._usual_model
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
         if message and content.get("content_type") not in DROPPED:
             self._read_content(name, message, content, metadata)
@@ -119,28 +118,27 @@ class _Reading(Conversation):
         if role == "tool" or (kind in RESULTS and role != "user"):
             self._result(name, message, text)
         elif role == "assistant" and recipient != "all":
-            self._call(name, recipient, text, metadata)
+            self._call(name, recipient, text)
         elif kind == "thoughts":
-            self._add(Role.THINKING, name, text, model=self._model(metadata))
+            self.say(Role.THINKING, text)
             self._hand_down(name)
         elif kind == "system_error":
-            self._add(Role.ERROR, name, text)
+            self.say(Role.ERROR, text)
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
             pages = cited(metadata.get("citations"), metadata.get("content_references"))
-            names = list(attachments(content, metadata))
-            self._add(Role.ASSISTANT, name, text, model=self._model(metadata), attachments=names, **pages)
+            draft = self.say(Role.ASSISTANT, text, attachments=list(attachments(content, metadata)))
+            draft.more |= pages
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
-            self._add(Role.USER, name, text, attachments=list(attachments(content, metadata)))
+            self.say(Role.USER, text, attachments=list(attachments(content, metadata)))
         else:
-            hidden = {"hidden": True} if _is_hidden(message, metadata) else {}
-            self._add(Role.SYSTEM, name, text, injected=True, **hidden)
+            draft = self.inject(text)
+            draft.more |= {"hidden": True} if _is_hidden(message, metadata) else {}
             self._hand_down(name)
 
-    def _call(self, name: str, tool: str, text: str, metadata: Record) -> None:
+    def _call(self, name: str, tool: str, text: str) -> None:
         params = params_of(text) if text else {}
-        draft = self.call(name, tool, params, self._times[name], model=self._model(metadata))
-        show_document(draft, params)
+        show_document(self.call(name, tool, params), params)
 
     def _result(self, name: str, message: Record, text: str) -> None:
         """Add a tool's result to the call above it; without one, as a call of its own."""
@@ -151,19 +149,13 @@ class _Reading(Conversation):
         if name not in self.calls:
             if not result:
                 return
-            self._call(name, string(mapping(message.get("author")).get("name")) or "tool", "", {})
+            self._call(name, text_at(message, "author", "name"), "")
         more_result(self.calls[name], result, _status(content, metadata))
 
     def _hand_down(self, name: str) -> None:
         """Hand a call down: its result may be below another result or message."""
         if call := self.calls.get(self.nodes[name].parent):
             self.calls[name] = call
-
-    def _add(self, role: Role, name: str, text: str, **more: Any) -> None:
-        self.say(role, text, self._times[name], name, **more)
-
-    def _model(self, metadata: Record) -> str:
-        return string(metadata.get("model_slug")) or self.model
 
 
 def _is_hidden(message: Record, metadata: Record) -> bool:
@@ -203,7 +195,7 @@ def _thought(thought: object) -> str:
 
 def _part(part: object) -> str:
     """Return a string part, or the transcription of a voice chat."""
-    return part if isinstance(part, str) else string(mapping(part).get("text"))
+    return part if isinstance(part, str) else text_at(part, "text")
 
 
 def without_marks(text: str) -> str:
@@ -227,10 +219,10 @@ def fenced(content: Record, text: str) -> str:
 
 def attachments(content: Record, metadata: Record) -> Iterator[str]:
     """Yield the names of attachments; of pictures without a name their kind."""
-    named = list(map(mapping, items(metadata.get("attachments"))))
+    named = objects(metadata.get("attachments"))
     ids = {string(each.get("id")) for each in named}
     yield from (string(each.get("name")) or "file" for each in named)
-    for part in map(mapping, items(content.get("parts"))):
+    for part in objects(content.get("parts")):
         kind = _POINTERS.get(string(part.get("content_type")))
         if kind and string(part.get("asset_pointer")).rpartition("/")[2] not in ids:
             yield kind

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from registry.domain import Role, Session
@@ -22,7 +21,7 @@ from sources.exports.reading import (
 )
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
-from sources.kit.loose_json import Record, items, mapping, string
+from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 
 _IGNORED = ("token_budget", "flag", "image", "document")
 _SILENT = ("text", "", *_IGNORED)
@@ -50,21 +49,22 @@ def project_name(record: Record) -> tuple[str, str] | None:
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
     """Read the conversation. `projects`: names by id; what is not understood is counted in `unknown`."""
-    messages = _by_id(list(map(mapping, items(record.get("chat_messages")))))
+    messages = _by_id(objects(record.get("chat_messages")))
     nodes = _nodes(messages)
-    reading = _Reading(identity(record), model=string(record.get("model")), unknown=unknown)
+    reading = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
     for name, is_live in walk(nodes, string(record.get("current_leaf_message_uuid"))):
         before = len(reading.drafts)
-        reading.message(name, messages[name], nodes[name].at)
+        reading.begin(name, nodes[name].at)
+        reading.read(messages[name])
         supersede(() if is_live else reading.drafts[before:])
     unique_ids(reading.drafts)
     project = mapping(record.get("project"))
     project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
     session = reading.build(
-        {"name": record.get("name"), "summary": record.get("summary")},
+        record.get("name"),
+        record.get("summary"),
         project=string(project.get("name")) or projects.get(project_id),
-        project_id=project_id,
-        model=reading.model,
+        model=string(record.get("model")),
         summary=string(record.get("summary")),
     )
     return drafts.dated(session, *(drafts.moment(record.get(key)) for key in ("created_at", "updated_at")))
@@ -96,14 +96,13 @@ class _Reading(Conversation):
     _open: dict[str, deque[Draft]] = field(default_factory=lambda: defaultdict(deque))
     _texts: list[Draft] = field(default_factory=list)  # texts of the current message, without thinking and calls
     _new: int = 0  # where in `drafts` the current message begins
-    _name: str = ""
-    _at: datetime | None = None
     _role: Role = Role.USER
+    _usual_model: str = ""
 
-    def message(self, name: str, message: Record, at: datetime | None) -> None:
-        self._new, self._name, self._at = len(self.drafts), name, at
-        self._role = Role.USER if message.get("sender") == "human" else Role.ASSISTANT
-        self._texts = []
+    def read(self, message: Record) -> None:
+        is_question = message.get("sender") == "human"
+        self._role, self.model = (Role.USER, "") if is_question else (Role.ASSISTANT, self._usual_model)
+        self._new, self._texts = len(self.drafts), []
         blocks = [mapping(block) or {"type": "text", "text": block} for block in items(message.get("content"))]
         for block in blocks:
             self._block(block)
@@ -117,7 +116,7 @@ class _Reading(Conversation):
         if handler := _BLOCKS.get(kind):
             handler(self, block)
         elif kind not in _IGNORED:
-            self.unknown[f"block {kind or 'without type'}"] += 1
+            self.pass_over("block", kind)
             self._text(block)
 
     def _text(self, block: Record) -> None:
@@ -133,18 +132,16 @@ class _Reading(Conversation):
 
     def _begin_text(self, text: str, **more: Any) -> None:
         earlier = len(self._texts)
-        native_id = f"{self._name}:{earlier}" if earlier else self._name
-        self._texts.append(self.say(self._role, text, self._at, native_id, model=self._model(), **more))
+        self._texts.append(self.say(self._role, text, f":{earlier}" if earlier else "", **more))
 
     def _thinking(self, block: Record) -> None:
-        summaries = (string(mapping(summary).get("summary")) for summary in items(block.get("summaries")))
+        summaries = (text_at(summary, "summary") for summary in items(block.get("summaries")))
         text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
-        self.say(Role.THINKING, text, self._at, self._new_id("thinking"), model=self._model())
+        self.say(Role.THINKING, text, self._new_part("thinking"))
 
     def _call(self, block: Record) -> Draft:
-        name = string(block.get("name")) or "tool"
-        call_id, params = string(block.get("id")) or self._new_id("call"), block.get("input")
-        draft = self.call(call_id, name, params, self._at, model=self._model())
+        name, params = string(block.get("name")) or "tool", block.get("input")
+        draft = self.call(string(block.get("id")) or self.record_id + self._new_part("call"), name, params)
         show_document(draft, params)
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
@@ -157,8 +154,7 @@ class _Reading(Conversation):
         call = self.calls.get(call_id) if call_id else self._open_call(name)
         if call is None:
             call = self._call({"id": call_id, "name": name})
-        status = drafts.FAILED if block.get("is_error") else drafts.COMPLETED
-        more_result(call, _result_text(block.get("content")), status)
+        more_result(call, _result_text(block.get("content")), drafts.outcome(block.get("is_error")))
 
     def _open_call(self, name: str) -> Draft | None:
         """Return the call of a result without an id: the first open one of that name, else the first open one."""
@@ -178,14 +174,10 @@ class _Reading(Conversation):
             else:
                 self._begin_text("", attachments=[name])
             if text := string(file.get("extracted_content")).strip():
-                native_id = f"{self._name}:attachment:{number}"
-                self.say(Role.SYSTEM, f"[{name}]\n\n{text}", self._at, native_id, injected=True)
+                self.inject(f"[{name}]\n\n{text}", f":attachment:{number}")
 
-    def _new_id(self, kind: str) -> str:
-        return f"{self._name}:{kind}:{len(self.drafts) - self._new}"
-
-    def _model(self) -> str:
-        return self.model if self._role is Role.ASSISTANT else ""
+    def _new_part(self, kind: str) -> str:
+        return f":{kind}:{len(self.drafts) - self._new}"
 
 
 def _files(message: Record) -> Iterator[tuple[Record, str]]:

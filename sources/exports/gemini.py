@@ -15,7 +15,7 @@ from registry.domain import Role, Session
 from sources.exports.reading import Provider, Version, name_of, unique_ids
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.loose_json import Record, items, mapping, objects, string, strings
+from sources.kit.loose_json import Record, items, objects, string, strings, text_at
 
 _PROMPTED = "Prompted "  # before a prompt in English exports
 _LINK = re.compile(r"gemini\.google\.com/(?:u/\d+/)?app/(\w+)")
@@ -37,7 +37,7 @@ def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
             links = (_LINK.search(string(each.get("url"))) for each in objects(record.get("details")))
             link = next(filter(None, links), None)
             key = link[1] if link else name_of(record.get("time"))
-            answers = (string(mapping(part).get("html")) for part in items(record.get("safeHtmlItem")))
+            answers = (text_at(part, "html") for part in items(record.get("safeHtmlItem")))
             prompt = {name: record.get(name) for name in ("title", "time", "attachedFiles")}
             text = "\n\n".join(filter(None, map(text_of, answers)))
             grouped.setdefault(key, {"id": key, "prompts": []})["prompts"].append({**prompt, "answer": text})
@@ -59,13 +59,12 @@ def version(record: Record) -> Version:
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
-    """Read the conversation."""
     talk = Conversation(identity(record), unknown=unknown)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
-        at, key = drafts.moment(prompt.get("time")), string(prompt.get("time"))
-        text, names = string(prompt.get("title")).removeprefix(_PROMPTED).strip(), strings(prompt.get("attachedFiles"))
-        talk.say(Role.USER, text, at, key, attachments=names)
-        talk.say(Role.ASSISTANT, string(prompt.get("answer")), at, f"{key}:answer")
+        talk.begin(prompt.get("time"), prompt.get("time"))
+        typed = string(prompt.get("title")).removeprefix(_PROMPTED)
+        talk.say(Role.USER, typed, attachments=strings(prompt.get("attachedFiles")))
+        talk.say(Role.ASSISTANT, string(prompt.get("answer")), ":answer")
     unique_ids(talk.drafts)
     return talk.build()
 
@@ -79,8 +78,6 @@ def text_of(html: str) -> str:
 
 
 class _Text(HTMLParser):
-    """Collects the text of HTML."""
-
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[str] = []

@@ -63,7 +63,6 @@ class AccountExport:
         return sum(part.size for part in self.parts)
 
     def find(self, _places: Places) -> Iterator[Path]:
-        """Yield the account of this export."""
         yield Path(PROVIDERS[self.name].site)
 
     def stamp(self, store: Path) -> str:

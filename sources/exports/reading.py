@@ -12,7 +12,7 @@ from registry.domain import Session, format_time, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.files import digest
-from sources.kit.loose_json import Record, first_text, items, mapping, string
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, string
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -165,4 +165,4 @@ def cited(*lists: object) -> dict[str, list[dict[str, str]]]:
 def _pages(entry: Record) -> Iterator[Record]:
     yield entry
     yield mapping(entry.get("metadata"))
-    yield from map(mapping, items(entry.get("items")))
+    yield from objects(entry.get("items"))

@@ -63,8 +63,6 @@ def open_member(file: BinaryIO, member: Member) -> BinaryIO:
 
 
 class Inflated(io.RawIOBase):
-    """Decompresses data while it is read."""
-
     def __init__(self, file: BinaryIO, at: int) -> None:
         self._file, self._at, self._decoder = file, at, zlib.decompressobj(-zlib.MAX_WBITS)
 

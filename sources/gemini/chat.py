@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from registry.domain import Role, Session
 from sources.gemini.prompts import parts_text, prompt_of, thoughts_in
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, supersede, usage_of
-from sources.kit.loose_json import Record, items, mapping, string
+from sources.kit.drafts import Conversation, supersede
+from sources.kit.loose_json import Record, items, mapping, objects, string, text_at, value_at
 
 _STATUS = {
     **{"success": drafts.COMPLETED, "error": drafts.FAILED, "cancelled": drafts.REJECTED},
     **dict.fromkeys(("pending", "validating", "scheduled", "awaiting_approval", "executing"), drafts.PENDING),
-}
-_USAGE = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cached": "cache_read_input_tokens",
-    "thoughts": "reasoning_tokens",
 }
 
 
@@ -40,7 +33,6 @@ class GeminiChat(Conversation):
     _injected: set[str] = field(default_factory=set)
 
     def read(self, record: Record) -> None:
-        """Add one record; an unknown one is counted in `unknown`."""
         if "$rewindTo" in record:
             self._rewind(string(record["$rewindTo"]))
         elif "$set" in record:
@@ -53,19 +45,17 @@ class GeminiChat(Conversation):
             self.unknown["record without type"] += 1
 
     def session(self) -> Session:
-        """Return the chat as read so far; messages that were rewound are marked."""
         self.folder = self.project or ""
         self.drafts.clear()
         for key in self._messages:
             self._add(key)
         self.session_id = string(self.header.get("sessionId")) or self.session_id
         return self.build(
-            {} if self.agent_of else {"summary": self.header.get("summary")},  # a sub-agent's is what it reported
+            "" if self.agent_of else self.header.get("summary"),  # a sub-agent's is what it reported
             project=self.project,
             folders=map(string, items(self.header.get("directories"))),
             parent=self.agent_of,
-            began=drafts.moment(self.header.get("startTime")),
-            relation="sub-agent" if self.agent_of else None,
+            began=self.header.get("startTime"),
         )
 
     def _describe(self, header: Record) -> None:
@@ -75,7 +65,7 @@ class GeminiChat(Conversation):
         as they were first written, and messages that are new then are the client's own.
         """
         self.header |= {key: value for key, value in header.items() if key != "messages"}
-        given = [(mapping(message), string(mapping(message).get("id"))) for message in items(header.get("messages"))]
+        given = [(mapping(message), text_at(message, "id")) for message in items(header.get("messages"))]
         is_rewritten = any(key in self._messages for _, key in given if key)
         for message, key in given:
             if is_rewritten and key in self._messages:
@@ -103,50 +93,38 @@ class GeminiChat(Conversation):
 
     def _add(self, key: str) -> None:
         message, before = self._messages[key], len(self.drafts)
-        kind, text = string(message.get("type")), parts_text(message.get("content")).strip()
+        kind, text = string(message.get("type")), parts_text(message.get("content"))
+        self.begin(message.get("id"), message.get("timestamp"))
         if kind == "user":
-            self._add_question(message)
+            prompt = prompt_of(message)
+            self.say(Role.USER, prompt.typed, attachments=list(prompt.attachments))
+            self.inject(prompt.context, ":context" if prompt.typed else "")
         elif kind == "gemini":
             self._add_answer(message, text)
         elif kind in ("info", "warning"):
-            self._say(message, Role.SYSTEM, text, injected=True)
+            self.inject(text)
         elif kind == "error":
-            self._say(message, Role.ERROR, text)
+            self.say(Role.ERROR, text)
         else:
-            self.unknown[f"message {kind or 'without type'}"] += 1
+            self.pass_over("message", kind)
         new = self.drafts[before:]
         supersede(new if key not in self._places else ())
         for draft in new if key in self._injected else ():
             draft.role, draft.more["injected"] = Role.SYSTEM, True
 
-    def _add_question(self, message: Record) -> None:
-        prompt = prompt_of(message)
-        self._say(message, Role.USER, prompt.typed, attachments=list(prompt.attachments))
-        self._say(message, Role.SYSTEM, prompt.context, ":context" if prompt.typed else "", injected=True)
-
     def _add_answer(self, message: Record, text: str) -> None:
-        before = len(self.drafts)
-        if thoughts := thoughts_in(message):
-            draft = self._say(message, Role.THINKING, thoughts, ":thinking")
-            first = mapping(next(iter(items(message.get("thoughts"))), None))
-            draft.at = drafts.moment(first.get("timestamp")) or draft.at
-        self._say(message, Role.ASSISTANT, text)
-        for place, call in enumerate(map(mapping, items(message.get("toolCalls")))):
-            key = string(call.get("id")) or f"{string(message.get('id'))}:tool:{place}"
-            at = drafts.moment(call.get("timestamp")) or drafts.moment(message.get("timestamp"))
-            draft = self.call(key, string(call.get("name")), call.get("args", {}), at)
-            result = _result(call)
+        before, self.model = len(self.drafts), string(message.get("model"))
+        thought = self.say(Role.THINKING, thoughts_in(message), ":thinking")
+        first = next(iter(items(message.get("thoughts"))), None)
+        thought.at = drafts.moment(value_at(first, "timestamp")) or thought.at
+        self.say(Role.ASSISTANT, text)
+        for place, call in enumerate(objects(message.get("toolCalls"))):
+            key = string(call.get("id")) or f"{self.record_id}:tool:{place}"
+            draft, result = self.call(key, call.get("name"), call.get("args", {})), _result(call)
+            draft.at = drafts.moment(call.get("timestamp")) or draft.at
             status = _STATUS.get(string(call.get("status")), drafts.COMPLETED if result else drafts.PENDING)
             draft.answer(result, status)
-        self.describe(before, string(message.get("model")), _usage_of(message))
-
-    def _say(self, message: Record, role: Role, text: str, suffix: str = "", **more: Any) -> drafts.Draft:
-        key = string(message.get("id"))
-        return self.say(role, text, drafts.moment(message.get("timestamp")), key and key + suffix, **more)
-
-
-def _usage_of(message: Record) -> dict[str, int]:
-    return usage_of(message.get("tokens"), _USAGE, cache_in_input=True, reasoning_beside_output=True)
+        self.count_tokens(before, message.get("tokens"), cache_in_input=True, reasoning_beside_output=True)
 
 
 def _result(call: Record) -> str:
@@ -155,9 +133,9 @@ def _result(call: Record) -> str:
 
 
 def _responses(call: Record) -> Iterator[str]:
-    for part in map(mapping, items(call.get("result"))):
+    for part in objects(call.get("result")):
         if "functionResponse" in part:
-            response = mapping(mapping(part["functionResponse"]).get("response"))
+            response = mapping(value_at(part, "functionResponse", "response"))
             given = next((response[key] for key in ("output", "error", "content") if response.get(key)), response)
             yield drafts.content_text(given or None)
         else:
@@ -167,7 +145,7 @@ def _responses(call: Record) -> Iterator[str]:
 def _displayed_text(display: object) -> str:
     """Return text, a change of a file, or lines of coloured text as text."""
     if isinstance(display, list):
-        spans = ((string(mapping(span).get("text")) for span in items(line)) for line in display)
+        spans = ((text_at(span, "text") for span in items(line)) for line in display)
         return "\n".join("".join(line).rstrip() for line in spans)
     shown = mapping(display)
     return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.content_text(display)

@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession
 from sources.gemini.chat import GeminiChat
 from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
 from sources.kit.files import File, document, folders_in, small_text, store_entries
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string
+from sources.kit.loose_json import Record, mapping, read_json, string, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
 
 class GeminiCli(FileReader):
     """Reads `tmp/<slot>/chats/` and the notes of which project a slot is. Secrets lie beside `tmp`."""
 
-    name = GEMINI_CLI.source
+    client = GEMINI_CLI
     patterns = tuple(f"tmp/*/chats/{form}" for form in ("*.json", "*.jsonl", "*/*.json", "*/*.jsonl"))
-
-    def roots(self, places: Places) -> Iterable[Path]:
-        """Return the client's folder."""
-        return home_of(places)
-
-    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the chats, each in its newest form."""
-        newest: dict[str, SessionFile] = {}
-        for file in FileReader.files(self, store):
-            if isinstance(file, Skipped):
-                yield file
-            elif file.key not in newest or _rank(file) > _rank(newest[file.key]):
-                newest[file.key] = file
-        yield from newest.values()
 
     def session_file(self, file: File) -> SessionFile:
         """Return the chat, whose key is the same in both forms; that of a sub-agent lies one folder deeper."""
@@ -46,46 +32,32 @@ class GeminiCli(FileReader):
             return SessionFile(file, key, session_id, folder, slot)
         return SessionFile(file, key, session_id, None, chats)
 
+    def is_better(self, file: SessionFile, than: SessionFile) -> bool:
+        """Return True for the form that was written last; of two written at the same time for the journal."""
+        return (file.file.modified, file.path.endswith(".jsonl")) > (than.file.modified, than.path.endswith(".jsonl"))
+
     def parser(self, store: Path) -> ParseFile:
-        projects = cache(lambda: _Projects(store))
+        projects = cache(lambda: _projects(store))
         return lambda file: [_parse(file, projects())]
 
 
-def home_of(places: Places) -> list[Path]:
-    """Return the client's folder, as a list."""
-    return places.named("CTXR_GEMINI_CLI_DIR") or [places.folder("GEMINI_CLI_HOME") / ".gemini"]
+def _projects(store: Path) -> dict[str, str]:
+    """Return the projects by the names of their slots, as noted in these or in the list, and by their hashes."""
+    listed = mapping(value_at(read_json(small_text(store / "projects.json")), "projects"))
+    noted = {
+        os.path.basename(slot): small_text(os.path.join(slot, ".project_root")).strip()
+        for slot in folders_in(store_entries(store / "tmp"))
+    }
+    by_hash = {sha256(path.encode("utf-8", "replace")).hexdigest(): path for path in (*listed, *noted.values())}
+    by_name = {string(name): path for path, name in listed.items()}
+    return by_hash | by_name | {slot: path for slot, path in noted.items() if path}
 
 
-def _rank(file: SessionFile) -> tuple[int, bool]:
-    """Rank the forms of a chat: the most recent first, of two written at the same time the journal."""
-    return file.file.modified, file.path.endswith(".jsonl")
-
-
-class _Projects:
-    """The projects of the slots, by their notes or by the hash in their names."""
-
-    def __init__(self, store: Path) -> None:
-        slots = [*folders_in(store_entries(store / "tmp"))]
-        listed = mapping(mapping(read_json(small_text(store / "projects.json"))).get("projects"))
-        self._by_slot = {
-            os.path.basename(slot): small_text(os.path.join(slot, ".project_root")).strip() for slot in slots
-        }
-        self._by_name = {string(name): path for path, name in listed.items()}
-        self._by_hash = {
-            sha256(path.encode("utf-8", "replace")).hexdigest(): path for path in [*listed, *self._by_slot.values()]
-        }
-
-    def of(self, slot: str, project_hash: str) -> str | None:
-        """Return the path of a slot's project, if anything tells it."""
-        noted = self._by_slot.get(slot) or self._by_name.get(slot)
-        return noted or self._by_hash.get(slot) or self._by_hash.get(project_hash) or None
-
-
-def _parse(file: SessionFile, projects: _Projects) -> FoundSession:
+def _parse(file: SessionFile, projects: Mapping[str, str]) -> FoundSession:
     damage, chat = Damage(), GeminiChat(file.session_id, agent_of=file.agent_of)
     for record in json_lines(file.path, damage) if file.path.endswith(".jsonl") else _document(file.path, damage):
         chat.read(record)
-    chat.project = projects.of(file.folder, string(chat.header.get("projectHash")))
+    chat.project = projects.get(file.folder) or projects.get(string(chat.header.get("projectHash")))
     return file.found(chat.session(), damage.skipped() + chat.skipped(), drafts.moment(chat.header.get("lastUpdated")))
 
 

@@ -12,9 +12,8 @@ from registry.domain import Role, format_time, now
 from registry.errors import InvalidRequest
 from sources.base import Places
 from sources.gemini.client import GEMINI_CLI
-from sources.gemini.reader import home_of
 from sources.kit.files import small_text
-from sources.kit.loose_json import read_json, string, value_at
+from sources.kit.loose_json import read_json, text_at
 from sources.writing import Call, Json, NewSession, Talk, Tools, Writer, calls_for, json_lines, with_times
 
 _TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "command"))
@@ -22,8 +21,8 @@ _TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "comma
 
 def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `tmp/<project>/chats/session-<time>-<id>.jsonl`. InvalidRequest if the client does not know the project."""
-    session_id, here, home = str(uuid4()), now(), home_of(places)[0]
-    slot = string(value_at(read_json(small_text(home / "projects.json")), "projects", talk.folder))
+    session_id, here, home = str(uuid4()), now(), GEMINI_CLI.history_in(places)
+    slot = text_at(read_json(small_text(home / "projects.json")), "projects", talk.folder)
     if not slot:
         raise InvalidRequest(
             "Gemini CLI doesn't know this folder yet.", f"Start gemini once in {talk.folder}, then try again"

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from registry.domain import Role, Session
+from registry.domain import Role
 from sources.base import FoundSession
 from sources.grok.client import GROK_CLI
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, supersede, usage_of
+from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, items, mapping, read_json, string, value_at
+from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 
-_USAGE = {
-    "inputTokens": "input_tokens",
-    "outputTokens": "output_tokens",
-    "cachedReadTokens": "cache_read_input_tokens",
-    "cacheCreationTokens": "cache_creation_input_tokens",
-    "reasoningTokens": "reasoning_tokens",
-}
 _SPOKEN = {"agent_message_chunk": Role.ASSISTANT, "agent_thought_chunk": Role.THINKING}
 # beginnings of the kinds of updates that are no part of the conversation
 _BOOKKEEPING = (
@@ -39,10 +31,9 @@ _BOOKKEEPING = (
 class GrokCli(FileReader):
     """Reads `sessions/<folder>/<session>/`. Keys lie beside `sessions`."""
 
-    name = GROK_CLI.source
-    variables = ("CTXR_GROK_CLI_DIR", "GROK_HOME")
-    home = (".grok",)
+    client = GROK_CLI
     patterns = ("sessions/*/*/updates.jsonl",)
+    beside = ("sessions/*/*/*.jsonl", "sessions/*/*/summary.json")
 
     def session_file(self, file: File) -> SessionFile:
         """Return the session, which may be renamed in its summary after it has ended."""
@@ -56,18 +47,16 @@ class GrokCli(FileReader):
 
 def _parse(file: SessionFile) -> Iterator[FoundSession]:
     damage, summary = Damage(), mapping(read_json(small_text(Path(file.folder, "summary.json"))))
-    folder = string(value_at(summary, "info", "cwd")) or unquote(Path(file.folder).parent.name)
+    folder = text_at(summary, "info", "cwd") or unquote(Path(file.folder).parent.name)
     talk = Updates(file.session_id, folder)
     for record in json_lines(file.path, damage):
         talk.read(record)
-    parent = string(summary.get("parent_session_id"))
-    is_agent = summary.get("session_kind") == "subagent"
-    session = talk.session(
-        {"name": summary.get("generated_title"), "summary": summary.get("session_summary")},
-        folders=[folder],
-        parent=parent,
-        began=drafts.moment(summary.get("created_at")),
-        relation=("sub-agent" if is_agent else "fork") if parent else None,
+    session = talk.build(
+        summary.get("generated_title"),
+        summary.get("session_summary"),
+        parent=string(summary.get("parent_session_id")),
+        relation="sub-agent" if summary.get("session_kind") == "subagent" else "fork",
+        began=summary.get("created_at"),
     )
     yield file.found(session, damage.skipped() + talk.skipped())
 
@@ -77,65 +66,56 @@ class Updates(Conversation):
     """Builds a session from its updates, in which texts come in chunks. Pure."""
 
     _last: str = ""
+    _text: str = ""  # of the message whose chunks are coming
     _turns: dict[int, int] = field(default_factory=dict)  # by the index of a prompt: the position of its message
 
     def read(self, record: Record) -> None:
-        """Add one update; an unknown one is counted in `unknown`."""
         params = mapping(record.get("params"))
         update, at = mapping(params.get("update")), value_at(params, "_meta", "agentTimestampMs")
-        kind, time = string(update.get("sessionUpdate")), drafts.moment(at) or drafts.moment(record.get("timestamp"))
+        kind = string(update.get("sessionUpdate"))
+        self.begin(str(at) if isinstance(at, int) else "", drafts.moment(at) or record.get("timestamp"))
         if kind == "user_message_chunk" or kind in _SPOKEN:
-            self._add_chunk(kind, update, time, f"{at}" if isinstance(at, int) else "")
+            self._add_chunk(kind, update)
         elif kind == "tool_call":
-            name = string(value_at(update, "_meta", "x.ai/tool", "name")) or string(update.get("title"))
-            self.call(string(update.get("toolCallId")), name, update.get("rawInput"), time, model=self.model)
+            name = value_at(update, "_meta", "x.ai/tool", "name") or update.get("title")
+            self.call(string(update.get("toolCallId")), name, update.get("rawInput"))
         elif kind == "tool_call_update":
             self._add_result(update)
         elif kind == "turn_completed":
-            answers = [draft for draft in self.drafts[self._begun() :] if draft.role is not Role.USER]
-            if answers and (usage := usage_of(update.get("usage"), _USAGE)):
-                answers[0].more["usage"] = usage
+            begun = max(self._turns.values(), default=0)
+            first = next((n for n in range(begun, len(self.drafts)) if self.drafts[n].role is not Role.USER), begun)
+            self.count_tokens(first, update.get("usage"))
         elif kind == "rewind_marker":
             supersede(self.drafts[self._turns.get(_index(update.get("target_prompt_index")), len(self.drafts)) :])
         elif kind == "auto_compact_completed":
-            text = string(update.get("summary_preview")) or "Conversation compacted"
-            self.say(Role.SYSTEM, text, time, injected=True, compaction={})
+            self.inject(string(update.get("summary_preview")) or "Conversation compacted", compaction={})
         elif not kind.startswith(_BOOKKEEPING):
-            self.unknown[f"update {kind or 'without kind'}"] += 1
+            self.pass_over("update", kind)
         self._last = kind
 
-    def session(self, titles: Mapping[str, object], **about: Any) -> Session:
-        """Return the session as read so far; turns that were rewound are marked."""
-        for draft in self.drafts:
-            draft.parts = [text for part in draft.parts if (text := part.strip())]
-        return self.build(titles, **about)
-
-    def _add_chunk(self, kind: str, update: Record, time: datetime | None, key: str) -> None:
+    def _add_chunk(self, kind: str, update: Record) -> None:
         content = mapping(update.get("content"))
-        text, about = string(content.get("text")), mapping(update.get("_meta"))
-        pictures = ["image"] if content.get("type") == "image" else []
+        text = string(content.get("text"))
         if kind == self._last and self.drafts and text and self.drafts[-1].parts:
-            self.drafts[-1].parts[-1] += text
-        elif kind in _SPOKEN:
-            suffix = ":thinking" if kind == "agent_thought_chunk" else ""
-            self.say(_SPOKEN[kind], text, time, key and key + suffix, model=self.model)
+            self._text += text
+            self.drafts[-1].parts = [self._text.strip()]
+            return
+        self._text = text
+        if kind in _SPOKEN:
+            self.say(_SPOKEN[kind], text, ":thinking" if kind == "agent_thought_chunk" else "")
         else:
-            self.model = string(about.get("modelId")) or self.model
+            self.model = text_at(update, "_meta", "modelId") or self.model
             if kind != self._last:
-                self._turns[_index(about.get("promptIndex"))] = len(self.drafts)
-            self.say(Role.USER, text, time, key, attachments=pictures)
+                self._turns[_index(value_at(update, "_meta", "promptIndex"))] = len(self.drafts)
+            self.say(Role.USER, text, attachments=["image"] if content.get("type") == "image" else [])
 
     def _add_result(self, update: Record) -> None:
         status, output = update.get("status"), mapping(update.get("rawOutput"))
         if status in ("completed", "failed"):
-            parts = (mapping(mapping(part).get("content")) for part in items(update.get("content")))
-            shown = "\n".join(filter(None, (string(part.get("text")) for part in parts)))
+            parts = (value_at(part, "content", "text") for part in items(update.get("content")))
+            result = string(output.get("output_for_prompt")) or "\n".join(filter(None, map(string, parts)))
             has_failed = status == "failed" or output.get("exit_code") not in (None, 0)
-            result = string(output.get("output_for_prompt")) or shown
-            self.answer(string(update.get("toolCallId")), result, drafts.FAILED if has_failed else drafts.COMPLETED)
-
-    def _begun(self) -> int:
-        return max(self._turns.values(), default=0)
+            self.answer(update.get("toolCallId"), result, drafts.outcome(has_failed))
 
 
 def _index(value: Any) -> int:

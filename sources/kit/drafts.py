@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -15,7 +15,8 @@ from typing import Any
 
 from registry.domain import EARLIEST, Message, Role, Session, parse_time, preview_of
 from sources.base import Skipped
-from sources.kit.loose_json import items, mapping, object_in, string
+from sources.kit.loose_json import Record, mapping, object_in, objects, string
+from sources.kit.usage import usage_of
 
 # how a tool call ended, for every client; pending: the client's file has no result
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"
@@ -36,7 +37,7 @@ class Draft:
         if text and text not in self.parts[-50:]:
             self.parts.append(text)
 
-    def answer(self, result: str, status: str, shown: str | None = None) -> None:
+    def answer(self, result: Any, status: str, shown: str | None = None) -> None:
         """Add a call's result; a second one, or a pending one, changes nothing. `shown`: its form in the text."""
         tool = self.more["tool"]
         if PENDING == tool["status"] != status:
@@ -44,7 +45,6 @@ class Draft:
             self.add(result if shown is None else shown)
 
     def attach(self, name: str) -> None:
-        """Add the name of an attachment."""
         self.more.setdefault("attachments", []).append(name)
 
 
@@ -90,7 +90,7 @@ def _text(draft: Draft) -> str:
 def moment(value: object) -> datetime | None:
     """Parse a client's time: ISO 8601, or seconds or milliseconds since 1970; None if it cannot be one."""
     try:
-        if isinstance(value, str):
+        if isinstance(value, (str, datetime)):
             at = parse_time(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             is_milliseconds = value > 100_000_000_000  # as seconds that is the year 5138
@@ -104,15 +104,18 @@ def moment(value: object) -> datetime | None:
 
 # the parameters that may stand for a call in its title, the most telling first
 _TITLE_PARAMS = (
-    *("file_path", "filePath", "filepath", "notebook_path", "path", "dir_path", "command", "cmd", "pattern"),
-    *("query", "url", "description", "skill"),
+    *("file_path", "filePath", "filepath", "notebook_path", "path", "targetFile", "target_file", "effectiveUri"),
+    *("relativeWorkspacePath", "dir_path", "targetDirectory", "directoryPath", "command", "cmd", "pattern"),
+    *("globPattern", "glob_pattern", "regex", "query", "searchTerm", "search_term", "url", "description", "skill"),
+    *("prompt", "question"),
 )
 
 
 def call_title(name: str, params: object, folder: str = "") -> str:
     """Return a call on one line, such as `Read src/a.py`; paths below `folder` (the working folder) are shortened."""
     given = mapping(params)
-    subject = next((words for key in _TITLE_PARAMS if (words := _words(given.get(key)))), "")
+    known = (_words(given[key]) for key in _TITLE_PARAMS if key in given)
+    subject = next(filter(None, known), "") or _words(params)
     if len(folder) > 1 and subject.startswith((folder + "/", folder + "\\")):
         subject = subject[len(folder) + 1 :]
     return preview_of(f"{name} {subject}", 200)
@@ -127,8 +130,14 @@ def tool_draft(
     native_id: str, name: str, params: object, at: datetime | None, *, folder: str = "", origin: str = ""
 ) -> Draft:
     """Return a call without a result."""
-    tool = {"name": name, "params": storable(params), "result": None, "status": PENDING}
-    return Draft(Role.TOOL, [call_title(name, params, folder)], at, {"native_id": native_id, "tool": tool}, origin)
+    tool: dict[str, Any] = {"name": name or "tool", "params": storable(params), "result": None, "status": PENDING}
+    more = without_empty({"native_id": native_id, "tool": tool})
+    return Draft(Role.TOOL, [call_title(tool["name"], params, folder)], at, more, origin)
+
+
+def outcome(has_failed: object) -> str:
+    """Return how a call ended that is over."""
+    return FAILED if has_failed else COMPLETED
 
 
 def shortened(text: str) -> str:
@@ -188,67 +197,99 @@ def _is_absolute(path: str) -> bool:
     return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
-def texts_in(content: object) -> Iterator[str]:
-    """Yield the texts of a content, one for each block that has one."""
-    if isinstance(content, str):
-        yield content
-    for block in items(content):
-        if text := string(mapping(block).get("text")):
-            yield text
+def blocks_of(content: object) -> list[Record]:
+    """Return the blocks of a content; of a plain text one block."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
+
+
+def texts_in(content: object) -> list[str]:
+    """Return the texts of a content, one for each block that has one."""
+    return [text for block in blocks_of(content) if (text := string(block.get("text")))]
+
+
+def attachments_in(content: object) -> list[str]:
+    """Return the names of the pictures and documents in a content."""
+    return list(filter(None, map(attachment_name, objects(content))))
 
 
 @dataclass(slots=True)
 class Conversation:
     """The messages so far, tool calls by id, and a count of what the parser did not understand.
 
-    `folder`: the working folder, which shortens paths in the titles of calls. `model`: of the messages that follow.
+    `folder`: the working folder, which shortens paths in the titles of calls; `folders`: all in the order in which they
+    were entered. `record_id`, `at`, `model`: id, time and model of the messages that follow.
     """
 
     session_id: str = ""
     folder: str = ""
     model: str = ""
+    record_id: str = ""
+    at: datetime | None = None
+    folders: dict[str, None] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
     drafts: list[Draft] = field(default_factory=list)
     calls: dict[str, Draft] = field(default_factory=dict)
 
-    def say(
-        self, role: Role, text: str, at: datetime | None = None, native_id: str = "", *, origin: str = "", **more: Any
-    ) -> Draft:
-        """Add a message and return it; without text or attachments it is returned only."""
-        draft = Draft(role, [text] if text else [], at, without_empty({"native_id": native_id, **more}), origin)
+    def begin(self, record_id: object, at: object) -> None:
+        """Begin a record of the client: set id and time of the messages that follow."""
+        self.record_id, self.at = string(record_id), moment(at)
+
+    def enter(self, folder: object) -> None:
+        """Note a working folder; the first one is that of the conversation."""
+        if name := string(folder):
+            self.folders[name] = None
+            self.folder = next(iter(self.folders))
+
+    def say(self, role: Role, text: str, part: str = "", **more: Any) -> Draft:
+        """Add a message of the record and return it; without text or attachments it is returned only.
+
+        `part`: put behind the record's id, for a record that makes several messages.
+        """
+        text = text.strip()
+        model = self.model if role in (Role.ASSISTANT, Role.THINKING) else ""
+        known = {"native_id": self.record_id and self.record_id + part, "model": model, **more}
+        draft = Draft(role, [text] if text else [], self.at, without_empty(known), self.record_id)
         if text or "attachments" in draft.more:
             self.drafts.append(draft)
         return draft
 
-    def call(
-        self,
-        call_id: str,
-        name: str,
-        params: object,
-        at: datetime | None = None,
-        *,
-        folder: str = "",
-        origin: str = "",
-        **more: Any,
-    ) -> Draft:
+    def inject(self, text: str, part: str = "", **more: Any) -> Draft:
+        return self.say(Role.SYSTEM, text, part, injected=True, **more)
+
+    def call(self, call_id: str, name: object, params: object, *, folder: str = "", **more: Any) -> Draft:
         """Add a tool call without a result."""
-        draft = tool_draft(call_id, name or "tool", params, at, folder=folder or self.folder, origin=origin)
-        draft.more |= without_empty(more)
+        draft = tool_draft(call_id, string(name), params, self.at, folder=folder or self.folder, origin=self.record_id)
+        draft.more |= without_empty({"model": self.model, **more})
         self.calls[call_id or f"without id {len(self.drafts)}"] = draft
         self.drafts.append(draft)
         return draft
 
-    def answer(self, call_id: str, result: str, status: str) -> None:
+    def answer(self, call_id: object, result: str, status: str) -> None:
         """Add the result of a call; one of an unknown call is dropped."""
-        if call_id in self.calls:
-            self.calls[call_id].answer(result, status)
+        if draft := self.calls.get(string(call_id)):
+            draft.answer(result, status)
 
-    def describe(self, since: int, model: str, usage: Mapping[str, int]) -> None:
-        """Note the model with the messages since a position, and the tokens with the first of them."""
-        for draft in self.drafts[since:]:
-            draft.more |= {"model": model} if model else {}
+    def count_tokens(self, since: int, given: object, **otherwise: bool) -> None:
+        """Note the tokens of an answer with the first of its messages, those since a position; see `usage_of`."""
+        usage = usage_of(given, **otherwise)
         for draft in self.drafts[since : since + 1]:
-            draft.more |= {"usage": dict(usage)} if usage else {}
+            draft.more |= {"usage": usage} if usage else {}
+
+    def supersede_off_path(self, parents: Mapping[str, str], leaf: str) -> None:
+        """Mark the messages of the records that do not lead to the last one: the user took a step back behind them.
+
+        `parents`: by record. If the chain to the root is torn, nothing is known, and nothing is marked.
+        """
+        live: set[str] = set()
+        while leaf in parents and leaf not in live:
+            live.add(leaf)
+            leaf = parents[leaf]
+        gone = set() if leaf else parents.keys() - live
+        supersede(draft for draft in self.drafts if draft.origin in gone)
+
+    def pass_over(self, what: str, kind: str) -> None:
+        """Count a record or a part of one that this reader does not know."""
+        self.unknown[f"{what} {kind or 'without type'}"] += 1
 
     def skipped(self, where: str = "") -> tuple[Skipped, ...]:
         """Return what was passed over because this reader does not know it."""
@@ -257,22 +298,25 @@ class Conversation:
 
     def build(
         self,
-        titles: Mapping[str, object] | None = None,
-        *,
+        *titles: object,
         folders: Iterable[str] = (),
         project: str | None = None,
         parent: str | None = None,
-        began: datetime | None = None,
+        relation: str | None = "sub-agent",
+        began: object = None,
         **meta: Any,
     ) -> Session:
-        """Build the session. `titles`: candidates by origin; `folders`: candidates for the project, the first wins."""
-        title_from, title = title_of(self.drafts, titles or {})
-        known = {"title_from": title_from, **meta}
+        """Build the session.
+
+        `titles`: candidates, and `folders`: further candidates for the project; the first one wins.
+        `relation`: to the parent, if there is one. `began`: the time if no message has one.
+        """
+        known = {"relation": relation if parent else None, **meta}
         return Session(
             session_id=self.session_id,
-            messages=messages_of(self.drafts, began),
-            title=title,
-            project=project or project_of(folders),
+            messages=messages_of(self.drafts, moment(began)),
+            title=title_of(self.drafts, *titles),
+            project=project or project_of((self.folder, *self.folders, *folders)),
             parent=parent or None,
             meta={name: value for name, value in known.items() if value},
         )
@@ -289,43 +333,11 @@ def supersede(found: Iterable[Draft]) -> None:
         draft.more["superseded"] = True
 
 
-def title_of(found: Iterable[Draft], titles: Mapping[str, object]) -> tuple[str, str] | tuple[None, None]:
-    """Return origin and text of the title: the first candidate that is not blank, else the user's first words."""
-    for origin, title in titles.items():
-        if isinstance(title, str) and title.strip():
-            return origin, preview_of(title, 320)
+def title_of(found: Iterable[Draft], *titles: object) -> str | None:
+    """Return the first candidate that is not blank, else the user's first words."""
+    title = next(filter(str.strip, map(string, titles)), "")
     words = next((draft.parts[0] for draft in found if draft.role is Role.USER and draft.parts), "")
-    return ("first words", preview_of(words, 80)) if words.strip() else (None, None)
-
-
-def off_path(parents: Mapping[str, str], leaf: str) -> set[str]:
-    """Return the records of a tree that do not lead to its last one: the user took a step back behind them.
-
-    If the chain to the root is torn, nothing is known, and the set is empty.
-    """
-    live: set[str] = set()
-    while leaf in parents and leaf not in live:
-        live.add(leaf)
-        leaf = parents[leaf]
-    return set() if leaf else parents.keys() - live
-
-
-def usage_of(
-    given: object, names: Mapping[str, str], *, cache_in_input: bool = False, reasoning_beside_output: bool = False
-) -> dict[str, int]:
-    """Return a client's token counts by our names.
-
-    `input_tokens` never include those from a cache, `output_tokens` always include the reasoning. The two flags tell
-    where the client counts otherwise.
-    """
-    counts = mapping(given)
-    usage = {ours: counts[theirs] for theirs, ours in names.items() if isinstance(counts.get(theirs), int)}
-    if cache_in_input and "input_tokens" in usage:
-        cached = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
-        usage["input_tokens"] = max(usage["input_tokens"] - cached, 0)
-    if reasoning_beside_output and "reasoning_tokens" in usage:
-        usage["output_tokens"] = usage.get("output_tokens", 0) + usage["reasoning_tokens"]
-    return usage
+    return preview_of(title, 320) or preview_of(words, 80) or None
 
 
 def params_of(arguments: object) -> object:

@@ -61,7 +61,7 @@ def files_below(folder: str, pattern: str) -> Iterator[File | Skipped]:
                 yield from files_below(entry.path, pattern)
         elif entry.name.startswith(begin) and entry.name.endswith(end):
             if not rest:
-                yield file_of_entry(entry)
+                yield file_at(entry.path) or Skipped(entry.path, "not there")
             elif _is_folder(entry):
                 yield from files_below(entry.path, rest)
 
@@ -84,7 +84,6 @@ def store_entries(folder: str | Path) -> list[os.DirEntry[str]]:
 
 
 def folders_in(listing: list[os.DirEntry[str]]) -> Iterator[str]:
-    """Yield the paths of the folders among the entries."""
     return (entry.path for entry in listing if _is_folder(entry))
 
 
@@ -95,25 +94,14 @@ def _is_folder(entry: os.DirEntry[str], *, follow: bool = True) -> bool:
         return False
 
 
-def file_of_entry(entry: os.DirEntry[str]) -> File | Skipped:
-    """Return a file by its listing; a folder or a pipe is skipped."""
-    try:
-        return _as_file(entry.path, entry.stat())
-    except OSError as exc:
-        return Skipped(entry.path, system_reason(exc))
-
-
 def file_at(path: str) -> File | Skipped | None:
-    """Return a file by its path in the same way; None if it is not there."""
+    """Return a file by its status; a folder or a pipe is skipped. None if it is not there."""
     try:
-        return _as_file(path, os.stat(path))
+        seen = os.stat(path)
     except FileNotFoundError:
         return None
     except OSError as exc:
         return Skipped(path, system_reason(exc))
-
-
-def _as_file(path: str, seen: os.stat_result) -> File | Skipped:
     if not stat.S_ISREG(seen.st_mode):
         return Skipped(path, "not a file" if not stat.S_ISDIR(seen.st_mode) else "a folder, not a file")
     return File(path, f"{seen.st_ino}-{seen.st_size}-{seen.st_mtime_ns}", seen.st_mtime_ns)
@@ -141,10 +129,10 @@ def document(path: str, largest: int = LARGEST_DOCUMENT) -> bytes:
         return file.read()
 
 
-def small_text(path: str | Path) -> str:
-    """Read a note that lies beside conversations, such as a project's path; empty if it is missing or over 1 MB."""
+def small_text(path: str | Path, largest: int = 2**20) -> str:
+    """Read a note that lies beside conversations, such as a project's path; empty if it is missing or too large."""
     try:
-        return document(str(path), 2**20).decode("utf-8", "replace")
+        return document(str(path), largest).decode("utf-8", "replace")
     except (OSError, ValueError):  # a note may name any path, also one with a NUL in it
         return ""
 

@@ -27,7 +27,6 @@ class Damage:
         first_and_count[1] += 1
 
     def skipped(self) -> tuple[Skipped, ...]:
-        """Return one entry for each reason."""
         return tuple(Skipped(_where(first, count), why) for why, (first, count) in self.found.items())
 
 

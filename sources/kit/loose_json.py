@@ -83,9 +83,14 @@ def value_at(value: Any, *path: str) -> Any:
     return value
 
 
+def text_at(value: Any, *path: str) -> str:
+    """Return the text at a path of object fields, or an empty text."""
+    return string(value_at(value, *path))
+
+
 def first_text(holder: object, *names: str) -> str:
     """Return the first field that holds a text; an empty text if none does."""
-    return next((text for name in names if (text := string(mapping(holder).get(name)))), "")
+    return next((text for name in names if (text := text_at(holder, name))), "")
 
 
 def _too_deep(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped
+from sources.client import Client
 from sources.kit import drafts
 from sources.kit.files import File, document, files_below, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
@@ -35,20 +36,16 @@ class SessionFile:
 
     @property
     def path(self) -> str:
-        """Return the path of the file."""
         return self.file.path
 
     @property
     def fingerprint(self) -> str:
-        """Return a text that changes whenever the session may have changed."""
         return self.file.fingerprint + self.note_status
 
     def found(self, session: Session, skipped: tuple[Skipped, ...], *times: datetime | None) -> FoundSession:
-        """Return the session, dated by `times` or the file; an empty one is returned too, so it is not read again."""
+        """Return the session, dated by `times` or the file."""
         session = drafts.dated(session, *times, self.file.modified_at)
-        if not session.messages:
-            skipped += (Skipped(self.path, "no conversation in it"),)
-        return FoundSession(self.key, self.fingerprint, session, skipped)
+        return found_session(self.key, self.fingerprint, session, skipped, self.path)
 
     def found_with_agents(
         self, main: Session, agents: Iterable[Session], skipped: tuple[Skipped, ...]
@@ -64,12 +61,15 @@ ParseFile = Callable[[SessionFile], Iterable[FoundSession]]
 
 
 class FileReader(ABC):
-    """Reads the files that match `patterns` below a client's home folder, and opens nothing else there."""
+    """Reads the files that match `patterns` below a client's folder, and opens nothing else there."""
 
-    name: str
-    variables: ClassVar[tuple[str, ...]] = ()
-    home: ClassVar[tuple[str, ...]] = ()
+    client: ClassVar[Client]
     patterns: ClassVar[tuple[str, ...]]
+    beside: ClassVar[tuple[str, ...]] = ()  # patterns of what a backup of the sessions needs too
+
+    @property
+    def name(self) -> str:
+        return self.client.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """Yield the client's folders that hold sessions."""
@@ -78,20 +78,16 @@ class FileReader(ABC):
                 yield root
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return where the client may have its folder."""
-        return [self.home_in(places)]
+        return [self.client.history_in(places)]
 
-    @classmethod
-    def home_in(cls, places: Places) -> Path:
-        """Return the client's folder: the one that a variable names, else the usual one."""
-        return places.folder(cls.variables, *cls.home)
+    def kept(self) -> Iterable[str]:
+        return (*self.patterns, *self.beside)
 
     def stamp(self, store: Path) -> str:
         """Return no stamp: looking at each file's status is as cheap."""
         return ""
 
     def count(self, store: Path) -> int:
-        """Count the session files."""
         return sum(isinstance(file, SessionFile) for file in self.files(store))
 
     def watched(self, store: Path) -> list[Path]:
@@ -119,20 +115,25 @@ class FileReader(ABC):
         return seen.get(file.key) != file.fingerprint
 
     def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the session files without opening them. Raises StorageError."""
+        """List the session files without opening them: of those with the same key the best. Raises StorageError."""
         for folder in self.watched(store):
             store_entries(folder)
-        refused = set()
-        for pattern in self.patterns:
-            for file in files_below(str(store), pattern):
-                if isinstance(file, File):
-                    yield self.session_file(file)
-                elif file not in refused:
-                    refused.add(file)
-                    yield file
+        best, refused = dict[str, SessionFile](), set[Skipped]()
+        for found in (file for pattern in self.patterns for file in files_below(str(store), pattern)):
+            file = self.session_file(found) if isinstance(found, File) else None
+            if file and (file.key not in best or self.is_better(file, best[file.key])):
+                best[file.key] = file
+            elif isinstance(found, Skipped) and found not in refused:
+                refused.add(found)
+                yield found
+        yield from best.values()
 
-    def session_file(self, file: File) -> SessionFile:
-        """Return a file with its key and the facts in its path."""
+    def is_better(self, file: SessionFile, than: SessionFile) -> bool:
+        """Return True if a session is read from this file, not from one with the same key that was listed before."""
+        return False
+
+    def session_file(self, file: File) -> SessionFile | None:
+        """Return a file with its key and the facts in its path; None if it is no session's."""
         return SessionFile(file, file.path, Path(file.path).stem)
 
     @abstractmethod
@@ -181,12 +182,12 @@ class DatabaseReader(ABC):
         """Read one session. Raises DamagedDatabase."""
 
 
-def found_in_rows(
-    key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...], why: str = ""
+def found_session(
+    key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...], where: str, why: str = ""
 ) -> FoundSession:
-    """Return a session of a database; an empty one says so, or `why`, in `skipped`."""
+    """Return a session; an empty one too, so that it is not read again, with `why` it is empty."""
     if not session.messages:
-        skipped += (Skipped(f"session {key}", why or "no conversation in it"),)
+        skipped += (Skipped(where, why or "no conversation in it"),)
     return FoundSession(key, fingerprint, session, skipped)
 
 
@@ -199,7 +200,6 @@ class Parser(Protocol):
 
 
 def parse_lines(file: SessionFile, parser: Parser) -> Iterator[FoundSession]:
-    """Parse a file of JSON lines. Raises OSError."""
     damage = Damage()
     for record in json_lines(file.path, damage):
         parser.read(record)

@@ -105,7 +105,6 @@ class ClientDatabase:
         self._close()
 
     def tables(self) -> set[str]:
-        """Return the names of the tables."""
         return {name for (name,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def columns(self, table: str) -> set[str]:

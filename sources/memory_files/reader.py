@@ -12,8 +12,8 @@ from pathlib import Path
 
 from registry.domain import Message, Role, Session
 from sources.base import FoundSession, Places
-from sources.claude_code.reader import ClaudeCode
-from sources.codex.reader import Codex
+from sources.claude_code.client import CLAUDE_CODE
+from sources.codex.client import CODEX
 from sources.kit.drafts import project_of
 from sources.kit.files import document, files_below
 from sources.kit.jsonl import Damage
@@ -28,21 +28,18 @@ _FIRST_RECORDS = 20  # of a transcript, one of which names the working folder
 class MemoryFiles(FileReader):
     """Reads `projects/*/memory/` of Claude Code, `memories/` of Codex and Windsurf."""
 
-    name = MEMORY_FILES.source
+    client = MEMORY_FILES
     patterns = ("projects/*/memory/*.md", "memories/*.md")
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return the folders of the clients."""
-        return [ClaudeCode.home_in(places), Codex.home_in(places), windsurf_folder(places)]
+        return [CLAUDE_CODE.history_in(places), CODEX.history_in(places), windsurf_folder(places)]
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the folders of clients that keep notes."""
         for root in FileReader.find(self, places):
             if any(True for pattern in self.patterns for _ in files_below(str(root), pattern)):
                 yield root
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the function that reads one note."""
         return lambda file: [_parse(file, store)]
 
 

@@ -13,7 +13,7 @@ from sources.base import FoundSession, Skipped
 from sources.kit import drafts
 from sources.kit.files import File, document, entries, status_of, system_reason
 from sources.kit.loose_json import Record, number, read_json, string, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile
+from sources.kit.reader import FileReader, ParseFile, SessionFile, found_session
 from sources.opencode.client import OPENCODE
 from sources.opencode.messages import OpenCodeDialogue
 
@@ -25,7 +25,7 @@ class OpenCodeFiles(FileReader):
     `migrated`: returns the sessions that a database holds, in which they go on.
     """
 
-    name = OPENCODE.source
+    client = OPENCODE
     patterns = ("session/*/*.json", "*/storage/session/info/*.json")
 
     def __init__(self, migrated: Callable[[], set[str]]) -> None:
@@ -52,18 +52,15 @@ class OpenCodeFiles(FileReader):
         messages = _records(file.folder, damage)
         for message in sorted(messages, key=lambda each: number(value_at(each, "time", "created")) or 0):
             dialogue.read(message, _records(_parts_folder(file, string(message["id"])), damage))
-        found = found_session(dialogue, file.fingerprint, damage)
+        found = found_dialogue(dialogue, file.fingerprint, damage)
         return replace(found, session=drafts.dated(found.session, file.file.modified_at))
 
 
-def found_session(dialogue: OpenCodeDialogue, fingerprint: str, damage: Counter[str]) -> FoundSession:
+def found_dialogue(dialogue: OpenCodeDialogue, fingerprint: str, damage: Counter[str]) -> FoundSession:
     """Return the session of a dialogue with what was passed over in it."""
-    session = dialogue.session()
-    name = f"session {session.session_id}"
-    skipped = [Skipped(f"{count} x message or part of {name}", why) for why, count in damage.items() if count]
-    if not session.messages:
-        skipped.append(Skipped(name, "no conversation in it"))
-    return FoundSession(session.session_id, fingerprint, session, (*skipped, *dialogue.skipped()))
+    session, name = dialogue.session(), f"session {dialogue.session_id}"
+    damaged = (Skipped(f"{count} x message or part of {name}", why) for why, count in damage.items() if count)
+    return found_session(dialogue.session_id, fingerprint, session, (*damaged, *dialogue.skipped()), name)
 
 
 def _parts_folder(file: SessionFile, message_id: str) -> str:

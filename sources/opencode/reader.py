@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -16,11 +16,11 @@ from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
 from sources.opencode.client import OPENCODE
-from sources.opencode.files import OpenCodeFiles, found_session
+from sources.opencode.files import OpenCodeFiles, found_dialogue
 from sources.opencode.messages import OpenCodeDialogue
 
 # the session's columns by the names that they have in JSON
-_DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title", "version": "version"}
+_DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title"}
 _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
 
@@ -50,23 +50,23 @@ class OpenCode(DatabaseReader):
         return DatabaseReader.stamp(self, store) if store.suffix == ".db" else ""
 
     def watched(self, store: Path) -> list[Path]:
-        """Return the folder of files, or that of the database."""
         return [store.parent if store.suffix == ".db" else store]
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """Yield the changed sessions, newest first. Raises StorageError."""
         if store.suffix == ".db":
             return DatabaseReader.sessions(self, store, seen)
         return OpenCodeFiles(cache(lambda: self._in_databases(store.parent))).sessions(store, seen)
 
     def _in_databases(self, root: Path) -> set[str]:
-        """Return the ids of the sessions that a database holds."""
         found = set()
         for path in _databases(root):
             with suppress(DamagedDatabase), ClientDatabase(path, self.wait_s) as database:  # its own store reports it
                 if all(columns <= database.columns(table) for table, columns in self.needed.items()):
                     found |= {string(session_id) for (session_id,) in database.rows("SELECT id FROM session")}
         return found
+
+    def kept(self) -> Iterable[str]:
+        return ("session/**/*", "message/**/*", "part/**/*", "*/storage/**/*")
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the sessions with a digest of their state, without reading what was said.
@@ -103,7 +103,7 @@ class OpenCode(DatabaseReader):
             damage["not a JSON object"] += len(parts) - len(whole) + (message is None)
             if message is not None:
                 dialogue.read(message, whole)
-        return found_session(dialogue, fingerprint, damage)
+        return found_dialogue(dialogue, fingerprint, damage)
 
 
 def _databases(root: Path) -> Iterator[Path]:
@@ -113,7 +113,7 @@ def _databases(root: Path) -> Iterator[Path]:
 
 def _described(row: Record) -> Record:
     known = {name: string(row.get(column)) for name, column in _DESCRIBED.items()}
-    times = {name: row.get(f"time_{name}") for name in ("created", "updated", "archived")}
+    times = {name: row.get(f"time_{name}") for name in ("created", "updated")}
     return {**known, "time": times, "revert": mapping(read_json(row.get("revert")))}
 
 

@@ -10,7 +10,6 @@ from uuid import uuid4
 from registry.domain import Role, format_time, now
 from sources.base import Places
 from sources.qwen.client import QWEN_CODE
-from sources.qwen.reader import QwenCode
 from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
 _TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "command"))
@@ -19,7 +18,7 @@ _TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "comma
 def _make(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     """Make `projects/<folder>/chats/<session>.jsonl`: records in one chain, and the title."""
     session_id = str(uuid4())
-    folder = QwenCode.home_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder)
+    folder = QWEN_CODE.history_in(places) / "projects" / re.sub("[^a-zA-Z0-9]", "-", talk.folder)
     path = folder / "chats" / f"{session_id}.jsonl"
     common = {"sessionId": session_id, "cwd": talk.folder, "version": version}
     records = [

@@ -13,9 +13,8 @@ from sources.roo.client import ROO_CODE
 class RooCode(Cline):
     """Reads `tasks/` of the extension's folder. Settings lie beside it."""
 
-    name = ROO_CODE.source
+    client = ROO_CODE
     extension = "rooveterinaryinc.roo-cline"
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return the extension's folder in each editor."""
         return places.named("CTXR_ROO_CODE_DIR") or self.in_editors(places)

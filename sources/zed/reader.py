@@ -11,17 +11,15 @@ from typing import Any, ClassVar
 from registry.domain import Role
 from sources.base import FoundSession, Places
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, usage_of
+from sources.kit.drafts import Conversation
 from sources.kit.files import LARGEST_DOCUMENT
-from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string
-from sources.kit.reader import DatabaseReader, found_in_rows
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
+from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DAMAGED, unpacked
 from sources.zed.client import ZED
 
 _SILENT = ("RedactedThinking", "redacted_thinking")
-_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_USAGE = {name: name for name in _COUNTS}
 
 
 @dataclass(slots=True)
@@ -34,13 +32,11 @@ class Zed(DatabaseReader):
     }
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the database of each way to install the editor."""
         for root in places.named("CTXR_ZED_DIR") or _roots(places):
             if (database := root / "threads" / "threads.db").is_file():
                 yield database
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield the threads without their contents."""
         columns = database.columns("threads")
         optional = ("created_at", "parent_id", "folder_paths", "folder_paths_order")
         others = ", ".join(name if name in columns else f"NULL AS {name}" for name in optional)
@@ -48,23 +44,22 @@ class Zed(DatabaseReader):
         yield from ((str(row["id"]), str(row["updated_at"]), row) for row in database.records(query))
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
-        """Read one thread."""
         stored = database.rows("SELECT data_type, data FROM threads WHERE id = ?", (row["id"],))
         described, why = _described(*stored[0]) if stored else ({}, "gone while it was read")
         folders = _folders(row)
-        model = string(mapping(described.get("model")).get("model"))
+        model = text_at(described, "model", "model")
         thread = Thread(key, next(iter(folders), ""), model, usage=mapping(described.get("request_token_usage")))
         for message in items(described.get("messages")):
             thread.read(message)
-        parent = string(row["parent_id"]) or string(mapping(described.get("subagent_context")).get("parent_thread_id"))
+        parent = string(row["parent_id"]) or text_at(described, "subagent_context", "parent_thread_id")
         session = thread.build(
-            {"summary": string(row["summary"]) or described.get("title")},
+            row["summary"],
+            described.get("title"),
             folders=folders,
             parent=parent,
-            relation="sub-agent" if parent else None,
         )
         session = drafts.dated(session, drafts.moment(row["created_at"]), drafts.moment(fingerprint))
-        return found_in_rows(key, fingerprint, session, thread.skipped(f" of thread {key}"), why)
+        return found_session(key, fingerprint, session, thread.skipped(f" of thread {key}"), f"session {key}", why)
 
 
 def _roots(places: Places) -> Iterator[Path]:
@@ -107,8 +102,8 @@ class Thread(Conversation):
     usage: Record = field(default_factory=dict)
 
     def read(self, message: object) -> None:
-        """Add one message; an unknown one is counted in `unknown`."""
         given = mapping(message)
+        self.begin(value_at(given, "User", "id"), None)
         if "User" in given:
             self._add_question(mapping(given["User"]))
         elif "Agent" in given:
@@ -119,67 +114,59 @@ class Thread(Conversation):
             self.unknown["message of a form"] += 1
 
     def _add_question(self, message: Record) -> None:
-        key, texts, context, attached = string(message.get("id")), "", [], []
-        for block in map(mapping, items(message.get("content"))):
+        text, context, attached = "", [], []
+        for block in objects(message.get("content")):
             if isinstance(block.get("Text"), str):
-                texts += block["Text"]
+                text += block["Text"]
             elif mention := mapping(block.get("Mention")):
                 context.append(string(mention.get("content")))
                 attached.append(_mentioned(mention.get("uri")))
             elif "Image" in block:
                 attached.append("image")
             else:
-                self.unknown[f"block {_kind(block)}"] += 1
-        self.say(Role.USER, texts.strip(), None, key, attachments=attached)
-        self._inject("\n\n".join(filter(None, context)), f"{key}:context" if key else "")
-        if self.drafts and (counted := usage_of(self.usage.get(key), _USAGE)):
-            self.drafts[-1].more["usage"] = counted
+                self.pass_over("block", _kind(block))
+        self.say(Role.USER, text, attachments=attached)
+        self.inject("\n\n".join(filter(None, context)), ":context")
+        self.count_tokens(len(self.drafts) - 1, self.usage.get(self.record_id))
 
     def _add_answer(self, message: Record) -> None:
         results = mapping(message.get("tool_results"))
-        for block in map(mapping, items(message.get("content"))):
+        for block in objects(message.get("content")):
             if isinstance(block.get("Text"), str):
-                self._say(Role.ASSISTANT, block["Text"])
+                self.say(Role.ASSISTANT, block["Text"])
             elif "Thinking" in block:
-                self._say(Role.THINKING, string(mapping(block["Thinking"]).get("text")))
+                self.say(Role.THINKING, text_at(block, "Thinking", "text"))
             elif "ToolUse" in block:
                 call = mapping(block["ToolUse"])
                 self._call(call, mapping(results.get(string(call.get("id")))))
             elif _kind(block) not in _SILENT:
-                self.unknown[f"block {_kind(block)}"] += 1
+                self.pass_over("block", _kind(block))
 
     def _add_first_year(self, message: Record) -> None:
         role = string(message.get("role")).lower()
         speaker = Role.USER if role == "user" else Role.ASSISTANT
         if role == "system":
             return
-        for segment in map(mapping, items(message.get("segments"))):
+        for segment in objects(message.get("segments")):
             kind = string(segment.get("type"))
             if kind in ("thinking", "text"):
-                self._say(Role.THINKING if kind == "thinking" else speaker, string(segment.get("text")))
+                self.say(Role.THINKING if kind == "thinking" else speaker, string(segment.get("text")))
             elif kind not in _SILENT:
-                self.unknown[f"segment {kind or 'without type'}"] += 1
-        self._say(speaker, string(message.get("text")))
-        self._inject(string(message.get("context")), "")
+                self.pass_over("segment", kind)
+        self.say(speaker, string(message.get("text")))
+        self.inject(string(message.get("context")))
         results = {string(each.get("tool_use_id")): each for each in objects(message.get("tool_results"))}
-        for call in map(mapping, items(message.get("tool_uses"))):
+        for call in objects(message.get("tool_uses")):
             self._call(call, results.get(string(call.get("id")), {}))
 
     def _call(self, call: Record, result: Record) -> None:
-        draft = self.call(string(call.get("id")), string(call.get("name")), call.get("input", {}), model=self.model)
+        draft = self.call(string(call.get("id")), call.get("name"), call.get("input", {}))
         if result:
-            outcome = drafts.FAILED if result.get("is_error") is True else drafts.COMPLETED
-            draft.answer(_output(result.get("content")), outcome)
-
-    def _say(self, role: Role, text: str) -> None:
-        self.say(role, text.strip(), model="" if role is Role.USER else self.model)
-
-    def _inject(self, text: str, key: str) -> None:
-        self.say(Role.SYSTEM, text.strip(), None, key, injected=True)
+            draft.answer(_output(result.get("content")), drafts.outcome(result.get("is_error") is True))
 
 
 def _kind(block: Record) -> str:
-    return next(iter(block), "without type")
+    return next(iter(block), "")
 
 
 def _mentioned(uri: object) -> str:

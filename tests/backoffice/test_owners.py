@@ -123,7 +123,7 @@ async def test_another_persons_chat_is_not_there_to_change(hire: Hire) -> None:
 
 async def test_pages_of_the_machine_are_an_admins(hire: Hire) -> None:
     kim, watcher = await hire("kim"), await hire("prometheus", Level.METRICS)
-    for path in ("/bo/sources", "/metrics"):
+    for path in ("/settings", "/metrics"):
         assert problem_of(await kim.ask("GET", path), 401)["message"] == "This token may not see that."
     assert (await watcher.ask("GET", "/metrics")).status_code == 200
     access = (await kim.ask("GET", "/settings/access")).text

@@ -1,4 +1,4 @@
-"""/bo/sources: the clients' own stores and the clients themselves, and bringing in what is new."""
+"""The clients on this machine: their own stores, how they are connected, and bringing in what is new."""
 
 from __future__ import annotations
 
@@ -37,48 +37,50 @@ def claude(empty_home: Path) -> Path:
     return empty_home / ".claude"
 
 
-async def seen(http: httpx.AsyncClient) -> dict[str, Any]:
-    answer = await http.get("/bo/sources")
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
+async def seen(app: FastAPI) -> dict[str, Any]:
+    """What the settings show."""
+    found: dict[str, Any] = await app.state.machine.look()
     return found
 
 
-async def synced(http: httpx.AsyncClient) -> dict[str, Any]:
+async def synced(http: httpx.AsyncClient, app: FastAPI) -> dict[str, Any]:
     """What there is after a sync that was started by the page's button."""
     answer = await http.post("/settings/sync")
     assert (answer.status_code, answer.headers["location"]) == (303, "/settings")
-    while (found := await seen(http))["sync"]["state"] == "running":
+    while (found := await seen(app))["sync"]["state"] == "running":
         pass
     return found
 
 
 def parts_of_client(found: dict[str, Any], name: str) -> dict[tuple[str, str], Any]:
-    client = next(one for one in found["clients"] if one["client"] == name)
-    return {(part["what"], part["state"]): part["command"] for part in client["parts"]}
+    client = next(one for one in found["clients"] if one.client == name)
+    return {(part.what, part.state): part.command for part in client.parts}
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_store_is_known_before_it_is_read_and_explained_after(http: httpx.AsyncClient, claude: Path) -> None:
-    [store] = (await seen(http))["stores"]
+async def test_a_store_is_known_before_it_is_read_and_explained_after(
+    http: httpx.AsyncClient, app: FastAPI, claude: Path
+) -> None:
+    [store] = (await seen(app))["stores"]
     assert (store["source"], store["path"], store["is_here"]) == ("claude-code", str(claude), True)
     assert (store["synced_at"], store["seen"]) == (None, 0)
-    found = await synced(http)
+    found = await synced(http, app)
     [store] = found["stores"]
     assert (store["seen"], store["parsed"], store["skipped"]) == (1, 1, [])
-    assert store["drift"] == [{"what": "1 x record hologram", "why": "unknown to this reader"}]
+    [drift] = store["drift"]
+    assert (drift["what"], drift["why"]) == ("1 x record hologram", "unknown to this reader")
     assert store["synced_at"]
     assert found["sync"]["state"] == "done"
     [outcome] = found["sync"]["stores"]
-    assert (outcome["new_messages"], outcome["parsed"], outcome["skipped"]) == (2, 1, 1)
+    assert (outcome.new_messages, outcome.parsed, outcome.skipped_count) == (2, 1, 1)
     assert (await http.get("/bo/channels")).json()["total"] == 1
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_sync_without_news_has_looked_all_the_same(http: httpx.AsyncClient, claude: Path) -> None:
-    assert (await seen(http))["stores"][0]["looked_at"] is None
-    [first] = (await synced(http))["stores"]
-    again = await synced(http)
+async def test_a_sync_without_news_has_looked_all_the_same(http: httpx.AsyncClient, app: FastAPI, claude: Path) -> None:
+    assert (await seen(app))["stores"][0]["looked_at"] is None
+    [first] = (await synced(http, app))["stores"]
+    again = await synced(http, app)
     [second] = again["stores"]
     assert second["synced_at"] == first["synced_at"]
     assert first["synced_at"] <= first["looked_at"] < second["looked_at"] == again["sync"]["finished_at"]
@@ -86,40 +88,42 @@ async def test_a_sync_without_news_has_looked_all_the_same(http: httpx.AsyncClie
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_client_whose_history_is_here_is_on_this_machine(
-    http: httpx.AsyncClient, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(empty_home / "elsewhere", Dialogue(session_id(7)))
     monkeypatch.setenv("CTXR_CLAUDE_CODE_DIR", str(empty_home / "elsewhere"))
-    found = await seen(http)
+    found = await seen(app)
     assert [store["source"] for store in found["stores"]] == ["claude-code"]
     assert "ctxr install claude-code" in parts_of_client(found, "Claude Code").values()
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_store_that_is_gone_stays_known_and_is_no_deletion(http: httpx.AsyncClient, claude: Path) -> None:
-    await synced(http)
+async def test_a_store_that_is_gone_stays_known_and_is_no_deletion(
+    http: httpx.AsyncClient, app: FastAPI, claude: Path
+) -> None:
+    await synced(http, app)
     os.rename(claude, claude.with_name("elsewhere"))
-    [store] = (await seen(http))["stores"]
+    [store] = (await seen(app))["stores"]
     assert (store["is_here"], store["seen"]) == (False, 1)
     assert (await http.get("/bo/channels")).json()["total"] == 1
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_sync_that_fails_says_why(
-    http: httpx.AsyncClient, claude: Path, monkeypatch: pytest.MonkeyPatch
+    http: httpx.AsyncClient, app: FastAPI, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
         raise ValueError("a bug")
 
     monkeypatch.setattr("backoffice.machine.sync", broken)
-    found = await synced(http)
+    found = await synced(http, app)
     assert (found["sync"]["state"], found["sync"]["error"]["code"]) == ("failed", "INTERNAL_ERROR")
     assert "a bug" not in found["sync"]["error"]["details"]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_each_client_says_what_of_us_it_has_and_how_to_get_the_rest(
-    http: httpx.AsyncClient, log: Log, empty_home: Path, tmp_path: Path
+    app: FastAPI, log: Log, empty_home: Path, tmp_path: Path
 ) -> None:
     (empty_home / ".cursor").mkdir()
     (empty_home / ".gemini").mkdir()
@@ -127,7 +131,7 @@ async def test_each_client_says_what_of_us_it_has_and_how_to_get_the_rest(
     project.mkdir()
     await log("cursor_session_1", "Hello", source="cursor", project=str(project))
     with_rule = f"ctxr install cursor --project '{project}'"
-    found = await seen(http)
+    found = await seen(app)
     assert parts_of_client(found, "Cursor") == {
         ("server", "missing"): "ctxr install cursor",
         ("hooks", "missing"): "ctxr install cursor",
@@ -137,30 +141,28 @@ async def test_each_client_says_what_of_us_it_has_and_how_to_get_the_rest(
         ("server", "missing"): "ctxr install gemini-cli",
         ("hooks", "missing"): "ctxr install gemini-cli",
     }
-    assert not next(one for one in found["clients"] if one["client"] == "Codex")["is_here"]
+    assert not next(one for one in found["clients"] if one.client == "Codex").is_here
     assert bare_ctxr("install", "cursor", "--project", str(project), "--yes").exit_code == 0
-    states = {state for _, state in parts_of_client(await seen(http), "Cursor")}
+    states = {state for _, state in parts_of_client(await seen(app), "Cursor")}
     assert states == {"installed"}
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_what_starts_another_program_or_cannot_be_read_is_told_apart(
-    http: httpx.AsyncClient, empty_home: Path
-) -> None:
+async def test_what_starts_another_program_or_cannot_be_read_is_told_apart(app: FastAPI, empty_home: Path) -> None:
     folder = empty_home / ".cursor"
     folder.mkdir()
     old = '{"mcpServers": {"context-registry": {"command": "/old/ctxr", "args": ["mcp"]}}}'
     (folder / "mcp.json").write_text(old, encoding="utf-8")
     (folder / "hooks.json").write_text("{oops", encoding="utf-8")
-    states = parts_of_client(await seen(http), "Cursor").keys()
+    states = parts_of_client(await seen(app), "Cursor").keys()
     assert states == {("server", "differs"), ("hooks", "unreadable")}
     assert (folder / "mcp.json").read_text(encoding="utf-8") == old, "looking changes nothing"
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-async def test_a_shared_registry_looks_at_nobodys_files(http: httpx.AsyncClient, claude: Path) -> None:
-    found = await seen(http)
-    assert found == {"is_shared": True, "stores": [], "clients": [], "sync": None}
+async def test_a_shared_registry_looks_at_nobodys_files(http: httpx.AsyncClient, app: FastAPI, claude: Path) -> None:
+    found = await seen(app)
+    assert found == {"is_shared": True, "stores": [], "clients": (), "sync": None}
     assert "ctxr sync" in problem_of(await http.post("/settings/sync"))["details"]
     answer = await http.post("/settings/clients/cursor", data={"connects": "true"})
     assert "ctxr install" in problem_of(answer)["details"]

@@ -92,6 +92,33 @@ async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make:
         assert (await http.delete("/bo/channels/cursor_1?soft=false", headers=headers)).status_code == status
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_token_may_do_no_more_in_the_playground(http: httpx.AsyncClient, make: Make, log: Log) -> None:
+    await log("cursor_1", "Hello")
+    read = await make("reader", Level.READ, "codex_*")
+    found = (await http.post("/flow/try", data={"operation": "search", "text": "hello"}, headers=read)).headers[
+        "location"
+    ]
+    assert (await http.get(f"/bo/ao{found.replace('/flow', '/executions')}", headers=read)).json()["delivered"] == 0
+    everything = await make("me", Level.ADMIN)
+    for headers in (read, everything):
+        form = {"operation": "delete", "channel": "cursor_1"}
+        assert (await http.post("/flow/try", data=form, headers=headers)).status_code == 400
+    assert (await http.get("/bo/channels", headers=everything)).json()["total"] == 1
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_token_runs_the_test_cases_of_its_own_conversations_alone(
+    http: httpx.AsyncClient, make: Make, log: Log
+) -> None:
+    [message_id] = await log("cursor_1", "The kettle whistles")
+    run = (await http.post("/flow/try", data={"operation": "search", "text": "kettle"})).headers["location"]
+    await http.post(f"{run}/expected", data={"message": message_id})
+    restricted, everything = await make("a", Level.WRITE, "codex_*"), await make("me", Level.ADMIN)
+    assert "kettle" not in (await http.post("/flow/cases/run", headers=restricted)).text
+    assert "kettle" in (await http.post("/flow/cases/run", headers=everything)).text
+
+
 async def test_the_settings_page_says_what_each_token_is_for(http: httpx.AsyncClient, make: Make) -> None:
     await make("prometheus", Level.METRICS)
     page = await http.get("/settings/access", headers=await make("me", Level.ADMIN))
@@ -110,7 +137,7 @@ async def test_what_a_token_may_not_touch_is_refused_and_not_changed(
         await http.post("/bo/conversations", json={**written, "channel": "codex_2"}, headers=shown),
         await http.patch("/bo/channels/codex_1", json={"title": "mine"}, headers=shown),
         await http.delete("/bo/channels/codex_1", headers=shown),
-        await http.get("/bo/sources", headers=shown),
+        await http.get("/settings", headers=shown),
         await http.get("/metrics", headers=shown),
     ):
         assert problem_of(answer, 401)["code"] == "UNAUTHORIZED"
@@ -259,7 +286,7 @@ async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orch
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
         assert (await http.get("/bo/channels")).status_code == 401
         shown = {"authorization": "Bearer ours"}
-        assert (await http.get("/bo/sources", headers=shown)).status_code == 200
+        assert (await http.get("/settings", headers=shown)).status_code == 200
         code = sign_in_code("ours")
         assert code in (await http.get(f"/login?code={code}")).text
         assert (await http.post("/login", data={"code": code})).status_code == 303

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backoffice.pages.flow.rendering import bar, duration, share
+from backoffice.pages.filters import bar, duration, share
 from backoffice.pages.flow.run import waterfall
 from orchestrator.graph import describe_graph
 from orchestrator.operations import reading

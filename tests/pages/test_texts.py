@@ -11,8 +11,8 @@ from typing import get_args
 import pytest
 from fastapi import Request
 
-from backoffice.pages.flow.rendering import ERRORS as ERROR_WORDS
-from backoffice.pages.flow.rendering import FIELDS, VALUES
+from backoffice.pages.filters import ERRORS as ERROR_WORDS
+from backoffice.pages.filters import FIELDS, VALUES
 from backoffice.pages.reader import LANGUAGES, counter, language_of, teller, texts, translator
 from orchestrator.answer.finding.relevance import REASONS, explanation
 from orchestrator.requests.field_types import Mode

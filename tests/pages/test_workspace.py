@@ -44,7 +44,6 @@ def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -
         ("/backups", "/settings/backups"),
         ("/deleted", "/settings/trash"),
         ("/forget?channel=c", "/settings/forget?channel=c"),
-        ("/briefings", "/today"),
         (f"/related/{LOGIN}", f"/channels/{LOGIN}"),
         (f"/commits/{LOGIN}", f"/channels/{LOGIN}"),
     ],

@@ -10,6 +10,7 @@ import pytest
 
 from registry.domain import Role
 from sources.base import Places, Source
+from sources.files_to_back_up import files_to_back_up
 from sources.readers import READERS
 from sources.writers import WRITERS
 from tests.sources.aider import test_aider as aider
@@ -169,6 +170,18 @@ def test_reading_changes_nothing_and_opens_nothing_beside_the_conversations(clie
     assert state_of(tmp_path) == before
     assert not [path for path in opened if path.endswith(secrets)]
     assert "sk-secret" not in repr(everything)
+
+
+@every_store
+def test_a_backup_holds_the_conversations_of_a_store_and_nothing_beside_them(client: Store, tmp_path: Path) -> None:
+    client.write(tmp_path / client.usual)
+    secrets = ("auth.json", "settings.json", ".env")
+    for name in secrets:
+        (tmp_path / client.usual / name).write_text("sk-secret", encoding="utf-8")
+    [store] = client.reader.find(Places(tmp_path, {}))
+    files = [file.path for file in files_to_back_up(client.reader, store)]
+    assert files
+    assert not {file.name for file in files}.intersection(secrets)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from orchestrator.graph import describe_graph
 
@@ -32,12 +30,8 @@ class Drawing:
 
 @cache
 def graph_drawing() -> Drawing:
-    """Return the drawing of the compiled graph."""
-    return drawn(describe_graph())
-
-
-def drawn(graph: Mapping[str, Any]) -> Drawing:
-    """Return the drawing of nodes and edges: short skips above, long ones and edges back below."""
+    """Return the drawing of the compiled graph: short skips above, long ones and edges back below."""
+    graph = describe_graph()
     names = list(graph["nodes"])
     edges = sorted((names.index(edge["from"]), names.index(edge["to"])) for edge in graph["edges"])
     arcs = sorted((edge for edge in edges if edge[1] - edge[0] != 1), key=lambda edge: abs(edge[1] - edge[0]))

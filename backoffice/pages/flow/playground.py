@@ -10,9 +10,9 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.dependencies import SOURCE, Asking
-from backoffice.pages.flow.rendering import render_flow
-from backoffice.pages.rendering import address
+from backoffice.pages.rendering import address, render, see_other
 from backoffice.queries import Word
+from orchestrator.operations import operations
 from orchestrator.recording.evaluation import JUDGED, Outcome, evaluate, hit_rates, repeatable
 from orchestrator.requests.field_types import Mode, RoleName
 from orchestrator.views import runs as views
@@ -21,13 +21,6 @@ from registry.errors import InvalidRequest
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
-SEE_OTHER = 303
-TAKES = {
-    "extract": ("text", "also", "limit", "mode", "roles", "max_tokens", "from", "to"),
-    "search": ("text", "limit", "roles", "project", "tag", "from", "to"),
-    "search_sessions": ("text", "also", "limit", "roles", "project", "tag", "from", "to"),
-}
-"""Fields of the form that each operation takes."""
 NUMBERS = ("limit", "max_tokens")
 _MESSAGE = re.compile(r"(?:conv|snap)_[0-9a-z]+")
 
@@ -40,9 +33,9 @@ async def try_page(request: Request, client: Asking, run: Annotated[Word | None,
     asked: dict[str, Any] = {}
     if run:
         asked = repeatable(await client.view(views.get_execution, run))
-    return render_flow(
+    return render(
         request,
-        "try.html",
+        "flow/try.html",
         of=run,
         operation=asked.get("operation", "extract"),
         channel=asked.get("channel", ""),
@@ -54,31 +47,26 @@ async def try_page(request: Request, client: Asking, run: Annotated[Word | None,
 
 
 @router.post("/try")
-async def try_it(
-    client: Asking,
-    operation: Text,
-    text: Text = "",
-    also: Text = "",
-    channel: Text = "",
-    project: Text = "",
-    tag: Text = "",
-    limit: Text = "",
-    max_tokens: Text = "",
-    mode: Text = "",
-    from_: Annotated[str, Form(alias="from")] = "",
-    to: Text = "",
-    roles: Annotated[Sequence[str], Form()] = (),
-    of: Text = "",
-) -> RedirectResponse:
+async def try_it(request: Request, client: Asking) -> RedirectResponse:
     """Run the request and show it, beside the run the form was filled in from."""
-    lines = [line.strip() for line in also.splitlines() if line.strip()]
-    given = {"text": text, "also": lines, "project": project, "tag": tag, "limit": limit, "max_tokens": max_tokens}
-    given |= {"mode": mode, "from": from_, "to": to, "roles": list(roles)}
-    query = {name: _number(name, given[name]) for name in TAKES.get(operation, ()) if given[name]}
-    asked = {"operation": operation, "channel": channel.strip() or None, "query": query, "source": SOURCE}
+    form = await request.form()
+    given: dict[str, Any] = {name: value for name, value in form.items() if value} | {"roles": form.getlist("roles")}
+    given["also"] = [line.strip() for line in str(given.get("also", "")).splitlines() if line.strip()]
+    operation = str(given.get("operation"))
+    _check_searches(operation)
+    shape: Any = operations()[operation].request.model_fields["query"].annotation
+    taken = [field.alias or name for name, field in shape.model_fields.items()]
+    query = {name: _number(name, given[name]) for name in taken if given.get(name)}
+    asked = {"operation": operation, "channel": given.get("channel", "").strip() or None, "query": query}
     made = new_id("exec")
-    await client.orchestrator.run(asked, client.name, made)  # a failure is shown as the run's page shows it
-    return RedirectResponse(address(f"/flow/{made}", beside=of), SEE_OTHER)
+    await client.answer({**asked, "source": SOURCE}, made)  # a failure is shown as the run's page shows it
+    return see_other(address(f"/flow/{made}", beside=given.get("of")))
+
+
+def _check_searches(operation: str) -> None:
+    if operation not in JUDGED:
+        allowed = ", ".join(JUDGED)
+        raise InvalidRequest("Nothing was searched for.", f"operation: given {operation!r}; allowed: {allowed}")
 
 
 def _number(name: str, given: Any) -> Any:
@@ -92,26 +80,20 @@ async def expect(client: Asking, execution_id: Annotated[Word, Path()], message:
     if named is None:
         raise InvalidRequest("That names no message.", f"message: given {message!r}; allowed: its id or its address")
     run = await client.view(views.get_execution, execution_id)
-    if run["operation"] not in JUDGED:
-        raise InvalidRequest("Nothing was searched for.", f"operation: given {run['operation']!r}; allowed: {ALLOWED}")
+    _check_searches(run["operation"])
     await client.change(views.keep_case, run, named[0])
-    return RedirectResponse(address(f"/flow/{execution_id}", expected=named[0]) + "#expected", SEE_OTHER)
-
-
-ALLOWED = ", ".join(JUDGED)
+    return see_other(address(f"/flow/{execution_id}", expected=named[0]) + "#expected")
 
 
 @router.get("/cases")
 async def cases_page(request: Request, client: Asking) -> HTMLResponse:
-    """List the test cases."""
     cases = await client.view(views.list_expectations)
     return _cases(request, [{"case": case} for case in cases])
 
 
 @router.post("/cases/run")
 async def run_cases(request: Request, client: Asking) -> HTMLResponse:
-    """Run all test cases."""
-    outcomes = await evaluate(client.orchestrator, client.name)
+    outcomes = await evaluate(client.orchestrator, client.name, client.access)
     return _cases(request, [{"case": one.case, "place": one.place} for one in outcomes], outcomes)
 
 
@@ -119,11 +101,10 @@ def _cases(
     request: Request, rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome] | None = None
 ) -> HTMLResponse:
     rates = hit_rates(outcomes) if outcomes is not None else None
-    return render_flow(request, "cases.html", rows=rows, rates=rates)
+    return render(request, "flow/cases.html", rows=rows, rates=rates)
 
 
 @router.post("/cases/{case_id}/deletion")
 async def drop_case(client: Asking, case_id: Annotated[Word, Path()]) -> RedirectResponse:
-    """Delete a test case."""
     await client.change(views.drop_expectation, case_id)
-    return RedirectResponse("/flow/cases", SEE_OTHER)
+    return see_other("/flow/cases")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from backoffice.dependencies import SOURCE, Client
+from backoffice.dependencies import Client
 from backoffice.pages.viewer.channels import chips
 
 
@@ -58,8 +58,7 @@ async def repairs(client: Client, request: Mapping[str, Any], conditions: Sequen
         asked = changed(request, condition.text, [condition.drop] if condition.drop else [])["query"]
         names = ("text", "also", "source", "project", "tag", "from", "to")
         query = {name: asked[name] for name in names if asked.get(name)} | {"limit": 1, "context_window": 0}
-        given = {"operation": "search_sessions", "query": query, "source": SOURCE}
-        answer = await client.answer(given, is_recorded=False)
+        answer = await client.ask("search_sessions", query, is_recorded=False)
         if answer["success"] and answer["sessions"] and answer["sessions"][0]["match_count"]:
             found.append(Repair(condition, answer["sessions"][0], answer.get("confidence", "low")))
     return found

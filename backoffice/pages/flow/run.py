@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from orchestrator.graph import NODES
@@ -56,12 +55,10 @@ class StatePart(NamedTuple):
 
     @property
     def part(self) -> str:
-        """Return the field of the state."""
         return self.name.partition(".")[0]
 
     @property
     def differs(self) -> bool:
-        """Return whether the node changed it."""
         return bool(self.before != self.after)
 
 
@@ -85,9 +82,8 @@ def _flat(change: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two runs compared: figures by name, and which of them delivered which message."""
+class Comparison(NamedTuple):
+    """Two runs compared: figures and durations by name, and which of them delivered which message."""
 
     figures: list[tuple[str, Any, Any]]
     durations: list[tuple[str, float | None, float | None]]
@@ -97,11 +93,14 @@ class Comparison:
 def compare(here: RunView, there: RunView) -> Comparison:
     """Compare two runs: each figure's name, this run's value and the other's."""
     theirs = _figures(there)
-    nodes = [name for name in NODES if name in here.steps or name in there.steps]
+    took_here, took_there = ({name: step["duration_ms"] for name, step in view.steps.items()} for view in (here, there))
+    ids_here, ids_there = ({message["id"] for message in view.delivered} for view in (here, there))
+    either = {message["id"]: message for message in [*here.delivered, *there.delivered]}
+    in_order = sorted(either.values(), key=lambda message: str(message["timestamp"]))
     return Comparison(
         [(name, ours, theirs[name]) for name, ours in _figures(here).items()],
-        [(name, _duration(here, name), _duration(there, name)) for name in nodes],
-        _union(here.delivered, there.delivered),
+        [(name, took_here.get(name), took_there.get(name)) for name in NODES if name in {*took_here, *took_there}],
+        [(message, message["id"] in ids_here, message["id"] in ids_there) for message in in_order],
     )
 
 
@@ -120,19 +119,3 @@ def _figures(view: RunView) -> dict[str, Any]:
         "delivered": len(view.delivered) + view.gone,
         "tokens": view.tokens,
     }
-
-
-def _duration(view: RunView, node: str) -> float | None:
-    step = view.steps.get(node)
-    return step["duration_ms"] if step else None
-
-
-def _union(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], bool, bool]]:
-    here, there = _ids(ours), _ids(theirs)
-    either = {message["id"]: message for message in [*ours, *theirs]}
-    in_order = sorted(either.values(), key=lambda message: str(message["timestamp"]))
-    return [(message, message["id"] in here, message["id"] in there) for message in in_order]
-
-
-def _ids(messages: Iterable[Mapping[str, Any]]) -> set[str]:
-    return {message["id"] for message in messages}

@@ -11,11 +11,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from backoffice.channels import find_channels
 from backoffice.dependencies import SOURCE, Asking, Client
 from backoffice.pages.flow.graph_drawing import graph_drawing
-from backoffice.pages.flow.rendering import render_flow
 from backoffice.pages.flow.repairs import changed, conditions_of, repairs
 from backoffice.pages.flow.run import compare, states, waterfall
 from backoffice.pages.reader import as_instant, as_local
-from backoffice.pages.rendering import address
+from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import PERIOD, best_hits, given_query
 from backoffice.queries import ChannelsQuery, ExecutionsQuery, Word
 from orchestrator.operations import operations, reading
@@ -28,7 +27,6 @@ router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 ROWS = 50
 FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
-STATUSES = ("succeeded", "guessed", "not_found", "failed")
 HIDDEN = {"without_operation": "hint"}  # clients ask for one with every prompt: they would hide what somebody asked for
 
 Id = Annotated[Word, Path()]
@@ -39,11 +37,10 @@ async def executions_page(request: Request, client: Asking) -> HTMLResponse:
     """Show answers to check, then all runs, newest first; new ones come in while the page is open."""
     query = given_query(request, ExecutionsQuery, limit=ROWS)
     listing = await list_context(request, client, query)
-    return render_flow(request, "executions.html", running=client.running() if query.cursor is None else [], **listing)
+    return render(request, "flow/executions.html", running=client.running() if query.cursor is None else [], **listing)
 
 
 async def list_context(request: Request, client: Client, query: ExecutionsQuery) -> dict[str, Any]:
-    """Return what the template of the list of runs needs."""
     if not query.source:
         query.without_source = SOURCE  # the operator's own reading is shown on request
     hidden = {} if query.operation or query.channel else HIDDEN
@@ -59,9 +56,7 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
         "limits": {name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},
         "hides_hints": bool(hidden),
         "operations": [*operations(), "unknown"],
-        "statuses": STATUSES,
         "codes": [code for code in ErrorCode if code != ErrorCode.NOT_FOUND],
-        "slower": (100, 1_000, 10_000),
         "is_newest": query.cursor is None,
         "address_here": address("/flow", **given),
         "narrowed": {name: value for name, value in given.items() if value and name != "q"},
@@ -82,7 +77,7 @@ def by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, An
 @router.get("/running")
 async def running_runs(request: Request, client: Asking) -> HTMLResponse:
     """Return the unfinished runs, a part of the list's page."""
-    return render_flow(request, "running.html", running=client.running())
+    return render(request, "flow/running.html", running=client.running())
 
 
 @router.get("/{execution_id}")
@@ -107,12 +102,10 @@ async def execution_page(
     is_unsure = can_be_tried and run["status"] != "failed" and not shown["case"].is_sure
     is_whole = "pane" not in request.headers
     listing = await list_context(request, client, ExecutionsQuery(limit=ROWS)) if is_whole else {}
-    candidates = (
-        await find_channels(client, ChannelsQuery(q=should, limit=6), SOURCE, is_recorded=False) if should else {}
-    )
-    return render_flow(
+    candidates = await find_channels(client, ChannelsQuery(q=should, limit=6), is_recorded=False) if should else {}
+    return render(
         request,
-        "execution.html",
+        "flow/execution.html",
         **{**listing, **shown},
         drawing=graph_drawing(),
         run=run,
@@ -130,9 +123,8 @@ async def execution_page(
 
 @router.post("/{execution_id}/rating")
 async def rate_run(client: Asking, execution_id: Id, useful: Annotated[bool, Form()]) -> RedirectResponse:
-    """Say whether what was delivered was of use."""
     await client.change(views.rate_execution, execution_id, useful=useful)
-    return RedirectResponse(f"/flow/{execution_id}#rating", 303)
+    return see_other(f"/flow/{execution_id}#rating")
 
 
 @router.post("/{execution_id}/again")
@@ -151,4 +143,4 @@ async def run_again(
     # A failure is shown as the new run's page shows it.
     request = changed(run["request"], text, drop) if text or drop else run["request"]
     await client.answer({**request, "operation": run["operation"], "source": SOURCE}, repeated)
-    return RedirectResponse(address(f"/flow/{repeated}", beside=execution_id), 303)
+    return see_other(address(f"/flow/{repeated}", beside=execution_id))

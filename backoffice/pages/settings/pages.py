@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import groupby
 from pathlib import PurePath
@@ -13,9 +14,9 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from markupsafe import Markup
 from pydantic import BaseModel, Field
 
-from backoffice.dependencies import SOURCE, Asking, Client, CopyOf, Local, without_parameters
-from backoffice.pages.flow.rendering import render_flow
-from backoffice.pages.rendering import address
+from backoffice.connections import Connection, ConnectionPart
+from backoffice.dependencies import Asking, Client, CopyOf, Local, without_parameters
+from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import given_query
 from backoffice.pages.viewer.markdown import code_html
 from backoffice.queries import PageQuery
@@ -27,35 +28,30 @@ from sources.purging import LONG_ENOUGH_DAYS
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-SEE_OTHER = 303
-
 
 @router.get("/settings", dependencies=[without_parameters])
 async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> HTMLResponse:
     """Show stores with what was read of them, and clients with what is installed and how to install it."""
     seen = await machine.look()
-    return render_flow(
+    clients: Sequence[Connection] = seen.pop("clients")
+    return render(
         request,
-        "sources.html",
-        section="settings",
-        stores=seen["stores"],
-        clients=[_by_kind(client) for client in seen["clients"] if client["is_here"]],
-        absent=[client["client"] for client in seen["clients"] if not client["is_here"]],
-        is_shared=seen["is_shared"],
-        sync=seen["sync"],
+        "flow/sources.html",
+        clients=[(client, *_parts_of(client)) for client in clients if client.is_here],
+        absent=[client.client for client in clients if not client.is_here],
         elsewhere=elsewhere,
         most=20,
         long=LONG_ENOUGH_DAYS,
         imported=(CLAUDE.source, CHATGPT.source, GEMINI.source),
+        **seen,
     )
 
 
-def _by_kind(client: dict[str, Any]) -> dict[str, Any]:
-    """Return a client with its parts by kind: a rule may be in several projects, and is a part of none else."""
-    by_kind = groupby(client["parts"], key=lambda part: part["what"])
-    needed = [part["state"] for part in client["parts"] if part["what"] != "rule"]
-    is_connected = all(state in ("installed", "untrusted") for state in needed)
-    return {**client, "parts": {what: list(parts) for what, parts in by_kind}, "is_connected": is_connected}
+def _parts_of(client: Connection) -> tuple[dict[str, list[ConnectionPart]], bool]:
+    """Return a client's parts by kind, and whether it is connected; a rule may be in several projects."""
+    by_kind = groupby(client.parts, key=lambda part: part.what)
+    needed = [part.state for part in client.parts if part.what != "rule"]
+    return {what: list(parts) for what, parts in by_kind}, all(one in ("installed", "untrusted") for one in needed)
 
 
 @router.post("/settings/clients/{name}", response_model=None)
@@ -71,47 +67,39 @@ async def connect_client(
     digest = sha256(plan.diff.encode()).hexdigest()
     if plan.diff and shown != digest:
         diff = Markup(code_html(plan.diff, "diff"))  # noqa: S704, sanitised by `markdown`
-        page = {"plan": plan, "diff": diff, "digest": digest, "name": name, "connects": connects}
-        return render_flow(request, "connect.html", section="settings", **page)
+        return render(request, "flow/connect.html", plan=plan, diff=diff, digest=digest, name=name, connects=connects)
     if plan.diff:
         await asyncio.to_thread(plan.write)
-    return RedirectResponse("/settings", SEE_OTHER)
+    return see_other("/settings")
 
 
 @router.post("/settings/sync")
 async def start_sync(machine: Local) -> RedirectResponse:
     """Read what is new in the stores; the page shows how it goes."""
     machine.start_sync()
-    return RedirectResponse("/settings", SEE_OTHER)
+    return see_other("/settings")
 
 
 @router.get("/settings/backups", dependencies=[without_parameters])
 async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLResponse:
     """List the backups, newest first."""
-    return await _backups_page(request, client)
-
-
-async def _backups_page(request: Request, client: Client, restored: dict[str, Any] | None = None) -> HTMLResponse:
-    backups = await _backups(client)
-    return render_flow(request, "backups.html", section="settings", backups=backups, restored=restored)
+    return render(request, "flow/backups.html", backups=await _backups(client))
 
 
 async def _backups(client: Client) -> dict[str, dict[str, Any]]:
     """Return the backups by the names of their files."""
-    answer = await client.answer({"operation": "list_backups", "query": {}, "source": SOURCE}, is_recorded=False)
+    answer = await client.ask("list_backups", {}, is_recorded=False)
     return {PurePath(one["path"]).name: one for one in answer.get("backups", [])}
 
 
 @router.post("/settings/backups")
 async def make_backup(client: Asking, _here: Local) -> RedirectResponse:
-    """Make a backup."""
-    await client.run({"operation": "create_backup", "query": {}, "source": SOURCE})
-    return RedirectResponse("/settings/backups", SEE_OTHER)
+    await client.run("create_backup", {})
+    return see_other("/settings/backups")
 
 
 @router.get("/settings/backups/{name}")
 async def download_backup(client: Asking, _here: Local, name: str) -> FileResponse:
-    """Download a backup."""
     backups = await _backups(client)
     if name not in backups:
         raise NotFound("No such backup", f"No backup {name!r} in this registry's folder")
@@ -121,8 +109,8 @@ async def download_backup(client: Asking, _here: Local, name: str) -> FileRespon
 @router.post("/settings/backups/{name}/restoration")
 async def restore_backup(request: Request, client: Asking, _here: Local, name: str) -> HTMLResponse:
     """Replace everything in the registry by a backup, and say what came back and where the copy of before is."""
-    restored = await client.run({"operation": "restore_backup", "query": {"path": name}, "source": SOURCE})
-    return await _backups_page(request, client, {**restored, "name": name})
+    restored = await client.run("restore_backup", {"path": name})
+    return render(request, "flow/backups.html", backups=await _backups(client), restored={**restored, "name": name})
 
 
 @router.get("/settings/trash")
@@ -132,13 +120,13 @@ async def trash_page(request: Request, client: Asking) -> HTMLResponse:
     found = await client.view(conversations.list_channels, {"deleted": True}, query.page)
     cursor = found["next_cursor"]
     more = address("/settings/trash", cursor=cursor) if cursor else None
-    return render_flow(request, "deleted.html", section="settings", found=found, more=more)
+    return render(request, "flow/deleted.html", found=found, more=more)
 
 
 @router.get("/settings/access", dependencies=[without_parameters])
 async def access_page(request: Request, client: Asking) -> HTMLResponse:
     """List the access tokens; below admin the one that was shown."""
-    return render_flow(request, "access.html", section="settings", tokens=await client.view(list_tokens))
+    return render(request, "flow/access.html", tokens=await client.view(list_tokens))
 
 
 class Named(BaseModel):
@@ -151,7 +139,6 @@ class Named(BaseModel):
     matching: Annotated[str, Field(max_length=4000)] = ""
 
     def given(self) -> dict[str, str]:
-        """Return the fields that are filled in."""
         return {name: value.strip() for name, value in self if value.strip()}
 
 
@@ -159,41 +146,25 @@ class Named(BaseModel):
 async def forget_page(request: Request, client: Asking, asked: Annotated[Named, Query()]) -> HTMLResponse:
     """Show the form and, where something is named, how much would be deleted forever."""
     named = asked.given()
-    if not named:
-        return _forget_page(request, named)
-    answer = await client.answer(_request(named, dry_run=True))
-    if answer["success"]:
-        return _forget_page(request, named, receipt=answer["receipt"])
-    return _forget_page(request, named, problem=answer["error"])
+    answer = await client.ask("delete", _forgetting(named) | {"dry_run": True}, named.get("channel")) if named else {}
+    problem = answer.get("error")
+    return render(
+        request,
+        "flow/forget.html",
+        named={**dict.fromkeys(Named.model_fields, ""), **named},
+        receipt=answer.get("receipt"),
+        problem=problem,
+        is_nothing=problem is not None and problem["code"] == ErrorCode.NOT_FOUND,
+    )
 
 
 @router.post("/settings/forget")
 async def forget(request: Request, client: Asking, asked: Annotated[Named, Form()]) -> HTMLResponse:
     """Delete it forever, and show the receipt, which is kept nowhere else."""
-    done = await client.run(_request(asked.given()))
-    return _forget_page(request, {}, receipt=done["receipt"])
+    named = asked.given()
+    done = await client.run("delete", _forgetting(named), named.get("channel"))
+    return render(request, "flow/forget.html", receipt=done["receipt"])
 
 
-def _request(named: dict[str, str], *, dry_run: bool = False) -> dict[str, Any]:
-    query: dict[str, Any] = {name: value for name, value in named.items() if name != "channel"}
-    query |= {"soft": False, **({"dry_run": True} if dry_run else {})}
-    return {"operation": "delete", "channel": named.get("channel"), "query": query, "source": SOURCE}
-
-
-def _forget_page(
-    request: Request,
-    named: dict[str, str],
-    *,
-    receipt: dict[str, Any] | None = None,
-    problem: dict[str, Any] | None = None,
-) -> HTMLResponse:
-    is_nothing = problem is not None and problem["code"] == ErrorCode.NOT_FOUND
-    return render_flow(
-        request,
-        "forget.html",
-        section="settings",
-        named={name: named.get(name, "") for name in Named.model_fields},
-        receipt=receipt,
-        problem=None if is_nothing else problem,
-        is_nothing=is_nothing,
-    )
+def _forgetting(named: dict[str, str]) -> dict[str, Any]:
+    return {"soft": False, **{name: value for name, value in named.items() if name != "channel"}}

@@ -10,12 +10,12 @@ from urllib.parse import quote
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from fastapi import APIRouter, Form, Path, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import SOURCE, Asking, Client, for_everything
-from backoffice.pages.rendering import address, channel_url, render
+from backoffice.dependencies import Asking, Client, for_everything
+from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.pages.viewer.messages import shown
 from backoffice.queries import Word
 from orchestrator.export.texts import ENDINGS, ExportFormat, export
@@ -25,8 +25,6 @@ from orchestrator.views import conversations as views
 from registry.errors import InvalidRequest
 
 router = APIRouter(default_response_class=HTMLResponse)
-
-SEE_OTHER = 303
 
 
 @router.post("/channels/{channel:path}")
@@ -39,24 +37,27 @@ async def name_channel(
 ) -> Response:
     """Set title, nickname and tags as the form has them: what is empty is cleared."""
     names: dict[str, Any] = {"title": title.strip() or None, "nickname": nickname.strip() or None}
-    names["tags"] = [tag for tag in map(str.strip, tags.split(",")) if tag]
-    await client.run({"operation": "tag", "channel": channel, "query": names, "source": SOURCE})
-    return RedirectResponse(channel_url(channel), SEE_OTHER)
+    names["tags"] = _names(tags)
+    await client.run("tag", names, channel)
+    return see_other(channel_url(channel))
+
+
+def _names(given: str) -> list[str]:
+    return [name for name in map(str.strip, given.split(",")) if name]
 
 
 @router.post("/deletions")
 async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
     """Delete a conversation softly and show its page, which offers to undo."""
-    await client.run({"operation": "delete", "channel": channel, "query": {"soft": True}, "source": SOURCE})
-    return RedirectResponse(channel_url(channel), SEE_OTHER)
+    await client.run("delete", {"soft": True}, channel)
+    return see_other(channel_url(channel))
 
 
 @router.post("/removals")
 async def remove_channels(client: Asking, channel: Annotated[ChannelName | None, Form()] = None) -> Response:
     """Delete a deleted conversation forever, or all of them."""
-    query = {"soft": False, "trash": True}
-    await client.run({"operation": "delete", "channel": channel, "query": query, "source": SOURCE})
-    return RedirectResponse("/settings/trash", SEE_OTHER)
+    await client.run("delete", {"soft": False, "trash": True}, channel)
+    return see_other("/settings/trash")
 
 
 @router.post("/selections")
@@ -66,53 +67,45 @@ async def act_on_several(
     channel: Annotated[list[ChannelName], Form()],
     tag: Annotated[str, Form()] = "",
 ) -> Response:
-    """Tag, delete or export the selected conversations."""
     if do == "export":
         told = [await client.view(views.transcript, name) for name in channel]
         return await asyncio.to_thread(as_archive, told)
-    if do == "delete":
-        asked = {"operation": "delete", "query": {"soft": True}}
-    else:
-        asked = {"operation": "tag", "query": {"add_tags": [one for one in map(str.strip, tag.split(",")) if one]}}
+    tags = _names(tag)
     for name in channel:
-        await client.run({**asked, "channel": name, "source": SOURCE})
-    return RedirectResponse(
-        "/settings/trash" if do == "delete" else address("/", tag=tag.split(",")[0].strip()), SEE_OTHER
-    )
+        await client.run(do, {"soft": True} if do == "delete" else {"add_tags": tags}, name)
+    return see_other("/settings/trash" if do == "delete" else address("/", tag=tags[0] if tags else None))
 
 
 @router.post("/restorations")
 async def restore_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
-    """Restore a conversation with all its messages."""
-    await client.run({"operation": "restore", "channel": channel, "query": {}, "source": SOURCE})
-    return RedirectResponse(channel_url(channel), SEE_OTHER)
+    await client.run("restore", {}, channel)
+    return see_other(channel_url(channel))
 
 
 @router.post("/messages/{id}/deletion")
 async def delete_message(request: Request, client: Asking, message_id: Id) -> Response:
     """Delete a message softly and show in its place how to undo."""
-    await client.run({"operation": "delete", "query": {"id": message_id, "soft": True}, "source": SOURCE})
+    await client.run("delete", {"id": message_id, "soft": True})
     return await _message(request, client, message_id)
 
 
 @router.post("/messages/{id}/restoration")
 async def restore_message(request: Request, client: Asking, message_id: Id) -> Response:
     """Restore a message and show it in its place."""
-    await client.run({"operation": "restore", "query": {"id": message_id}, "source": SOURCE})
+    await client.run("restore", {"id": message_id})
     return await _message(request, client, message_id)
 
 
 async def _message(request: Request, client: Client, message_id: str) -> Response:
     """Return the message's part of the page; without a script, redirect to its page."""
     if "hx-request" not in request.headers:
-        return RedirectResponse(f"/messages/{message_id}", SEE_OTHER)
+        return see_other(f"/messages/{message_id}")
     item = await client.view(views.show_message, message_id)
     return render(request, "message.html", messages=[shown(item)])
 
 
 @router.get("/exports/{channel:path}")
 async def export_channel(client: Asking, channel: Name, kind: ExportFormat = "markdown") -> Response:
-    """Download a whole conversation."""
     session, messages = await client.view(views.transcript, channel)
     return await asyncio.to_thread(as_file, kind, session, messages)
 
@@ -129,7 +122,6 @@ FORMATS: Mapping[ExportFormat, str] = {
 
 
 def as_file(kind: ExportFormat, session: Session, messages: Messages) -> Response:
-    """Return the conversation as a download."""
     name = quote(f"{session['channel']}{ENDINGS[kind]}", safe="")
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "X-Content-Type-Options": "nosniff"}
     return Response(export(kind, session, messages), media_type=FORMATS[kind], headers=headers)
@@ -156,14 +148,13 @@ async def keep_view(client: Asking, name: ViewName, address: Annotated[str, Form
     if not address.startswith(LISTS):
         raise InvalidRequest("That is no list with filters.", f"address: given {address!r}; allowed: /?… or /flow?…")
     await client.change(views.save_view, name.strip() or name, address)
-    return RedirectResponse(address, SEE_OTHER)
+    return see_other(address)
 
 
 @router.post("/views/{view_id}/deletion", dependencies=[for_everything])
 async def forget_view(client: Asking, view_id: Annotated[Word, Path()]) -> Response:
-    """Delete a saved view."""
     await client.change(views.drop_view, view_id)
-    return RedirectResponse("/", SEE_OTHER)
+    return see_other("/")
 
 
 @router.post("/sharings")
@@ -175,14 +166,13 @@ async def share_channel(
 ) -> Response:
     """Share a conversation with a group, until the end of a day if one is given."""
     query = {"with": group, **({"until": until} if until and group != NOBODY else {})}
-    await client.run({"operation": "share", "channel": channel, "query": query, "source": SOURCE})
-    return RedirectResponse(channel_url(channel), SEE_OTHER)
+    await client.run("share", query, channel)
+    return see_other(channel_url(channel))
 
 
 @router.post("/pins")
 async def pin_channel(
     client: Asking, channel: Annotated[ChannelName, Form()], pinned: Annotated[bool, Form()] = True
 ) -> Response:
-    """Pin or unpin a conversation."""
-    await client.run({"operation": "tag", "channel": channel, "query": {"pinned": pinned}, "source": SOURCE})
-    return RedirectResponse(channel_url(channel), SEE_OTHER)
+    await client.run("tag", {"pinned": pinned}, channel)
+    return see_other(channel_url(channel))

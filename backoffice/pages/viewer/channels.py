@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import find_channels
-from backoffice.dependencies import SOURCE, Asking, Client, CopyOf
-from backoffice.pages.reader import as_instant, as_local, day_of, named_days, since, utc_offset_minutes, visit
-from backoffice.pages.rendering import address, channel_url, render
+from backoffice.dependencies import Asking, Client, CopyOf
+from backoffice.pages.reader import as_instant, as_local, day_of, named_days, utc_offset_minutes, visit
+from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
+from registry.domain import format_time
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -39,8 +40,6 @@ def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
 
 
 class RegistryQuery(ChannelsQuery):
-    """The parameters of the list's page."""
-
     typing: bool = Field(False, description="somebody is still typing: the search is no execution")
     day: str | None = Field(None, max_length=10, description="the day of the row before: it has its heading")
 
@@ -52,11 +51,11 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
         named = await client.view(views.find_by_id, query.q.strip())
         if named:
-            return _jump(request, PLACES[named[0]](named[1]))
+            return _jump(request, *named)
     here = visit(request)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     listing = await list_context(request, client, query, given)
-    page = render(request, "channels.html", section="conversations", elsewhere=elsewhere, **listing)
+    page = render(request, "channels.html", elsewhere=elsewhere, **listing)
     if query.typing:
         page.headers["HX-Replace-Url"] = address("/", **given)
     if listing["is_home"]:
@@ -67,13 +66,10 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
 async def list_context(
     request: Request, client: Client, query: RegistryQuery, given: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return what the template of the list needs."""
     here = visit(request)
-    is_home = not any(given.values()) and not query.cursor
-    shown = await client.view(
-        views.home, last_visit=here.before, is_newest=not (query.q or query.cursor or query.deleted)
-    )
-    found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=not query.typing)
+    is_newest = not (query.q or query.cursor or query.deleted)
+    shown = await client.view(views.home, last_visit=here.before, is_newest=is_newest)
+    found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=not query.typing)
     understood = found.get("understood", {})
     days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]
     cursor = found["next_cursor"]
@@ -87,11 +83,11 @@ async def list_context(
         "days": days,
         "day_before": query.day,
         "named_days": named_days(request),
-        "is_home": is_home,
+        "is_home": not any(given.values()) and not query.cursor,
         "address_here": address("/", **given),
-        "is_newest": not (query.q or query.cursor or query.deleted),
+        "is_newest": is_newest,
         "is_by_relevance": query.is_by_relevance,
-        "looked": since(here.before),
+        "looked": format_time(here.before) if here.before else None,
         "can_sync": client.registry.takes_in,
         "chips": [chip for chip in chips(query.q or "", understood) if chip.kind != "word" or chip.text.endswith("*")],
         "narrowed": {name: given[name] for name in NARROWING if given[name]},
@@ -99,19 +95,10 @@ async def list_context(
     }
 
 
-def _jump(request: Request, place: str) -> Response:
-    """Redirect; a request by htmx is redirected by its own header."""
-    if "hx-request" in request.headers:
-        return Response(headers={"HX-Redirect": place})
-    return RedirectResponse(place, 303)
-
-
-PLACES: dict[str, Callable[[str], str]] = {
-    "channel": channel_url,
-    "message": lambda id_: f"/messages/{id_}",
-    "execution": lambda id_: f"/flow/{id_}",
-}
-"""The page of what an id names, by its kind."""
+def _jump(request: Request, kind: str, name: str) -> Response:
+    """Redirect to what an id names; a request by htmx is redirected by its own header."""
+    place = channel_url(name) if kind == "channel" else f"/{'messages' if kind == 'message' else 'flow'}/{name}"
+    return Response(headers={"HX-Redirect": place}) if "hx-request" in request.headers else see_other(place)
 
 
 @router.get("/suggestions/{kind}")
@@ -210,17 +197,10 @@ class Part(NamedTuple):
 
 def snippet(text: str, words: Sequence[str], before: int = BEFORE) -> list[Part]:
     """Return one line of the text from shortly before the first of the words, with all words marked."""
-    pattern = re.compile("|".join(re.escape(word) for word in _longest_first(words)) or "(?!)", re.IGNORECASE)
+    longest_first = sorted(filter(None, words), key=len, reverse=True)
+    pattern = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})", re.IGNORECASE)
     first = pattern.search(text)
     start = max(first.start() - before, 0) if first else 0
     line = " ".join(text[start : start + WIDTH].split())
     shown = f"{'…' if start else ''}{line}{'…' if start + WIDTH < len(text) else ''}"
-    return [Part(part, pattern.fullmatch(part) is not None) for part in _split(pattern, shown)]
-
-
-def _longest_first(words: Sequence[str]) -> list[str]:
-    return sorted(filter(None, words), key=len, reverse=True)
-
-
-def _split(pattern: re.Pattern[str], text: str) -> Iterable[str]:
-    return filter(None, re.split(f"({pattern.pattern})", text, flags=re.IGNORECASE))
+    return [Part(part, pattern.fullmatch(part) is not None) for part in pattern.split(shown) if part]

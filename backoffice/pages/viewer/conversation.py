@@ -14,7 +14,7 @@ from pydantic import Field
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import SOURCE, Asking, Client, without_parameters
+from backoffice.dependencies import Asking, Client, without_parameters
 from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
@@ -67,25 +67,22 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     prompt = continue_prompt(found["channel"])
     time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
-        lambda: render(
-            request,
-            "conversation.html",
-            section="conversations",
-            query=query,
-            prompt=prompt,
-            openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
-            resumes=resume_commands(found["channel"]),
-            time_at=time_at,
-            shown_time=as_local(request, time_at),
-            whose=other_owner(found["channel"]),
-            most_hits=MOST_HITS,
-            **{**listing, **found},
-        )
+        render,
+        request,
+        "conversation.html",
+        query=query,
+        prompt=prompt,
+        openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
+        resumes=resume_commands(found["channel"]),
+        time_at=time_at,
+        shown_time=as_local(request, time_at),
+        whose=other_owner(found["channel"]),
+        most_hits=MOST_HITS,
+        **{**listing, **found},
     )
 
 
 def other_owner(channel: dict[str, Any]) -> str | None:
-    """Return the person whose conversation it is, unless that is the reader."""
     access, owner = ASKING.get(), channel.get("owner")
     return owner if access is None or access.owner != owner else None
 
@@ -100,8 +97,7 @@ def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str 
 async def _hits(client: Client, channel: str, words: str, *, is_recorded: bool) -> list[dict[str, Any]]:
     """Return the messages that match the words, or contain these very characters, in order."""
     query = {"text": words, "limit": MOST_HITS, "order": "asc"}
-    asked = {"operation": "search", "channel": channel, "query": query, "source": SOURCE}
-    found = await client.run(asked, is_recorded=is_recorded)
+    found = await client.run("search", query, channel, is_recorded=is_recorded)
     ids = [message["id"] for message in found["messages"]]
     words_held = [words, *found["understood"].get("words", [])]
     hits = await client.view(views.hits_in, channel, ids, words, MOST_HITS)
@@ -130,14 +126,12 @@ async def margin(request: Request, client: Asking, channel: Name) -> HTMLRespons
     """Return what stands beside a conversation and takes longer: deliveries, commits."""
     found = await client.view(views.margin, channel)
     query = {"session_id": found["channel"]["channel"], "limit": 100}
-    request_for_commits = {"operation": "blame", "query": query, "source": SOURCE}
-    answer = await client.answer(request_for_commits, is_recorded=False) if found["channel"]["project_path"] else {}
+    answer = await client.ask("blame", query, is_recorded=False) if found["channel"]["project_path"] else {}
     return await asyncio.to_thread(render, request, "margin.html", commits=answer.get("found", []), **found)
 
 
 @router.get("/messages/{id}")
 async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
-    """Redirect to a message's place in its conversation."""
     item = await client.view(views.show_message, message_id)
     deleted = "1" if item["deleted"] else None
     return RedirectResponse(f"{channel_url(item['channel'], at=item['id'], deleted=deleted)}#{item['id']}")
@@ -147,15 +141,8 @@ async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
 async def whole_message(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
     """Show a shortened message in full, or its first 200 000 characters."""
     item = await client.view(views.show_message, message_id)
-    return await asyncio.to_thread(
-        lambda: render(
-            request,
-            "message.html",
-            messages=[shown(item, whole=True)],
-            opened=True,
-            show_deleted=item["deleted"],
-        )
-    )
+    message = await asyncio.to_thread(shown, item, whole=True)
+    return render(request, "message.html", messages=[message], opened=True, show_deleted=item["deleted"])
 
 
 @router.get("/messages/{id}/images/{number}", response_class=Response)
@@ -171,7 +158,6 @@ async def message_image(client: Asking, message_id: Id, number: Annotated[int, P
 
 @router.get("/messages/{id}/raw")
 async def raw_message(client: Asking, message_id: Id) -> Response:
-    """Return a message's whole text."""
     item = await client.view(views.show_message, message_id)
     return Response(item["text"], media_type="text/plain; charset=utf-8", headers=HEADERS)
 

@@ -52,12 +52,10 @@ class Block(NamedTuple):
 
     @property
     def tools(self) -> int:
-        """Return how many tool calls there are."""
         return sum(message.role == "tool" for message in self.messages)
 
     @property
     def failed(self) -> int:
-        """Return how many of the tool calls failed."""
         return sum(message.has_failed for message in self.messages)
 
 
@@ -80,6 +78,7 @@ def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
     text = with_images_by_number(item["text"])
     most = 200_000 if whole else LONGEST_SHOWN.get(item["role"], 20_000)
     status = str(tool.get("status") or "")
+    tokens = _mapping(payload.get("usage")).get("output_tokens")
     return ShownMessage(
         id=item["id"],
         role=item["role"],
@@ -95,7 +94,7 @@ def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
         deleted=item["deleted"],
         facts=dict(_facts(item)),
         model=str(payload.get("model") or ""),
-        tokens=_count(_mapping(payload.get("usage")).get("output_tokens")),
+        tokens=tokens if isinstance(tokens, int) else 0,
         attachments=[str(_mapping(one).get("name") or one) for one in _listed(payload.get("attachments"))],
     )
 
@@ -106,10 +105,6 @@ def _listed(value: object) -> list[Any]:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _headline(text: str, tool: Mapping[str, Any]) -> str:
@@ -164,19 +159,15 @@ def _output(text: str) -> str:
 
 def _changes(params: Mapping[str, Any], most: int) -> Iterator[str]:
     """Yield the file changes of a tool call as diffs."""
-    edits = params.get("edits")
-    for edit in [params, *(map(_mapping, edits) if isinstance(edits, list) else [])]:
+    for edit in [params, *map(_mapping, _listed(params.get("edits")))]:
         old, new = edit.get("old_string"), edit.get("new_string")
         if isinstance(old, str) and isinstance(new, str):
-            yield "\n".join(_diff_lines(old[:most], new[:most]))
+            lines = list(unified_diff(old[:most].splitlines(), new[:most].splitlines(), lineterm=""))
+            yield "\n".join(lines[2:])  # without the names of the files
     for key in ("patch", "diff", "input"):
         given = params.get(key)
         if isinstance(given, str) and given.lstrip().startswith(_DIFF_STARTS):
             yield given[:most]
-
-
-def _diff_lines(old: str, new: str) -> Iterable[str]:
-    return [line for line in unified_diff(old.splitlines(), new.splitlines(), lineterm="")][2:]
 
 
 def _facts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
@@ -19,23 +19,16 @@ from orchestrator.views import runs
 router = APIRouter(default_response_class=HTMLResponse)
 
 
-class Command(NamedTuple):
-    """A command of the palette; `label` is English."""
-
-    label: str
-    address: str
-    icon: str
-
-
+# English label, address and icon of each command.
 COMMANDS = (
-    Command("Today", "/today", "calendar-days"),
-    Command("Runs", "/flow", "workflow"),
-    Command("Ask something", "/flow/try", "sparkles"),
-    Command("Test cases", "/flow/cases", "list-checks"),
-    Command("Insights", "/insights", "chart-column"),
-    Command("Settings", "/settings", "settings"),
-    Command("Trash", "/settings/trash", "trash-2"),
-    Command("Backups", "/settings/backups", "archive"),
+    ("Today", "/today", "calendar-days"),
+    ("Runs", "/flow", "workflow"),
+    ("Ask something", "/flow/try", "sparkles"),
+    ("Test cases", "/flow/cases", "list-checks"),
+    ("Insights", "/insights", "chart-column"),
+    ("Settings", "/settings", "settings"),
+    ("Trash", "/settings/trash", "trash-2"),
+    ("Backups", "/settings/backups", "archive"),
 )
 KEYS = ("tag:", "project:", "source:", "after:", "before:")
 
@@ -47,15 +40,12 @@ async def palette(
     """List what matches the words; a search here is no execution."""
     words = q.strip()
     translate = translator(language_of(request))
-    commands = [one for one in COMMANDS if words.lower() in f"{one.label} {translate(one.label)}".lower()]
+    commands = [one for one in COMMANDS if words.lower() in f"{one[0]} {translate(one[0])}".lower()]
     page = {"limit": 8, "cursor": None, "order": "desc"}
-    asked = (
-        await client.view(runs.list_executions, {"words": words, "without_source": SOURCE, **HIDDEN}, page)
-        if words
-        else {}
-    )
+    filters = {"words": words, "without_source": SOURCE, **HIDDEN}
+    asked = await client.view(runs.list_executions, filters, page) if words else {}
     query = ChannelsQuery(q=words or None, limit=8)
-    found = await find_channels(client, query, SOURCE, utc_offset_minutes(request), is_recorded=False)
+    found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=False)
     last = words.rpartition(" ")[2]
     return render(
         request,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, timedelta
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.flow.runs import by_question
-from backoffice.pages.reader import as_instant, reader_now, utc_offset_minutes
-from backoffice.pages.rendering import address, render
+from backoffice.pages.reader import as_instant, midnight, utc_offset_minutes
+from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, list_context
 from backoffice.pages.viewer.markdown import html_of
 from backoffice.queries import Word
@@ -60,21 +60,21 @@ def months_of(days: Sequence[Day]) -> list[tuple[str, int]]:
 @router.get("/overview")
 async def overview(request: Request, client: Asking) -> HTMLResponse:
     """Show the year as a map, who spoke in the last week, and answers to check: beside the list, or as a page."""
-    here = reader_now(request)
+    today = midnight(request)
+    year, week = today - timedelta(weeks=WEEKS), today - 6 * DAY
     offset = utc_offset_minutes(request)
-    midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
-    year = midnight - timedelta(weeks=WEEKS)
-    week = midnight - 6 * DAY
     shown = await client.view(figures.activity, year.astimezone(UTC), week.astimezone(UTC), offset)
-    days = map_of(shown.pop("days"), here.date())
+    days = map_of(shown.pop("days"), today.date())
     unsure = await client.view(runs.unsure, SOURCE, 50)
-    context: dict[str, Any] = {
-        "days": days,
-        "months": months_of(days),
-        "week": week.date().isoformat(),
-        "unsure": by_question(unsure)[:8],
-    }
-    return render(request, "overview.html", section="conversations", **context, **shown)
+    return render(
+        request,
+        "overview.html",
+        days=days,
+        months=months_of(days),
+        week=week.date().isoformat(),
+        unsure=by_question(unsure)[:8],
+        **shown,
+    )
 
 
 @router.get("/today")
@@ -86,7 +86,7 @@ async def today_page(
 ) -> HTMLResponse:
     """Show the conversations of a day and its briefing: of the day asked for, else of today."""
     found = await client.view(conversations.list_briefings)
-    here = reader_now(request).date().isoformat()
+    here = midnight(request).date().isoformat()
     day = asked.isoformat() if asked else here
     shown = next((one for one in found if one["id"] == briefing), None) or next(
         (one for one in found if one["date"] == day), None
@@ -100,12 +100,12 @@ async def today_page(
     listing = await list_context(request, client, query, given)
     sides = [(date.fromisoformat(day) + offset).isoformat() for offset in (-DAY, DAY)]
     context = {"briefings": found, "shown": shown, "html": html, "today": here, "date": day, "sides": sides}
-    return render(request, "today.html", section="today", **{**listing, **context})
+    return render(request, "today.html", **{**listing, **context})
 
 
 @router.post("/today")
 async def make_briefing(request: Request, client: Asking, date: Annotated[str, Form()]) -> RedirectResponse:
     """Make the briefing of a day, or hand it on again to actions that did not take it."""
     query = {"date": date, "utc_offset_minutes": utc_offset_minutes(request)}
-    made = await client.run({"operation": "daily_briefing", "query": query, "source": SOURCE})
-    return RedirectResponse(address("/today", briefing=made["briefing"]["id"]), 303)
+    made = await client.run("daily_briefing", query)
+    return see_other(address("/today", briefing=made["briefing"]["id"]))

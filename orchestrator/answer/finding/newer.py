@@ -9,31 +9,32 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import Turn, within
+from orchestrator.answer.delivery import Turn
 from orchestrator.answer.finding.choosing import Choice, past_ends
 from orchestrator.answer.finding.looking_up import Lookup
 from registry.domain import Role, format_time
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import surroundings
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import MessageRow, by_numbers
+from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.engines import index_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
+from registry.text.request.query import ParsedQuery, parse_query
 from registry.text.request.understanding import Understood
 
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
-# share of the question, by rarity, that a later conversation on the same thing holds: 0.69 of strangers' changes do,
-# and 0.28 of conversations that change nothing (`benchmarks/RESULTS.md`)
-COVERED = 0.35
+# a candidate's share of the best score, times the share of the question that it holds, from which on it is about the
+# same thing: nine of ten later changes are, and a quarter of what is said later otherwise (`benchmarks/RESULTS.md`)
+ABOUT_IT = 0.1
 NEAR = 0.5  # share of the best message's score from which on another one of the conversation is on the same thing
-LINE = 120  # characters of a later statement that an answer leads with
-READ = 20  # messages of a conversation that are compared
-RARE_WORDS = 2  # words of an earlier statement, as common as a rare one may be, that a sentence on a change repeats
+LINE = 200  # characters of a later statement that an answer leads with
+READ = 40  # messages of a conversation that are compared
 
 
 class Change(NamedTuple):
@@ -59,12 +60,7 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
         return NO_CHANGE
     hit, near = spoken[0], sorted((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq)
     first, last = (near[0], near[-1]) if near else (hit, hit)
-    candidates = _best_spoken(tx, choice)
-    later = (
-        _that_names_a_change(tx, choice.everywhere, candidates, hit)
-        or _in_a_later_conversation(choice.everywhere, candidates, hit)
-        or (last if last.seq >= hit.seq + STRETCH else None)
-    )
+    later = _repeats_most(tx, choice, hit) or (last if last.seq >= hit.seq + STRETCH else None)
     if later:
         return _changed(tx, choice.found, hit, later)
     if first.turn < hit.turn:  # the best hit itself may be the change
@@ -79,50 +75,33 @@ def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     return [rows[number] for number in numbers if number in rows]
 
 
-def _best_spoken(tx: ReadTransaction, choice: Choice) -> dict[int, list[MessageRow]]:
-    """Return what users and models said in each candidate and the one that is meant (by channel number), best first."""
-    numbers: dict[int, list[int]] = {row.number: [] for row in (choice.channel, *(row for row, _ in choice.candidates))}
-    for one in choice.everywhere.ranked:
-        inside = numbers.get(one.candidate.channel_id)
-        if inside is not None and len(inside) < READ:
-            inside.append(one.candidate.number)
-    spoken = {row.number: row for row in _spoken(tx, list(chain.from_iterable(numbers.values())))}
-    return {channel: [spoken[one] for one in some if one in spoken] for channel, some in numbers.items()}
+def _repeats_most(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> MessageRow | None:
+    """Return what a user said after `hit` that repeats most of the request and of what was said in the hit's
+    conversation: the weight of the rare words, times the score of the conversation that it is in. In a conversation
+    that is hardly about it, and in the hit's own one, which repeats itself anyway, it must name a change.
 
-
-def _that_names_a_change(
-    tx: ReadTransaction, found: SearchResult, candidates: Mapping[int, Sequence[MessageRow]], hit: MessageRow
-) -> MessageRow | None:
-    """Return the later message of a user whose sentence on a change repeats rare words of the hit's turn.
-
-    "We moved off Sidekiq and Redis" holds no word of "what runs our jobs?", but what the earlier answer says.
+    "We moved off Sidekiq and Redis" holds no word of "what runs our jobs?", but what the earlier conversation says.
     """
-    size = found.corpus.size
-    here = hit.channel_number, hit.turn
-    turn = _stretch(tx, *here)
-    rare = _rare(tx, {token for row in turn for token in analyze(row.text)}, size)
-    best, most = None, RARE_WORDS * idf(_rare_up_to(size), size)
-    for row in chain.from_iterable(candidates.values()):
-        if row.role != Role.USER or row.timestamp <= hit.timestamp or (row.channel_number, row.turn) == here:
-            continue
-        repeated = (rare.keys() & analyze(sentence) for sentence in _changing(row.text))
-        weight = max((sum(map(rare.__getitem__, tokens)) for tokens in repeated), default=0.0)
-        if weight >= most:
-            best, most = row, weight
-    return best
-
-
-def _in_a_later_conversation(
-    found: SearchResult, candidates: Mapping[int, Sequence[MessageRow]], hit: MessageRow
-) -> MessageRow | None:
-    """Return the best message after `hit`, no question, of the best other candidate that holds enough."""
-    for number, spoken in candidates.items():
-        if number == hit.channel_number or found.covered(number) < COVERED:
-            continue
-        for one in spoken:
-            if one.timestamp > hit.timestamp and not _ASKS.search(one.text):
-                return one
-    return None
+    found, best = choice.everywhere, max((score for _, score in choice.candidates), default=0.0) or 1.0
+    near = [(row.number, score / best) for row, score in choice.candidates or [(choice.channel, 1.0)]]
+    later = [
+        (score, message, frozenset(analyze(message.text)))
+        for number, score in near
+        for message in messages_of(tx, number, limit=READ, roles=[Role.USER], from_=hit.timestamp)
+        if (number != hit.channel_number and found.covered(number) * score >= ABOUT_IT)
+        or ((number, message.turn) != (hit.channel_number, hit.turn) and any(_changing(message.text)))
+    ]
+    if not later:
+        return None
+    earlier = surroundings(tx, {hit.channel_number: [hit.seq]}, READ // 2)[hit.channel_number]
+    spoken = (analyze(row.text) for row in earlier if row.role in _SPOKEN)
+    said = {*_asked_for(found), *chain.from_iterable(spoken)}
+    rare = _rare(tx, said.intersection(chain.from_iterable(tokens for _, _, tokens in later)), found.corpus.size)
+    weight, message = max(
+        ((score * sum(map(rare.__getitem__, rare.keys() & tokens)), message) for score, message, tokens in later),
+        key=itemgetter(0),
+    )
+    return message if weight else None
 
 
 def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, later: MessageRow) -> Change:
@@ -135,7 +114,8 @@ def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
         statement = [row for row in statement if row.turn != later.turn]
     replaced = _latest_turn(_replaced_by(tx, statement, around, found))
     when = format_time(around[0].timestamp)
-    return Change(_newer(later, around, found), {row.id: when for row in replaced}, turn)
+    words = parse_query("\n".join([found.wordings[0].text, *(row.text for row in statement)]))
+    return Change(_newer(later, around, words), {row.id: when for row in replaced}, turn)
 
 
 def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[Any]:
@@ -155,13 +135,13 @@ def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
     return any(chosen.created_at <= end for end in past_ends(said))
 
 
-def _newer(hit: MessageRow, around: Sequence[Any], found: SearchResult) -> dict[str, Any]:
+def _newer(hit: MessageRow, around: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:
     """Return the turn of the hit: what its user said, the hit, and the last answer behind it, in which a suggestion
     that was taken up is carried out."""
     answers = [row for row in around if row.seq > hit.seq and row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
     opening = [row for row in around if row.seq == hit.turn and row.seq < hit.seq]
     shown = [*opening, hit, *answers[-1:]]
-    line = " → ".join(within(passage(row.text, found.query), LINE // len(shown)) for row in shown)
+    line = " → ".join(passage(row.text, words, LINE // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
         "channel": hit.channel,
@@ -179,12 +159,16 @@ def _replaced_by(tx: ReadTransaction, earlier: Sequence[Any], stretch: Sequence[
     """
     if any(row.role == Role.USER and _KEEPS.search(row.text) for row in stretch):
         return []
-    asked_for = {token for wording in found.wordings for word in wording.query.words for token in word.exact}
+    asked_for = _asked_for(found)
     sentences = (frozenset(analyze(sentence)) for row in stretch for sentence in _changing(row.text))
     changed = frozenset[str]().union(*(tokens for tokens in sentences if tokens & asked_for))
     said = {row.id: changed.intersection(analyze(row.text)) for row in earlier}
     rare = _rare(tx, frozenset[str]().union(*said.values()) - asked_for, found.corpus.size)
     return [row for row in earlier if rare.keys() & said[row.id]]
+
+
+def _asked_for(found: SearchResult) -> set[str]:
+    return {token for wording in found.wordings for word in wording.query.words for token in word.exact}
 
 
 def _rare(tx: ReadTransaction, tokens: Collection[str], size: int) -> dict[str, float]:
@@ -208,9 +192,9 @@ _CHANGES = re.compile(
         |(?:go|going|went)\ back\ to|rolled\ back|revert(?:ed|ing)|since\ \d|cancel(?:led|ed)|rather\ than
         |let['’]?s\ (?:do|use|go\ with|switch|make\ it)\b.{1,60}\binstead|scrap(?:ped)?\ that
         |changed\ (?:my|our)\ mind)\b
-      | 대신|말고|그만두|폐지|바꿨|바꾸자|바꿔\ ?줘|바뀌었|바뀐|변경했|변경하자
-      | 변경해\ ?줘|옮겼|옮기자|이전\ ?완료|전환했|갈아탔|교체했|취소|철회|되돌[렸리]|걷어[냈내]|늘리자|늘렸|줄이자|줄였
-      | 올리자|올렸|내리자|내렸|빼고|뺐|없던\ 걸로""",
+      | 대신|말고|그만두|폐지|바꿨|바꾸자(?!는)|바꿔\ ?줘|바뀌었|바뀐|변경했|변경하자(?!는)
+      | 변경해\ ?줘|옮겼|옮기자(?!는)|이전\ ?완료|전환했|갈아탔|교체했|취소|철회|되돌[렸리]|걷어[냈내]|늘리자|늘렸
+      | 줄이자|줄였|올리자|올렸|내리자|내렸|빼고|뺐|없던\ 걸로""",
     re.VERBOSE | re.IGNORECASE,
 )
 """Says that something else holds than before."""
@@ -232,7 +216,7 @@ _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
 def _changing(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that name a change, without code, questions, and what is limited to a place."""
-    for sentence in _SENTENCES.split(_CODE.sub("\n", text)):
-        if _CHANGES.search(sentence) and not _ASKS.search(sentence) and not _PLACES.search(sentence):
+    """Yield the sentences of a text that name a change, without code and questions; none if a place is named."""
+    for sentence in () if _PLACES.search(text) else _SENTENCES.split(_CODE.sub("\n", text)):
+        if _CHANGES.search(sentence) and not _ASKS.search(sentence):
             yield sentence

@@ -70,34 +70,24 @@ def analyze(text: str) -> list[str]:
     A token has 1 to 64 lower-case letters and digits (Unicode L*, N*), nothing else: both FTS5's unicode61 and
     PostgreSQL's tsvector take it as one word.
     """
-    return tokens_of(dict.fromkeys(text.split()))  # long texts repeat theirs
-
-
-def tokens_of(pieces: Iterable[str]) -> list[str]:
-    """Return the same for a text that is already split at white space."""
-    return list(dict.fromkeys(chain.from_iterable(map(_OF_PIECES.__getitem__, pieces))))
+    return list(dict.fromkeys(_tokens_of(dict.fromkeys(text.split()))))  # long texts repeat their pieces
 
 
 def held_of(tokens: frozenset[str], text: str) -> frozenset[str]:
     """Return the tokens that a text contains."""
-    return tokens.intersection(chain.from_iterable(map(_OF_PIECES.__getitem__, text.split())))
+    return tokens.intersection(_tokens_of(text.split()))
 
 
-class _OfPieces(dict[str, tuple[str, ...]]):
-    """Tokens by piece of text between white space; short pieces are cached, since most of them recur."""
-
-    def __missing__(self, piece: str) -> tuple[str, ...]:
-        tokens = tuple(dict.fromkeys(chain.from_iterable(map(word_tokens, _raw_words(piece)))))
-        if len(piece) <= _LONGEST_PIECE:
-            if len(self) >= _CACHED_PIECES:
-                self.clear()
-            self[piece] = tokens
-        return tokens
+def _tokens_of(pieces: Iterable[str]) -> Iterable[str]:
+    return chain.from_iterable([_of_short(one) if len(one) <= _LONGEST_CACHED else _of_piece(one) for one in pieces])
 
 
-_OF_PIECES = _OfPieces()
-_LONGEST_PIECE = 32
-_CACHED_PIECES = 50_000
+def _of_piece(piece: str) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(map(word_tokens, _raw_words(piece))))
+
+
+_LONGEST_CACHED = 32  # characters between white space; most pieces recur
+_of_short = lru_cache(50_000)(_of_piece)
 
 
 def words(text: str) -> list[Word]:

@@ -5,38 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret
-from registry.text.privacy.likeness import is_pin
+from registry.text.privacy.cues import BEFORE, Cue, Secret
+from registry.text.privacy.values import is_pin
 
 _PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>"
     r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5})"
     r"|(?:G-|(?<!\[)[#*])?\d{4,8}|[A-Z]\d{4}[A-Z]|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
-    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|kg|ms|px|bit|byte|line|row|word|user|file|record|request|item|page"
-    r"|point|[자년월일분초시회번개원명건호층만~]|비트|글자|단계))"
+    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|ms|px|bit|byte|line|row|user|[자년월일분초시회번개원명건호층만~]))"
 )
 _OTHER_CODE = re.compile(  # ends what stands before a cue that opens nothing: "error code"
-    r"error|fatal|process|exit|(?:status|close|version|zip|postal|post|area|country|response|return|http"
-    r"|source|promo|discount|item|product|bar|dress|course|order)[ -]?\Z",
+    r"error|(?:exit|status|close|version|zip|postal|area|country|response|http|source|promo|item|product)[ -]?\Z",
     re.IGNORECASE,
 )
 _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
-    r"(?:(?<!\bon )(?<!\bline )(?<!\bport )(?<!\broom )(?:"
+    r"(?:(?:"
     r"\b(?:is|was|are|be|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
     r"|^s?,?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
 _CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")  # names of a number: it may follow at once
-# Between a cue and a number: the number is something else.
-_NO_PIN = re.compile(
-    r"[\n;={}<>]|\b(?:timeout|threshold|limit|size|seat|goes off|port)\b|규격|크기|높이|길이|번째|버전"
-)
 _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
-_PIN_TOLD = re.compile(  # said behind a number in Korean
-    r"[\"'`”’)]?\s?(?:\(?으\)?로|로|이?야|이에요|예요|에요|입니다|이?고|이?라고|인데|임|누르|치|찍|입력|순서)"
-)
+_PIN_TOLD = re.compile(r"[\"'`”’)]?\s?[가-힣]")  # a Korean particle or verb behind a number
 
 
 def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
@@ -48,7 +40,7 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
     for found in _PIN.finditer(text, first, cue.end + BEFORE):
         value, (start, stop) = found["secret"], found.span("secret")
         between = text[cue.end : start] if start >= cue.end else ""
-        if not is_pin(value) or _NO_PIN.search(between.strip(" =")) or NAMED.search(between):
+        if not is_pin(value) or re.search(r"[\n;={}<>]", between.strip(" =")):
             continue
         if not is_direct and _OTHER_NOUN.match(between):
             continue

@@ -6,19 +6,20 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from registry.text.privacy.likeness import MAYBE_UNMISTAKABLE, TESTS, is_unmistakable
+from registry.text.privacy.values import TESTS, is_unmistakable
 
 OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
-MOST_PLAIN_WORDS = 50_000  # cached words, and whether each belongs to a keyword
+CACHED_WORDS = 50_000  # words of up to 64 characters whose keywords are remembered: chats repeat most of theirs
 ODD = ""  # stands for a keyword of a text with a word that can be nothing but a password
 SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
 _BETWEEN = r"(?:[\s=]+|[\"'],\s*[\"'])"  # two arguments of a command
+_PLAIN_REST = r"[\w+/=%-]{14,}"  # of a key
 _ARGUMENT = r"""[\"']?(?P<secret>(?<=[\"'])[^\"'\n$-][^\"'\n$]{3,}(?=[\"'])|[^\s\"'`$/-][^\s\"'`]{3,})"""
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")
 _LONG_NUMBER = re.compile(r"[0-9]{4}(?:[ -][0-9]{4}|[0-9]{9}|[0-9]{2} ?- ?[0-9]{7}| [0-9]{6})")
@@ -31,12 +32,9 @@ class Rule(NamedTuple):
     regex: str
     keywords: tuple[str, ...]
     """In lower case; one of them is in every text with a match. A rule without any is about long numbers."""
-    looks: Callable[[str], bool] | None
-    needs: tuple[str, ...] = ()
-    """If there are any, one of them is in the text, too."""
+    looks: Callable[[str], bool]
     is_long: bool = False
     """True if the keyword is in a run of 20 characters or more in each match."""
-    """True if a match in a line of code is none."""
     beginnings: tuple[str, ...] = ()
     """The fixed first characters of a match, in their own case; one of them begins each."""
 
@@ -94,20 +92,19 @@ class Rules:
         self._in_runs = {each for rule in self.all if rule.is_long and not rule.beginnings for each in rule.keywords}
         self._of_texts = {each for rule in self.all if not rule.is_long for each in rule.keywords}
         self._numbers = [at for at, rule in enumerate(self.all) if not rule.keywords]
-        longest = {keyword: max(keyword.split(), key=len) for keyword in (*self._of_texts, *self.names)}
-        words = {*longest.values()}
+        self._longest = {keyword: max(keyword.split(), key=len) for keyword in (*self._of_texts, *self.names)}
+        words = {*self._longest.values()}
         shortest = [word for word in words if not any(other in word for other in words - {word})]
         self.telling_words = sorted(shortest)  # one is in each text with a keyword or a name, in lower case
         self._telling = re.compile(_any_of(shortest))
-        self._told_by = {word: [each for each in longest.items() if word in each[1]] for word in shortest}
-        self._plain_words: set[str] = set()
-        self._telling_words: dict[str, tuple[str, ...]] = {}
+        self._remembered = lru_cache(CACHED_WORDS)(self._keywords_in)
 
     def matching(self, text: str) -> tuple[list[Rule], list[Name], bool]:
         """Return the rules and names that may match in a text, and whether a word of it can only be a password."""
         words = set(text.split())
         long = " ".join([word for word in words if len(word) >= SHORTEST_KEY and _MADE.search(word)])
-        announced = self._announced_by(words)
+        keywords_of = (self._remembered(word) if len(word) <= 64 else self._keywords_in(word) for word in words)
+        announced = {*chain.from_iterable(keywords_of)}
         has_number = _LONG_NUMBER.search(text) is not None
         if not announced and not long and not has_number:
             return [], [], False
@@ -120,43 +117,17 @@ class Rules:
         if has_number:
             places.update(self._numbers)
         rules = [self.all[at] for at in sorted(places)]
-        rules = [rule for rule in rules if not rule.needs or any(each in lowered for each in rule.needs)]
         spaced = spaced_words(lowered)
         names = [self.names[each] for each in announced if each in self.names and each in spaced]
         names.sort(key=lambda name: (name.is_cue, name.words))
         return rules, [name for name in names if long or not name.needs_long], ODD in announced
 
-    def _announced_by(self, words: set[str]) -> set[str]:
-        """Return the keywords that the words may be part of. Words of up to 64 characters are remembered."""
-        if len(self._plain_words) + len(self._telling_words) > MOST_PLAIN_WORDS:
-            self._plain_words.clear()
-            self._telling_words.clear()
-        telling = words.difference(self._plain_words)
-        new = list(telling.difference(self._telling_words))
-        plain = set(new)
-        joined, at, line = "\n".join(new), 0, 0  # one search of all is faster than one for each word
-        told: dict[str, set[str]] = {
-            word: {ODD} for word in MAYBE_UNMISTAKABLE.findall(joined) if is_unmistakable(word)
-        }
-        lines = joined.lower()
-        while found := self._telling.search(lines, at):
-            line += lines.count("\n", max(0, at - 1), found.start())
-            at = found.start() + 1
-            told.setdefault(new[line], set()).add(found[0])
-        announced: set[str] = set()
-        for word, parts in told.items():
-            lowered = word.lower()
-            keywords = parts & {ODD}
-            keywords |= {
-                keyword for part in parts for keyword, longest in self._told_by.get(part, ()) if longest in lowered
-            }
-            announced.update(keywords)
-            if len(word) <= 64:
-                self._telling_words[word] = tuple(keywords)
-        self._plain_words.update([word for word in plain - told.keys() if len(word) <= 64])
-        for word in telling & self._telling_words.keys():
-            announced.update(self._telling_words[word])
-        return announced
+    def _keywords_in(self, word: str) -> tuple[str, ...]:
+        """Return the keywords that a word may be part of, and ODD if it can only be a password."""
+        lowered, odd = word.lower(), (ODD,) if is_unmistakable(word) else ()
+        if not self._telling.search(lowered):
+            return odd
+        return (*odd, *(keyword for keyword, longest in self._longest.items() if longest in lowered))
 
 
 def spaced_words(lowered: str) -> str:
@@ -165,10 +136,13 @@ def spaced_words(lowered: str) -> str:
 
 
 def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
-    for kind, beginnings, rest in table.get("keys", ()):
+    for kind, beginnings, *rest in table.get("keys", ()):
         begins = beginnings.split()
-        regex = rf"\b(?:{'|'.join(map(re.escape, begins))}){rest}"
-        yield Rule(kind, regex, tuple(map(str.lower, begins)), None, is_long=True, beginnings=tuple(begins))
+        regex = rf"\b(?:{'|'.join(map(re.escape, begins))}){rest[0] if rest else _PLAIN_REST}"
+        looks = TESTS[rest[1] if len(rest) > 1 else "any" if rest else "random"]
+        yield Rule(kind, regex, tuple(map(str.lower, begins)), looks, is_long=True, beginnings=tuple(begins))
+    for kind, parts, regex in table.get("formats", ()):
+        yield Rule(kind, regex, tuple(parts.split()), TESTS["any"], is_long=True)
     for names, before in table.get("commands", ()):
         programs = names.split(", ")
         between = "" if before[0] == "^" else r"(?:[^\n|;]{0,200}?[\s\"'])??"
@@ -176,9 +150,8 @@ def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
         regex = rf"(?<![\w-])(?:{words}){_BETWEEN}{between}{before.lstrip('^').replace(' ', _BETWEEN)}{_ARGUMENT}"
         yield Rule("password", regex, tuple(name.lower() for name in programs), TESTS["argument"])
     for rule in table.get("rules", ()):
-        looks = TESTS[rule["looks"]] if "looks" in rule else None
-        keywords, needs = (tuple(rule.get(name, ())) for name in ("keywords", "needs"))
-        yield Rule(rule["kind"], rule["regex"], keywords, looks, needs, rule.get("long", False))
+        keywords = tuple(rule.get("keywords", ()))
+        yield Rule(rule["kind"], rule["regex"], keywords, TESTS[rule.get("looks", "any")])
 
 
 def _read_names(table: Mapping[str, Any]) -> Iterator[Name]:

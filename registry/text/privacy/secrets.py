@@ -84,7 +84,7 @@ def _add(secret: Secret, found: list[Secret]) -> None:
 def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:
     group = "secret" if "secret" in rule.pattern.groupindex else 0
     for match in rule.pattern.finditer(text):
-        if (rule.looks is None or rule.looks(match[group])) and "EXAMPLE" not in match[group]:
+        if rule.looks(match[group]) and "EXAMPLE" not in match[group]:
             yield Secret(rule.kind, *match.span(group))
 
 

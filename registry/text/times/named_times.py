@@ -197,43 +197,57 @@ def _day(back: int, part: str = "") -> Reading:
     return lambda now, _: hours_of(day_of(now, back), part) if part else day_of(now, back)
 
 
+def _named_day(now: datetime, match: Match) -> Span:
+    return day_of(now, WORDS["days_back"][match["named"]])
+
+
 def one_of(names: Iterable[str]) -> str:
     """Return a pattern for any of these words, the longer ones first."""
     return "|".join(sorted(names, key=len, reverse=True))
 
 
+def english(kind: str) -> str:
+    """Return a pattern for any of the English words of a kind."""
+    return one_of(word.replace("'", "['’]") for word in WORDS[kind] if word.isascii())
+
+
+def korean(kind: str) -> str:
+    """Return a pattern for any of the Korean words of a kind."""
+    return one_of(word for word in WORDS[kind] if not word.isascii())
+
+
 # Neither inside an identifier, a path or an address nor inside a longer word.
 _BEFORE, _AFTER = r"(?<![\w./@#-])", r"(?![\w/@-]|\.\w)"
 _CLOCK = r"(?:,? (?:at|around|about) (?:\d{1,2}(?::[0-5]\d)? ?[ap]\.?m\.?|noon))?"  # read over: the day is enough
-_ENGLISH_END = rf"(?:,? (?:(?:in the|at) )?(?P<hours>morning|afternoon|evening|night))?{_CLOCK}(?:['’]s)?{_AFTER}"
+_ENGLISH_END = rf"(?:,? (?:(?:in the|at) )?(?P<hours>{english('hours')}))?{_CLOCK}(?:['’]s)?{_AFTER}"
 _KOREAN_END = (
-    r"(?: ?(?P<hours>아침|오전|점심|낮|오후|저녁|밤|새벽))?(?: ?\d{1,2}시(?: ?반| ?\d{1,2}분)?)?"
-    r"(?: ?(?:쯤|즈음|전후|무렵|경))?"
+    rf"(?: ?(?P<hours>{korean('hours')}))?(?: ?\d{{1,2}}시(?: ?반| ?\d{{1,2}}분)?)?(?: ?(?:{korean('nearly')}))?"
     rf"(?:에|의|은|는|도|부터|에는|에도|까지|까지는| ?이후(?:로|에)?| ?이전(?:에)?)?{_AFTER}"
 )
 _ENDS = {"en": _ENGLISH_END, "ko": _KOREAN_END}
-_MONTH = rf"(?P<month>{one_of(WORDS['months'])}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)\.?"
+_MONTH = rf"(?P<month>{one_of({*WORDS['months'], *(month[:3] for month in WORDS['months']), 'sept'})})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COMMA_YEAR = rf"(?:,? {_YEAR})?"
-_PART = r"(?P<part>early|beginning of|start of|mid|mid-|middle of|late|end of)"
-_FEAST = r"(?P<feast>christmas eve|christmas(?: day)?|new year(?:['’]s (?:day|eve))?)"
-_KOREAN_YEAR = r"(?:(?P<year>(?:19|20)?\d\d) ?년|(?P<said>작년|지난 ?해|재작년|올해|금년))"
+_PART = f"(?P<part>{english('parts')})"
+_KOREAN_PART = f"(?: ?(?P<part>{korean('parts')}))?"
+_FEAST = f"(?P<feast>(?:{english('feasts')})(?: day)?)"
+_SAID_YEAR = f"(?P<said>{korean('years_back').replace('지난해', '지난 ?해')})"
+_KOREAN_YEAR = rf"(?:(?P<year>(?:19|20)?\d\d) ?년|{_SAID_YEAR})"
 _ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
-_SEASON = "(?P<season>spring|summer|fall|autumn|winter)"
-_COUNTS = one_of(word for word in WORDS["counts"] if word.isascii())
-_COUNT = rf"(?:(?P<count>\d{{1,3}}|{_COUNTS})|(?P<some>few|several|couple of))"
+_SEASON = f"(?P<season>{english('seasons')})"
+_COUNT = rf"(?:(?P<count>\d{{1,3}}|{english('counts')})|(?P<some>{english('some')}))"
 _UNIT = "(?P<unit>minute|hour|day|week|month|year)s?"
 _KOREAN_COUNT = (
-    r"(?:(?:(?P<count>\d{1,3}|한|두|세|네|다섯)|(?P<some>몇)) ?(?P<unit>분|시간|일|주일?|달|개월|년)"
-    rf"|(?P<days>{one_of(WORDS['korean_days'])})|며칠)"
+    rf"(?:(?:(?P<count>\d{{1,3}}|{korean('counts')})|(?P<some>{korean('some')})) ?(?P<unit>{korean('units')})"
+    rf"|(?P<days>{korean('korean_days')})|며칠)"
 )
 _WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])})"
 _SHORT_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])}|mon|tues?|weds?|thu(?:rs?)?|fri)"
 _KOREAN_WEEKDAY = rf"(?P<day>[{WORDS['korean_weekdays']}])요일"
-_WHICH = "(?P<which>지지난|저저번|지난|저번|이번)"
+_WHICH = f"(?P<which>{korean('back')})"
 _DURING = "(?:(?:in|over|within|during|from|for) )?"
-BOUNDED = "since|until|till|before|after|between|about|around"
+BOUNDED = "|".join(map(english, ("from_then", "up_to", "earlier", "nearly")))
 
 # what was said then: pattern, how it is read, language whose endings may follow
 _RULES: tuple[tuple[str, Reading, str], ...] = (
@@ -254,18 +268,16 @@ _RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"{_WHICH} ?(?P<week>주 ?)?{_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
     (rf"(?<!다음 주 )(?<!다음주 )(?<!담주 ){_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
     (rf"{_WHICH} ?(?:주 ?)?(?P<unit>주말)", _back, "ko"),
-    (rf"{_WHICH} ?(?P<unit>주|달)(?: ?(?P<part>초|초순|중순|말|하순))?", _back, "ko"),
-    (r"(?:그저께|그제|엊그제|엊그저께)", _day(2), "ko"),
-    (r"(?:어제|어저께)", _day(1), "ko"),
+    (rf"{_WHICH} ?(?P<unit>주|달){_KOREAN_PART}", _back, "ko"),
+    (f"(?P<named>{korean('days_back')})", _named_day, "ko"),
     (r"(?:어젯밤|간밤|지난밤)", _day(1, "밤"), "ko"),
-    (r"오늘", _day(0), "ko"),
     (rf"(?:(?:약|대략|한) )?{_KOREAN_COUNT}(?: ?(?:쯤|정도))? ?전", _ago, "ko"),
     (rf"(?:최근|지난|요) ?{_KOREAN_COUNT}(?: ?(?:동안|간|사이))?", _past, "ko"),
-    (r"(?P<said>작년|지난 ?해|재작년|올해|금년)(?: ?(?P<part>초|말))?", _in_year, "ko"),
+    (_SAID_YEAR + _KOREAN_PART, _in_year, "ko"),
 )  # fmt: skip
 # what may have been spoken about: these name a time only if the request speaks of our talk then
 _DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
-    (rf"(?:{_KOREAN_YEAR}|{_WHICH}) ?(?P<season>봄|여름|가을|겨울)", _season, "ko"),
+    (rf"(?:{_KOREAN_YEAR}|{_WHICH}) ?(?P<season>{korean('seasons')})", _season, "ko"),
     (rf"(?:in |over |during )?(?P<which>this|last|past) {_SEASON}", _season, "en"),
     (rf"(?:in |from |back in )?(?:the )?{_SEASON} (?:of )?{_YEAR}", _season, "en"),
     (rf"(?P<bound>(?:until|till|before|after|between) )?{_WEEKDAY}(?(bound)|(?= (?:morning|afternoon|evening|night)\b"
@@ -287,11 +299,10 @@ _DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"{_ON}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?:-(?P<day>\d\d))?", _iso, "en"),
     (rf"{_YEAR}[./](?P<month>\d{{1,2}})[./](?P<day>\d{{1,2}})", _on_day, "ko"),
     (rf"(?:on |at |over )?(?:(?P<which>last|this past) )?{_FEAST}(?: {_YEAR})?", _feast, "en"),
-    (r"(?:(?P<which>지난) ?)?(?P<feast>크리스마스|성탄절)", _feast, "ko"),
+    (f"(?:(?P<which>지난) ?)?(?P<feast>{korean('feasts')})", _feast, "ko"),
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),
-    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월(?! ?\d{{1,2}} ?일)(?: ?(?P<part>초순?|중순|하순|말))?(?:달)?",
-     _in_month, "ko"),
-    (rf"{_YEAR} ?년(?:도)?(?: ?(?P<part>초|중순|말))?", _in_year, "ko"),
+    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월(?! ?\d{{1,2}} ?일){_KOREAN_PART}(?:달)?", _in_month, "ko"),
+    (rf"{_YEAR} ?년(?:도)?{_KOREAN_PART}", _in_year, "ko"),
     (r"(?P<day>\d{1,2})일(?=에(?! ?한 ?번)|날)(?:날)?", _on_the, "ko"),
 )  # fmt: skip
 

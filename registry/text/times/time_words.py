@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from registry.domain import reckonable
-from registry.text.times.named_times import BOUNDED, WORDS, Reading, about, hours_of, patterns
+from registry.text.times.named_times import BOUNDED, WORDS, Reading, about, hours_of, korean, patterns
 from registry.text.times.spans import SPANS, TICK, Span, day_of, month_of, year_of
 
 
@@ -41,7 +41,7 @@ def find_times(text: str, now: datetime) -> list[TimeWord]:
 
 
 _BOUND = re.compile(rf"(?:^|\s)(?P<word>{BOUNDED}) (?:the )?$", re.IGNORECASE)
-_NEARLY = re.compile(r"(?:쯤|즈음|전후|무렵|경)(?:에|의|은|는)?$")
+_NEARLY = re.compile(f"(?:{korean('nearly')})(?:에|의|은|는)?$")
 
 
 def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
@@ -62,7 +62,7 @@ def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
         return word._replace(span=Span(None, end), begin=begin)
     if is_one("earlier") and start:
         return word._replace(span=Span(None, start - TICK), begin=begin)
-    is_near = named in ("about", "around") or bool(_NEARLY.search(said))
+    is_near = named in WORDS["nearly"] or bool(_NEARLY.search(said))
     if is_near and start and end and timedelta(hours=23) < end - start < timedelta(days=1):
         return word._replace(span=about(word.span), begin=begin)
     return word

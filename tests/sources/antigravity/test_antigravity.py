@@ -113,6 +113,7 @@ def test_what_came_of_a_call_that_is_not_told_is_kept_by_its_kind(store: Path) -
 def test_the_command_lines_list_of_prompts_names_the_project(store: Path) -> None:
     steps = Steps()
     steps.user("Hi")
+    steps.model("", call("run_command", CommandLine="ls", Cwd="/tmp"))
     write(store, steps)
     prompt = {"display": "Hi", "timestamp": 1_795_331_123_618, "workspace": SHOP, "conversationId": SESSION}
     (store / "history.jsonl").write_text(json.dumps(prompt) + "\n{torn", encoding="utf-8")

@@ -68,7 +68,7 @@ def test_a_session_reads_as_it_went() -> None:
     assert session.project == CWD
     assert session.title == "Why does the basket lose its items?"
     assert session.parent is None
-    assert session.meta == {"title_from": "first words", "version": "2.1.140", "branch": "main"}
+    assert session.meta == {}
 
 
 def test_a_session_written_anew_on_a_resume_reads_in_the_order_of_its_file() -> None:
@@ -408,28 +408,19 @@ def test_a_fork_of_today_names_its_origin() -> None:
     fork.user("Another way")
 
     session = read(fork)
-    assert (session.parent, session.meta["relation"], session.meta["forked_at"]) == (session_id(1), "fork", talk.parent)
+    assert (session.parent, session.meta["relation"]) == (session_id(1), "fork")
 
 
-@pytest.mark.parametrize("origin_goes_on", [False, True])
-def test_a_fork_of_old_is_known_by_the_records_it_shares(root: Path, origin_goes_on: bool) -> None:
+def test_what_a_fork_of_old_shares_with_its_origin_has_the_same_ids(root: Path) -> None:
     origin = working_session()
     fork = Dialogue(session_id(2))
     fork.records = [{**record, "sessionId": fork.session_id} for record in origin.records]
-    fork.parent, fork.at = origin.parent, origin.at
-    if origin_goes_on:
-        origin.user("I go on here")
-        fork.at = origin.at
     fork.records.append({**origin.records[1], "uuid": "fork-1", "timestamp": "2026-05-05T09:00:00Z"})
     write(root, origin)
     write(root, fork)
 
-    sessions = found(root)
-    assert sessions[origin.session_id].session.parent is None
-    assert sessions[fork.session_id].session.parent == origin.session_id
-    assert sessions[fork.session_id].session.meta["relation"] == "fork"
-    shared = [message.more["native_id"] for message in sessions[origin.session_id].session.messages[:8]]
-    assert [message.more["native_id"] for message in sessions[fork.session_id].session.messages[:8]] == shared
+    first, second = (found(root)[each.session_id].session.messages[:8] for each in (origin, fork))
+    assert [message.more["native_id"] for message in first] == [message.more["native_id"] for message in second]
 
 
 def test_a_session_that_an_old_client_resumed_in_a_new_file_goes_on_from_the_one_before() -> None:
@@ -466,7 +457,6 @@ def test_a_sub_agent_is_a_session_of_its_own_with_a_link_to_its_caller(root: Pat
     assert said(agent) == ["Find all baskets", "There are three."]
     assert (agent.parent, agent.title) == (talk.session_id, "Find baskets")
     assert agent.meta["relation"] == "sub-agent"
-    assert (agent.meta["tool_use_id"], agent.meta["agent_type"]) == ("toolu_9", "Explore")
     assert sessions[talk.session_id].session.messages[-1].more["tool"]["agent"] == "agent-a1"
     assert sessions["agent-a2"].session.parent == talk.session_id
 

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from sources.claude_code.prompts import pieces_of
 from sources.claude_code.reader import parse
-from sources.claude_code.session import fork_origin, stamps_of
 from sources.kit.jsonl import Damage
 from tests.sources.anything import check_all
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session
-from tests.sources.claude_code.claude_code_fuzz import UUIDS, WRAPPED, read_file
+from tests.sources.claude_code.claude_code_fuzz import WRAPPED, read_file
 
 WHOLE = working_session().lines()
 
@@ -26,12 +25,6 @@ def test_a_transcript_cut_anywhere_tells_of_one_damage_at_most(length: int) -> N
 @given(st.lists(WRAPPED | st.text()))
 def test_any_text_falls_into_pieces_that_say_something(texts: list[str]) -> None:
     assert all(piece.text for piece in pieces_of(texts))
-
-
-@given(st.dictionaries(UUIDS, st.text(max_size=3)), st.dictionaries(UUIDS, st.text(max_size=3)))
-def test_two_transcripts_are_never_each_others_origin(one: dict[str, str], other: dict[str, str]) -> None:
-    twins = {"one": one, "other": other}
-    assert not (fork_origin("one", twins) and fork_origin("other", twins))
 
 
 def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
@@ -59,4 +52,3 @@ def test_a_chain_of_fifty_thousand_records_takes_no_time() -> None:
     for number in range(50_000):
         talk.records.append({"type": "user", "uuid": f"u{number}", "parentUuid": f"u{number - 1}", "message": {}})
     assert parse(talk.records, talk.session_id)[0].session().messages == ()
-    assert len(stamps_of(talk.records)) == 50_000

@@ -7,13 +7,19 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.copilot.events import _EVENTS, Events
+from sources.copilot.events import Events
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.copilot.copilot_files import working_log
 from tests.sources.fuzzing import Format
 
+KINDS = (
+    *("session.start", "session.context_changed", "session.model_change", "session.title_changed", "session.error"),
+    *("session.snapshot_rewind", "session.compaction_complete", "session.shutdown", "abort", "user.message"),
+    *("assistant.message", "assistant.reasoning", "tool.execution_start", "tool.execution_complete"),
+    *("subagent.started", "subagent.failed"),
+)
 IDS = or_anything("e1", "e2", "")
 CALLS = or_anything("c1", "c2", "")
 REQUEST = st.fixed_dictionaries(
@@ -34,7 +40,7 @@ DATA = st.fixed_dictionaries(
     },
 )
 EVENT = st.fixed_dictionaries(
-    {"type": or_anything(*_EVENTS)}, optional={"id": IDS, "data": DATA | ANYTHING, "timestamp": ANYTHING}
+    {"type": or_anything(*KINDS)}, optional={"id": IDS, "data": DATA | ANYTHING, "timestamp": ANYTHING}
 )
 
 

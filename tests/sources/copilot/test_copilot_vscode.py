@@ -96,7 +96,7 @@ def test_a_session_reads_as_it_went_in_either_form(user: Path, form: str) -> Non
 
     assert said(each.session) == SAID
     assert (each.session.title, each.session.project) == ("Basket bug", SHOP)
-    assert each.session.meta == {"title_from": "custom title"}
+    assert each.session.meta == {}
     assert each.skipped == ()
 
 

@@ -46,12 +46,12 @@ def test_a_command_shows_what_ran_what_came_out_and_how_it_ended() -> None:
     result = {"output": "1 failed\n", "exitCode": 1, "rejected": False}
     message = only(called("t1", "run_terminal_command_v2", {"command": "npm  test"}, result))
     assert message.role is Role.TOOL
-    assert message.text == "run_terminal_command: npm test\n1 failed\n(exit code 1)"
+    assert message.text == "run_terminal_command npm test\n\n1 failed"
     assert message.more["tool"] == {
         "name": "run_terminal_command_v2",
         "params": {"command": "npm  test"},
         "result": result,
-        "status": "completed",
+        "status": "failed",
         "id": "call_1\nfc_1",
     }
 
@@ -59,15 +59,15 @@ def test_a_command_shows_what_ran_what_came_out_and_how_it_ended() -> None:
 @pytest.mark.parametrize(
     ("fields", "status", "text"),
     [
-        ({"status": "running"}, "pending", "edit_file: a.py"),
-        ({"status": "completed"}, "completed", "edit_file: a.py"),
-        ({"status": "cancelled"}, "cancelled", "edit_file: a.py\n(cancelled)"),
-        ({"userDecision": "rejected"}, "rejected", "edit_file: a.py\n(rejected)"),
+        ({"status": "running"}, "pending", "edit_file a.py"),
+        ({"status": "completed"}, "completed", "edit_file a.py"),
+        ({"status": "cancelled"}, "rejected", "edit_file a.py"),
+        ({"userDecision": "rejected"}, "rejected", "edit_file a.py"),
         ({"status": "error", "error": '{"clientVisibleErrorMessage": "No such file"}'}, "failed",
-         "edit_file: a.py\nerror: No such file"),
-        ({"params": None, "rawArgs": '{"target_file": "b.py"}'}, "completed", "edit_file: b.py"),
-        ({"params": {"relativeWorkspacePath": "c.py"}}, "completed", "edit_file: c.py"),
-        ({"params": "{torn", "name": "mcp-github-search"}, "completed", "mcp-github-search: {torn"),
+         "edit_file a.py\n\nNo such file"),
+        ({"params": None, "rawArgs": '{"target_file": "b.py"}'}, "completed", "edit_file b.py"),
+        ({"params": {"relativeWorkspacePath": "c.py"}}, "completed", "edit_file c.py"),
+        ({"params": "{torn", "name": "mcp-github-search"}, "completed", "mcp-github-search {torn"),
     ],
 )  # fmt: skip
 def test_a_tool_call_tells_how_it_ended(fields: Json, status: str, text: str) -> None:

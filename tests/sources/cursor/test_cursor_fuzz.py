@@ -14,7 +14,7 @@ from sources.base import FoundSession
 from sources.cursor.bubbles import plain_text
 from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects
-from sources.cursor.store import tab_session
+from sources.cursor.store import record_of_tab
 from sources.cursor.tools import error_text
 from sources.kit.workspace_files import first_folder, path_of
 from tests.sources.anything import check_all
@@ -39,8 +39,10 @@ def test_any_record_with_any_bubbles_is_read_to_its_end(kept: Json, header: Json
 
 @given(damaged({"tabId": "t", "chatTitle": "x", "lastSendTime": 1, "bubbles": []}), st.lists(BUBBLES, max_size=5))
 def test_any_tab_of_the_old_panel_is_read_to_its_end(tab: Json, bubbles: list[Any]) -> None:
-    assert_sound(tab_session({"bubbles": bubbles} | tab, "t", None, NOW))
-    assert_sound(tab_session(tab | {"bubbles": bubbles}, "t", None, NOW))
+    for held in ({"bubbles": bubbles} | tab, tab | {"bubbles": bubbles}):
+        kept = record_of_tab(held, "w")
+        pairs = [(header, inline_bubbles(kept).get(header["bubbleId"])) for header in headers_of(kept)]
+        assert_sound(reading_of(Composer("t", kept, {}), pairs, WorkspaceProjects(), NOW).session)
 
 
 @given(VALUES)

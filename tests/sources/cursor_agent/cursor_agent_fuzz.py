@@ -102,7 +102,7 @@ def session_of(drafts: list[Draft]) -> Session:
         undated_messages_of(drafts), TimeFrame(START, None, NOW), Fingerprint(message_count=2, until=START)
     )
     assert all(message.timestamp and message.timestamp <= NOW for message in messages)
-    return Session("s", messages, title_of(drafts, {})[1])
+    return Session("s", messages, title_of(drafts))
 
 
 def read_messages(messages: list[Record]) -> list[Session]:

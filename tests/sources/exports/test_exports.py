@@ -133,7 +133,6 @@ def test_a_claude_chat_from_before_2025_reads_as_a_list(tmp_path: Path) -> None:
 
     assert said(session) == [("user", "안녕, how do I memoize fibonacci?"), ("assistant", "With lru_cache.")]
     assert session.title == "안녕, how do I memoize fibonacci?"
-    assert session.meta["title_from"] == "first words"
 
 
 def test_a_claude_chat_without_a_name_is_titled_by_its_summary(tmp_path: Path) -> None:
@@ -246,13 +245,10 @@ def test_a_message_without_a_time_has_that_of_the_one_before_it_on_its_branch(tm
     assert "time" not in first.more
 
 
-def test_a_chat_of_a_custom_gpt_or_a_project_says_which(tmp_path: Path) -> None:
+def test_a_chat_that_nobody_has_named_is_titled_by_its_first_words(tmp_path: Path) -> None:
     chat = chatgpt_chat()
-    chat.title, chat.more = "New chat", {"gizmo_id": "g-p-123", "update_time": "1777885200.5"}
-    session = one(tmp_path, chat)
-    assert (session.title, session.meta["project_id"]) == ("Why does the basket lose its items?", "g-p-123")
-    chat.more = {"gizmo_id": "g-abc"}
-    assert one(tmp_path, chat).meta["gizmo_id"] == "g-abc"
+    chat.title, chat.more = "New chat", {"update_time": "1777885200.5"}
+    assert one(tmp_path, chat).title == "Why does the basket lose its items?"
 
 
 @pytest.mark.parametrize("leaf", [None, "gone"])

@@ -173,7 +173,7 @@ def test_a_journal_whose_messages_stand_in_its_header_is_read() -> None:
 def test_the_title_is_the_summary_if_there_is_one() -> None:
     chat = working_chat()
     chat.set(summary="Basket bug")
-    assert (read(chat).title, read(chat).meta) == ("Basket bug", {"title_from": "summary"})
+    assert read(chat).title == "Basket bug"
 
 
 def test_a_sub_agents_chat_names_the_session_it_works_for(root: Path) -> None:

@@ -117,7 +117,7 @@ def read(records: list[Record]) -> Session:
     talk = Updates(SESSION, SHOP)
     for record in records:
         talk.read(record)
-    return talk.session({})
+    return talk.build()
 
 
 def read_file(data: bytes) -> list[Session]:

@@ -17,7 +17,7 @@ def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
         ("user", "Why is the basket empty? 안녕"),
         ("thinking", "It returns a new list."),
         ("assistant", "I will look."),
-        ("tool", "read_file\n\nreturn []"),
+        ("tool", "read_file basket.py\n\nreturn []"),
         ("tool", "run_terminal_command pytest\n\n1 failed"),
         ("assistant", "It makes a new list."),
     ]

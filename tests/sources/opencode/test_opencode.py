@@ -88,7 +88,7 @@ def test_a_session_reads_as_it_went_however_it_is_kept(root: Path, form: str) ->
     assert said(each.session) == SAID
     assert (each.session.session_id, each.session.title) == (working_dialogue().session, "Basket bug")
     assert (each.session.project, each.session.parent) == (SHOP, None)
-    assert each.session.meta == {"title_from": "title", "version": "1.3.10"}
+    assert each.session.meta == {}
     assert each.skipped == ()
     assert all(message.timestamp and "time" not in message.more for message in each.session.messages)
 
@@ -172,7 +172,7 @@ def test_a_command_that_starts_a_sub_agent_is_what_the_user_said() -> None:
     dialogue.message("user", {"type": "subtask", "prompt": "Review all of it", "agent": "review", "command": "review"})
     session = read(dialogue)
     assert said(session) == [("user", "/review"), ("system", "Review all of it")]
-    assert (session.title, session.meta["title_from"]) == ("/review", "first words")
+    assert session.title == "/review"
 
 
 def test_a_sub_agents_session_names_the_session_it_works_for(root: Path) -> None:

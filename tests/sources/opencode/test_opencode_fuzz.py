@@ -16,13 +16,13 @@ from registry.domain import Session
 from sources.base import FoundSession
 from sources.kit.loose_json import Record
 from sources.opencode import messages as opencode_messages
-from sources.opencode.messages import _IGNORED, _ROLES
+from sources.opencode.messages import _IGNORED
 from sources.opencode.reader import OpenCode
 from tests.sources.anything import ANYTHING, DEEP, change, check, or_anything
 from tests.sources.opencode import opencode_files
 from tests.sources.opencode.opencode_files import tool, working_dialogue, write_database, write_files
 
-KINDS = sorted({kind for handlers in _ROLES.values() for kind in handlers})
+KINDS = ("compaction", "file", "reasoning", "retry", "subtask", "text", "tool")
 IDS = or_anything("m1", "p1", "")
 TIME = ANYTHING | st.fixed_dictionaries({}, optional={"start": ANYTHING, "created": ANYTHING, "completed": ANYTHING})
 STATE = st.fixed_dictionaries(

@@ -1,4 +1,4 @@
-"""Judge the form of a value: how odd it is, and whether it is a card, a resident number or a placeholder. Pure."""
+"""Judge by its form whether a value looks like a secret, or like a card's number or a resident's. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from base64 import b64decode
 from collections import Counter
+from collections.abc import Callable
 from datetime import date
 from enum import IntEnum
 from functools import lru_cache
@@ -33,80 +34,54 @@ class Form(IntEnum):
 
 
 _PLACEHOLDER = re.compile(
-    r"^[$%{<\[]|\$[{(]|\{\{|%\(|\.\.\.|…|\*\*|xxx|(?<![a-z0-9])your|placeholder|change.?me(?!\S*\d)|replace|dummy|redacted|undefined|null$"
-    r"|(?-i:EXAMPLE)|^\D*\d?\D*example\D*\d?$|insert|\[private\]|여기|입력",
+    r"^[$%{<\[]|\$[{(]|\{\{|\.\.\.|…|\*\*|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
+    r"|^\D*\d?\D*example\D*\d?$|insert|여기|입력",
     re.IGNORECASE,
 )
-_FILES = (
-    r"[jt]sx?|py|go|rs|rb|java|kt|swift|php|cs|cpp|[chm]d?|vue|txt|json|ya?ml|toml|html?|css|sh|sql|tf|cfg|conf|ini|lock"
-    r"|pdf|docx?|xlsx?|pptx?|hwpx?|csv|jpe?g|mp[34]|iso|exe|dmg|apk|jar|whl|db|bak|log|pem|crt|key|env|gz|zip|png|svg|tfstate|kdbx?"
+_CODE = re.compile(  # an expression, a number, an address, a path, a file with its line, a digest
+    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w"
+    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]"
+    r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
 )
-_CODE = re.compile(  # an expression, an address, a path, a file with its line, a digest, a commit, a UUID
-    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^AAAA[A-Z]3Nza|@sha\d+:|@[~^]\d|^Qm[1-9A-HJ-NP-Za-km-z]{44}$|^\d+:[\w.-]+:\d+$|@\d+\.\d|^h\d:|^@|^![A-Za-z_]+$|^(?:arn|urn):"
-    rf"|^(?:[\w.-]+/)*[\w.-]+\.(?:{_FILES})\b(?:[:-]\d+){{0,2}}[:-]?$"
-    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5|MD5)[:=]|^0x[0-9a-fA-F]{1,40}$|^#[0-9a-fA-F]{6}$|^\?\w+$|^[\w./-]+:\d+(?::\d+)?:?$|^\w*:\d+:\d*:"
-    r"|^\d+:\d|^--\w|\(\?|[aA]-[zZ]|\\d|\{\d|^[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-)
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token: if each part is written like a name
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token
 _JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
 _NAME = re.compile(  # OAuth2Client, user_table_2
-    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:(?<=_)\d[a-z]\b|(?<=_)[a-z](?=_)|[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])"
-    r"|[Vv]?\d{1,3}+|[_.:-])++"
+    r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )
-_TECHNICAL = re.compile(  # an algorithm, a product, a unit, a version, a region
-    r"b64(?:enc|dec)(?:ode)?"
-    r"|(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|ipv|md|oauth|http|argon|pbkdf|ed|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|ctr"
-    r"|chacha)[-_]?\d{0,5}(?:id?|d)?[-_/]?)+(?:(?:en|de)cod\w{1,8})?"
-    r"|(?:[a-z]+[-_ ])?(?:python|py|ubuntu|debian|node|java|jdk|user|host|server|web|page|step|test|port|line"
-    r"|win(?:dows)?|linux|ipv|mysql|postgres|psql|ssl|tls|http|php|ruby|rails|go|chapter|part|level|stage|area|region|room|gpt|claude"
-    r"|phase|version|option|table|column|field|value)[-_]?v?\d{1,3}(?:\.\d+)*"
-    r"|[a-z]{1,3}OS[ -]?\d+|[a-z]+-?v?\d{1,2}(?:\.\d+)+|[a-z]{2,3}-[a-z]+-\d|v?\d+(?:\.\w+)+"
+_BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
+_TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number
+    r"(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|b|ipv|md|oauth|http|argon|pbkdf|ed|cv|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc)[-_]?\d{0,5}"
+    r"(?:id?|d)?[-_/]?)+(?:(?:en|de)c(?:od\w{1,8})?)?"
     r"|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}|[kMG](?:Hz|bps))|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
-    r"|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|(?-i:[A-Z]+)[-#]\d+|[A-Za-z]{1,5}\d"
-    r"|[A-Za-z]+\dK|1password|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?|cv25519|fritz!(?:box|os)\S*|(?:iphone|ipad|galaxy|pixel|윈도우|아이폰|갤럭시|오피스)\d+(?:,\d)?",
+    r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?"
+    r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|갤럭시|오피스)\d+(?:,\d)?|[a-z]+-?v?\d{1,2}(?:\.\d+)+"
+    r"|[a-z]{1,3}OS[ -]?\d+",
     re.IGNORECASE,
 )
-_CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:hk|ho|hl|nj|np|nl|ml|[yuiophjklbnmOP])"
+_CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:h[kol]|n[jpl]|ml|[yuiophjklbnmOP])"
 _TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with pairs of letters that English does not have
     r"(?=[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqec]j|dm|rm|gks|tjd|dks|z[lmno]|x[ln]|v[lnm]|w[lm]))"
     f"(?:{_CONSONANT}{_VOWEL}{_CONSONANT}{{0,2}})+"
 )
-_UNMISTAKABLE = re.compile(
-    r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)(?=(?:\S*[A-Za-z]){3})"
-    r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|\S*[A-Za-z]\d*[!#$]{2}"
-    r"|(?=\S*[A-Z])[A-Za-z0-9]{3,}[&*^][A-Za-z0-9]{3,}(?![\w=&*^])"
+_UNMISTAKABLE = re.compile(  # Summer2019!, L0ckness_Monday
+    r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)"
+    r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|(?=\S*[A-Z])[A-Za-z0-9]{3,}[&*^][A-Za-z0-9]{3,}(?![\w=&*^])"
     r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457](?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
 )
-MAYBE_UNMISTAKABLE = re.compile(r"^\S*?(?:[!#$&*^]|[A-Za-z][013457][a-z][a-z013457])\S*$", re.MULTILINE)
-"""Finds the words, one a line, for which `is_unmistakable` is worth a call."""
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{2,24}")
 _REMARK = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
-    r"|broken|hidden|stolen|written|given|taken|forgotten|chosen|open|invalid|valid|void|public|static|dynamic|generic"
-    r"|longer|stronger|weaker|later|never|either|neither|inner|outer|lower|upper|local|global|manual|normal|final|total"
-    r"|wrong|right|weak|strong|short|shorter|empty|blank|known|unknown|safe|unsafe|secure|insecure|unique|random"
-    r"|plain|okay|great|enough|there|these|those|their|theirs|yours|mine|still|again|about|above|below|under|before"
-    r"|simple|complex|easy|clear|unclear|true|false|string|bytes|characters|numbers?|letters?|default|incomplete"
-    r"|obsolete|private|visible|ready|alive|online|offline|complete|shown|reset|which|whatever|first|second|third"
-    r"|inside|outside|today|tomorrow|yesterday|always|maybe|sorry|thanks|please|just|correct|incorrect|sure|unsure"
-    r"|(?:fail|work|break|exist|matter|expire|change|look|seem|stay|get|need|take|keep|reject|accept|match|contain)s?"
-    r"|falsch|vergessen|abgelaufen|incorrecta|null|none|alphanumeric|lowercase|uppercase|salt|plaintext|base|crap|trash|garbage|stuff|fine|good|better|worse"
-    r"|worst|best|hard|harder|dumb|stupid|lame|same|similar|pretty|quite|rather|somehow|another|other|basic|bearer"
-    r"|digest|bcrypt|scrypt|argon|admin|login|email|mail|phone|field|column|table|value|name|error|hash|regex|config"
-    r"|str|text|varchar|char|int|bool|min(?:length)?|max(?:length)?|confirm\w*|set|step|phase|version|option|page"
+    r"|invalid|valid|public|static|generic|local|global|manual|normal|wrong|right|weak|strong|short|empty|blank|unknown|safe|secure"
+    r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|simple|complex|easy|clear|true|false"
+    r"|string|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
+    r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|column|table|value|name|error"
+    r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|version|option|page|step"
+    r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+"
 )
 _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|password|passphrase|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
-_KOREAN = (  # parts of words that tell something about a password
-    r"아니|아닌|필수|필요|자리|이상|이하|영문|숫자|특수|문자|변경|오류|에러|문제|저장|암호|해시|평문|동일|그대|뭐|무엇|무슨|어디|어떤|누구|언제|없|있"
-    r"|모르|모름|틀|맞|이거|그거|저거|기본|초기|설정|입력|확인|다름|다르|같|내일|나중|보안|필드|컬럼|값|이름|정책|규칙|랜덤|무작위|임의|임시|만료"
-    r"|재설정|공유|관리|안전|위험|노출|유출|로그|화면|방식|형식|방법|자동|수동|강제|직접|이메일|메일|토큰|변수|타입|버전|영어|한글|한국어|별도|실제|스스로"
-    r"|마음대|제대|앞으|하나|비밀|일치|찾기|방금|최근|아까|어제|오늘|제가|내가|우리|사용|관련|복잡|간단|어려|쉬|다른|새|환경|파일|테이블|단계|페이지|코드"
-    r"|되|됐|했|하는|하게|할|한다|하고|라는|만들|바꾸|바꿔|바뀌|물어|알려|보내|말해|적혀|걸$|키$|아무|것|거$|적$|게$|서$|는$|은$|을$|를$|지$|면$|도$|요$|다$"
-)
-_LISTED = re.compile(r"[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+")
 
 
 def entropy(text: str) -> float:
@@ -126,10 +101,7 @@ def is_code(value: str) -> bool:
         return False
     dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) else None
     is_path = dotted is not None and all(
-        re.fullmatch(r"\w{1,3}|[A-Za-z]{1,8}\d{1,2}[a-z]?", part)
-        or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part))
-        or _JOINED.fullmatch(part)
-        for part in dotted[0].split(".")
+        len(part) < 4 or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part)) for part in dotted[0].split(".")
     )
     return is_path or _CODE.search(value) is not None
 
@@ -178,17 +150,15 @@ def form(value: str) -> Form:
         return Form.NONE
     points = (
         has_digits
-        + (3 - has_digits if _SIGN.search(value) else "+" in value)
+        + (3 - has_digits if _SIGN.search(value) else 0)
         + (_WITHIN.search(value) is not None)
         + (_CAPITAL.search(value) is not None and (has_digits or 2 * (len(value) > 7)))
         + (has_digits and not value.islower() and not value.isupper())
     )
-    if _PARTS.fullmatch(value) or (has_digits and is_typed_korean(value) and len(value) > 7):
+    if _PARTS.fullmatch(value):
         points = 2
     elif is_name(value) and not _DATED.fullmatch(value):
         points = min(points, has_digits)
-    if value.isupper() and not _SIGN.search(value):  # as a model's or a serial number
-        points = min(points, 1)
     if points == 0:
         return Form.WORD if is_word(value) else Form.NONE
     return Form(min(points + Form.WORD, Form.STRANGE))
@@ -200,8 +170,7 @@ def is_unmistakable(value: str) -> bool:
 
 
 _ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|^[\w.-]+@[\w.-]+:|://|=$|^[a-z_]+\*$|[A-Za-z]@$|^-"
-    r"|^0x|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$|^\?"
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|^[\w.-]+@[\w.-]+:|://|=$|[A-Za-z]@$|^-|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$"
 )
 _DIGITS = re.compile(r"(?!\d{1,3}(?:_\d{3})+$)(?=(?:\D*\d){4})[\d_!@#$^&*]*(?:\d[_!@#$^&*]|[!@#$^&*]\d)[\d_!@#$^&*]*")
 _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
@@ -210,7 +179,6 @@ _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
 _DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
 _UNSPOKEN = re.compile("[bcdfghjklmnpqrstvwxyz]{7}")
 _SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!$&]\w*\d")
-_BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
 _CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 
@@ -219,11 +187,6 @@ def is_typed_korean(value: str) -> bool:
     """Return whether Korean was typed with Latin letters (비밀 becomes `qlalf`), as many Korean passwords are."""
     value = value.rstrip("0123456789!")
     return 4 < len(value) < 24 and _TYPED_KOREAN.fullmatch(value) is not None
-
-
-def is_korean_word(value: str) -> bool:
-    """Return whether a word in a Korean sentence may be a password: 바나나우유, and not 필수 or 바꿨는데."""
-    return re.search(_KOREAN, value) is None
 
 
 def is_word(value: str) -> bool:
@@ -237,36 +200,20 @@ def is_word(value: str) -> bool:
 
 
 def is_remark(value: str) -> bool:
-    """Return whether a word tells something about a password: "expired", "bcrypt", "8-characters"."""
-    lowered = value.lower()
-    return (
-        any(each.fullmatch(lowered) for each in (_REMARK, _SMALL, _LISTED)) or _TECHNICAL.fullmatch(value) is not None
-    )
+    """Return whether a word tells something about a password: "expired", "bcrypt", "iPhone13"."""
+    return _REMARK.fullmatch(value.lower()) is not None or _TECHNICAL.fullmatch(value) is not None
 
 
 def is_argument(value: str) -> bool:
     """Return whether an argument of a command is a password, and no variable, option, file or default."""
-    defaults = (
-        *("password", "passwd", "pass", "pwd", "pw", "secret", "token", "mypassword"),
-        *("username", "user", "postgres", "foobared"),
-    )
-    is_other = is_placeholder(value) or re.search(rf"/.*\.(?:{_FILES})$", value) or value.lower() in defaults
-    return len(set(value)) > 2 and not is_other
+    defaults = "password", "passwd", "pass", "pwd", "secret", "token", "mypassword", "username", "postgres", "foobared"
+    return len(set(value)) > 2 and not is_placeholder(value) and value.lower() not in defaults
 
 
 def is_value(value: str) -> bool:
-    """Return whether the value beside a user's name or behind a prompt is a password, and no type, remark or path."""
-    is_other = is_code(value) or is_remark(value) or _is_title(value)
-    return is_argument(value) and not is_other and not value.startswith(("(", '"'))
-
-
-def is_printed(value: str) -> bool:
-    """Return whether a line below a command that prints a secret is one, and no message or path."""
-    return is_argument(value) and not _CODE.search(value) and not _is_title(value)
-
-
-def _is_title(value: str) -> bool:
-    return value.istitle() and not any(map(str.isdigit, value))
+    """Return whether the value behind a prompt or in a field is a password, and no type, remark, path or message."""
+    is_other = _CODE.search(value) or is_remark(value)
+    return is_argument(value) and not is_other
 
 
 def is_phrase(value: str) -> bool:
@@ -278,11 +225,6 @@ def is_phrase(value: str) -> bool:
 def is_pin(value: str) -> bool:
     """Return whether digits are no year and no example."""
     return not re.match(r"(?:19|20)\d\d$|(\d)\1{3,}$|12345?6?7?8?$", value)
-
-
-def is_encoded(value: str) -> bool:
-    """Return whether a value may be base 64."""
-    return len(value) % 4 == 0 and not value.isalpha()
 
 
 def is_encoded_key(value: str) -> bool:
@@ -319,20 +261,16 @@ def is_card(number: str) -> bool:
     return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
 
 
-TESTS = {
+TESTS: dict[str, Callable[[str], bool]] = {
+    "any": lambda value: True,
     "argument": is_argument,
     "value": is_value,
-    "printed": is_printed,
-    "password": is_password,
     "chosen": lambda value: form(value) >= Form.NUMBERED,
-    "odd": lambda value: form(value) >= Form.ODD,
     "made": is_made,
     "random": is_random,
     "word": is_word,
-    "korean-word": is_korean_word,
     "phrase": is_phrase,
-    "pin": is_pin,
-    "encoded": is_encoded,
+    "encoded": lambda value: len(value) % 4 == 0 and not value.isalpha(),
     "encoded-key": is_encoded_key,
     "resident-number": is_resident,
     "card-number": is_card,

@@ -1,0 +1,57 @@
+"""Read the token counts of all clients by one set of names. Pure."""
+
+from __future__ import annotations
+
+from sources.kit.loose_json import mapping
+
+# the clients' names of token counts, with ours
+_TOKENS = {
+    **dict.fromkeys(
+        (
+            *("input_tokens", "inputTokens", "input", "tokensIn"),
+            *("prompt_tokens", "promptTokenCount"),
+        ),
+        "input_tokens",
+    ),
+    **dict.fromkeys(
+        (
+            *("output_tokens", "outputTokens", "output", "tokensOut"),
+            *("completion_tokens", "candidatesTokenCount"),
+        ),
+        "output_tokens",
+    ),
+    **dict.fromkeys(
+        (
+            *("cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cachedReadTokens", "cacheReads"),
+            *("cache_read_tokens", "cachedContentTokenCount", "cacheRead", "cached", "read"),
+        ),
+        "cache_read_input_tokens",
+    ),
+    **dict.fromkeys(
+        (
+            *("cache_creation_input_tokens", "cacheCreationTokens", "cacheWriteTokens", "cacheWrites"),
+            *("cache_write_tokens", "cacheWrite", "write"),
+        ),
+        "cache_creation_input_tokens",
+    ),
+    **dict.fromkeys(
+        ("reasoning_output_tokens", "reasoningTokens", "reasoning", "thoughtsTokenCount", "thoughts"),
+        "reasoning_tokens",
+    ),
+}
+
+
+def usage_of(given: object, *, cache_in_input: bool = False, reasoning_beside_output: bool = False) -> dict[str, int]:
+    """Return a client's token counts by our names.
+
+    `input_tokens` never include those from a cache, `output_tokens` always include the reasoning. The two flags tell
+    where the client counts otherwise.
+    """
+    counts = mapping(given).items()
+    usage = {_TOKENS[theirs]: count for theirs, count in counts if theirs in _TOKENS and isinstance(count, int)}
+    if cache_in_input and "input_tokens" in usage:
+        cached = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
+        usage["input_tokens"] = max(usage["input_tokens"] - cached, 0)
+    if reasoning_beside_output and "reasoning_tokens" in usage:
+        usage["output_tokens"] = usage.get("output_tokens", 0) + usage["reasoning_tokens"]
+    return usage
