@@ -13,9 +13,9 @@ from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
 from registry.ingest.save import unindex_questions
 from registry.storage.conversations.channels import (
     ChannelRow,
+    change_channel,
     lock_channel,
     recount_channel,
-    reindex_title,
     tags_of,
     unindex_title,
 )
@@ -153,6 +153,5 @@ def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow
     changes["access_count"] = gone.access_count + into.access_count
     changes["tokens_delivered"] = gone.tokens_delivered + into.tokens_delivered
     news = {**changes, "meta": {**gone.meta, **into.meta}, "seq_count": seq_count}
-    tx.execute(update(channel).where(channel.c.number == into.number).values(**news))
-    reindex_title(tx, into, changes)
+    change_channel(tx, into, news)
     recount_channel(tx, into.number)

@@ -17,7 +17,7 @@ from sqlalchemy import Table, delete, func, select, update
 
 from registry.domain import Role, digest_of, preview_of
 from registry.ingest.intake import keeping_of
-from registry.storage.conversations.channels import recount_channel, reindex_title
+from registry.storage.conversations.channels import change_channel, recount_channel
 from registry.storage.conversations.messages import MessageRow, revise
 from registry.storage.database import Database, WriteTransaction
 from registry.storage.records.executions import beginning_of
@@ -182,10 +182,11 @@ def _change(tx: WriteTransaction, table: Table, changes: Changes) -> None:
         _change_messages(tx, changes)
         return
     for row, news in changes:
-        asked = {"asked": beginning_of(news["request"])} if "request" in news else {}
-        tx.execute(update(table).where(table.c.number == row.number).values({**news, **asked}))
         if table is channel:
-            reindex_title(tx, row, news)
+            change_channel(tx, row, news)
+        else:
+            asked = {"asked": beginning_of(news["request"])} if "request" in news else {}
+            tx.execute(update(table).where(table.c.number == row.number).values({**news, **asked}))
 
 
 def _change_messages(tx: WriteTransaction, changes: Changes) -> None:

@@ -79,17 +79,12 @@ def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) 
 
 
 def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Count the runs by outcome, with percentiles of their durations: a guess and nothing found are no failures."""
     count = sum(cell.runs for cell in cells)
     not_found = sum(cell.runs for cell in cells if cell.error_code == ErrorCode.NOT_FOUND)
     guessed = sum(cell.runs for cell in cells if cell.error_code == GUESSED)
     failed = sum(cell.runs for cell in cells if cell.error_code) - not_found - guessed
-    durations = ((cell.duration_ms, cell.runs) for cell in cells)
-    return _outcomes(count, guessed, not_found, failed) | percentiles(durations, count)
-
-
-def _outcomes(count: int, guessed: int, not_found: int, failed: int) -> dict[str, Any]:
-    """Count the runs by outcome: a guess and nothing found are no failures."""
-    return {
+    outcomes = {
         "count": count,
         "succeeded": count - guessed - not_found - failed,
         "guessed": guessed,
@@ -97,6 +92,7 @@ def _outcomes(count: int, guessed: int, not_found: int, failed: int) -> dict[str
         "failed": failed,
         "success_rate": (count - failed) / count if count else None,
     }
+    return outcomes | percentiles(((cell.duration_ms, cell.runs) for cell in cells), count)
 
 
 def percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:

@@ -20,7 +20,7 @@ from registry.search.scope import (
     messages_in_scope,
     time_conditions,
 )
-from registry.storage.conditions import given_conditions, is_in, is_one_of, is_pair_of
+from registry.storage.conditions import given, given_conditions, is_in, is_one_of, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.index_entries import channel_token, source_token
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex, index_of
@@ -114,9 +114,8 @@ def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, int]:
     if not found:
         return {}
     conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
-    conditions += [is_one_of(place.tx, channel.c.number, found), channel.c.deleted.is_(False)]
-    has_subject = or_(_asked(conversation.c.length > 0), ~_asked())
-    inside = place.tx.execute(select(channel.c.number).where(*conditions, has_subject)).scalars()
+    query = _TITLED.where(*conditions) if conditions else _TITLED
+    inside = place.tx.execute(query, given(found)).scalars()
     return {number: found[number] for number in inside}
 
 
@@ -125,6 +124,11 @@ def _asked(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists().where(
         conversation.c.channel_number == channel.c.number, conversation.c.role == Role.USER, *conditions
     )
+
+
+_TITLED = select(channel.c.number).where(
+    is_one_of(channel.c.number), channel.c.deleted.is_(False), or_(_asked(conversation.c.length > 0), ~_asked())
+)
 
 
 def candidate_of(row: Sequence[Any]) -> Candidate:
@@ -164,9 +168,14 @@ def neighbours(
     steps = [step for step in range(-FARTHEST, FARTHEST + 1) if step]
     beside = {(one[1], one[2] + step) for one in best for step in steps if one[2] + step >= 0}
     beside.difference_update([(one[1], one[2]) for one in known])
-    here = is_pair_of(tx, conversation.c.channel_number, conversation.c.seq, sorted(beside))
-    query = select(*COLUMNS).where(here, *message_conditions(scope), conversation.c.deleted.is_(False))
-    return [candidate_of(row) for row in tx.execute(query)] if beside else []
+    conditions = message_conditions(scope)
+    query = _STANDING.where(*conditions) if conditions else _STANDING
+    return [candidate_of(row) for row in tx.execute(query, given(sorted(beside)))] if beside else []
+
+
+_STANDING = select(*COLUMNS).where(
+    is_pair_of(conversation.c.channel_number, conversation.c.seq), conversation.c.deleted.is_(False)
+)
 
 
 def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
@@ -178,9 +187,11 @@ def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
 
 def channel_sizes(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, tuple[int, int]]:
     """Return the number of messages and of tokens of some channels."""
-    columns = channel.c.number, channel.c.message_count, channel.c.token_count
-    rows = tx.execute(select(*columns).where(is_one_of(tx, channel.c.number, numbers))) if numbers else ()
+    rows = tx.execute(_SIZES, given(numbers)) if numbers else ()
     return {number: (messages, tokens) for number, messages, tokens in rows}
+
+
+_SIZES = select(channel.c.number, channel.c.message_count, channel.c.token_count).where(is_one_of(channel.c.number))
 
 
 # -- scopes

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sqlalchemy import func, select
 
-from registry.storage.conditions import is_pair_of
+from registry.storage.conditions import given, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 from registry.text.ranking.scores import Ranked, RankedChannel
@@ -32,7 +31,7 @@ def find_echoes(
         if one.own and room[one.candidate.channel_id] > 0:
             room[one.candidate.channel_id] -= 1
             turns.add((one.candidate.channel_id, one.candidate.turn))
-    rows = _openings(tx, turns) if turns else ()
+    rows = tx.execute(_OPENINGS, given(sorted(turns))) if turns else ()
     openings = {(row.channel_number, row.seq): row.text for row in rows if row.role == "user"}
     recalling = {at for at, text in openings.items() if asks_to_recall(text)}
     asked = folded(request or "")
@@ -44,8 +43,9 @@ def find_echoes(
     )
 
 
-def _openings(tx: ReadTransaction, turns: Collection[tuple[int, int]]) -> Sequence[Any]:
-    text = func.substr(conversation.c.text, 1, _BEGINNING).label("text")
-    here = is_pair_of(tx, conversation.c.channel_number, conversation.c.seq, sorted(turns))
-    query = select(conversation.c.channel_number, conversation.c.seq, conversation.c.role, text).where(here)
-    return tx.execute(query).all()
+_OPENINGS = select(
+    conversation.c.channel_number,
+    conversation.c.seq,
+    conversation.c.role,
+    func.substr(conversation.c.text, 1, _BEGINNING).label("text"),
+).where(is_pair_of(conversation.c.channel_number, conversation.c.seq))

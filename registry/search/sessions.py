@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, func, select
 
 from registry.search.scope import Scope, channel_conditions, message_conditions
-from registry.storage.conditions import given_conditions, is_pair_of
+from registry.storage.conditions import given, given_conditions, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
@@ -32,11 +32,14 @@ def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], windo
     around = [range(max(some[0] - window, 0), some[0] + window + 1) for some in places.values()]
     wanted = zip(places.items(), around, strict=True)
     pairs = {(number, seq) for (number, some), near in wanted for seq in (*some, *near)}
-    here = is_pair_of(tx, conversation.c.channel_number, conversation.c.seq, sorted(pairs))
-    query = select(*_SHOWN).where(here, conversation.c.deleted.is_(False))
-    for row in tx.execute(query) if pairs else ():
+    for row in tx.execute(_STANDING, given(sorted(pairs))) if pairs else ():
         rows[row.channel_number].append(row)
     return {number: sorted(of_channel, key=lambda row: row.seq) for number, of_channel in rows.items()}
+
+
+_STANDING = select(*_SHOWN).where(
+    is_pair_of(conversation.c.channel_number, conversation.c.seq), conversation.c.deleted.is_(False)
+)
 
 
 def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:

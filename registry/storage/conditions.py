@@ -8,24 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Integer,
-    Text,
-    any_,
-    cast,
-    func,
-    literal,
-    or_,
-    select,
-    tuple_,
-)
-from sqlalchemy.types import TypeEngine
+from sqlalchemy import ColumnElement, Integer, Text, bindparam, func, or_, select, tuple_
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from registry.project import Project
 from registry.storage.tables import channel, tag
@@ -56,31 +44,57 @@ def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
 
 
 def is_one_of(
-    tx: Connection, column: ColumnElement[Any], values: Collection[int] | Collection[str]
+    column: ColumnElement[Any], values: Collection[int] | Collection[str] | None = None
 ) -> ColumnElement[bool]:
-    """Return a condition: the number or text is among these, of which there may be any number."""
-    if tx.dialect.name == "postgresql":
-        return column == any_(_array(values, column.type))
-    return column.in_(select(_elements(list(values)).c.value))
+    """Return a condition: the number or text is among these, of which there may be any number.
+
+    Without `values` it is among those that are `given` to the statement. Statements that are executed many times for
+    one answer are built once: that takes longer than executing them.
+    """
+    kind = _Numbers if isinstance(column.type, Integer) else _Texts
+    return column.bool_op("IN")(kind(_GIVEN if values is None else json.dumps(list(values))))
 
 
-def is_pair_of(
-    tx: Connection, first: ColumnElement[int], second: ColumnElement[int], pairs: Collection[tuple[int, int]]
-) -> ColumnElement[bool]:
-    """Return a condition: two numbers are one of these pairs."""
-    if tx.dialect.name == "postgresql":
-        ones, others = (_array([pair[at] for pair in pairs], first.type) for at in (0, 1))
-        return tuple_(first, second).in_(select(func.unnest(ones), func.unnest(others)))
-    pair = _elements(list(pairs)).c.value
-    return tuple_(first, second).in_(select(func.json_extract(pair, "$[0]"), func.json_extract(pair, "$[1]")))
+def is_pair_of(first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return a condition: two numbers are one of the pairs that are `given` to the statement."""
+    return tuple_(first, second).bool_op("IN")(_Pairs(_GIVEN))
 
 
-def _array(values: Collection[Any], kind: TypeEngine[Any]) -> ColumnElement[Any]:
-    """Return an array; numbers are written out, because the driver takes long for a list of them."""
-    if not isinstance(kind, Integer):
-        return literal(list(values), ARRAY(Text))
-    return cast(literal("{" + ",".join(map(str, values)) + "}", Text), ARRAY(BigInteger))
+def given(values: Collection[int] | Collection[tuple[int, int]]) -> dict[str, str]:
+    """Return the values of a statement with one of these conditions."""
+    return {"given": json.dumps(list(values))}
 
 
-def _elements(values: list[Any]) -> Any:
-    return func.json_each(json.dumps(values)).table_valued("value")
+_GIVEN = bindparam("given", type_=Text)
+
+
+class _Texts(FunctionElement[Any]):
+    """The values of a JSON array. SQLAlchemy's own table functions take several times as long to build."""
+
+    inherit_cache = True
+    templates: ClassVar = {
+        "sqlite": "(SELECT value FROM json_each({}))",
+        "postgresql": "(SELECT json_array_elements_text(CAST({} AS JSON)))",
+    }
+
+
+class _Numbers(_Texts):
+    inherit_cache = True
+    templates: ClassVar = {
+        "sqlite": _Texts.templates["sqlite"],
+        "postgresql": "(SELECT CAST(json_array_elements_text(CAST({} AS JSON)) AS BIGINT))",
+    }
+
+
+class _Pairs(_Texts):
+    inherit_cache = True
+    templates: ClassVar = {
+        "sqlite": "(SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({}))",
+        "postgresql": "(SELECT CAST(pair ->> 0 AS BIGINT), CAST(pair ->> 1 AS BIGINT)"
+        " FROM json_array_elements(CAST({} AS JSON)) AS pair)",
+    }
+
+
+@compiles(_Texts)
+def _as_subquery(given: _Texts, compiler: SQLCompiler, **options: Any) -> str:
+    return given.templates[compiler.dialect.name].format(compiler.process(given.clauses, **options))

@@ -9,7 +9,7 @@ from sqlalchemy import or_, select, update
 
 from registry.project import Project
 from registry.storage.conditions import is_one_of
-from registry.storage.conversations.channels import MOVED, ChannelRow, reindex_title
+from registry.storage.conversations.channels import MOVED, ChannelRow, change_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel
 
@@ -22,7 +22,7 @@ def set_sharing(tx: WriteTransaction, number: int, shared_with: str | None, unti
 
 def owned_by_others(tx: ReadTransaction, names: Collection[str], owner: str) -> list[str]:
     """Return those of the channels that belong to another person."""
-    query = select(channel.c.name).where(channel.c.owner != owner, is_one_of(tx, channel.c.name, names))
+    query = select(channel.c.name).where(channel.c.owner != owner, is_one_of(channel.c.name, names))
     return list(tx.execute(query.order_by(channel.c.name)).scalars())
 
 
@@ -42,5 +42,4 @@ def move_channel(tx: WriteTransaction, row: ChannelRow, path: str) -> None:
         before[said] = project.path
     moved = {old: project.path for old in before if old != project.path}
     changes = {"project_path": project.path, "project_name": project.name, "meta": {**row.meta, MOVED: moved}}
-    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
-    reindex_title(tx, row, changes)
+    change_channel(tx, row, changes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import eq, ge, le
@@ -15,7 +15,7 @@ from registry.domain import Role, format_time, now, preview_of, storable
 from registry.errors import NotFound
 from registry.project import Project
 from registry.storage.column_types import shown
-from registry.storage.conditions import given_conditions, is_of_project, is_one_of, is_tagged
+from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
 from registry.storage.index.index_entries import Entry
@@ -81,8 +81,10 @@ def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
     """Return these channels, without deleted ones."""
-    there = is_one_of(tx, channel.c.number, numbers), channel.c.deleted.is_(False)
-    return {row.number: row for row in tx.execute(select(channel).where(*there))} if numbers else {}
+    return {row.number: row for row in tx.execute(_BY_NUMBER, given(numbers))} if numbers else {}
+
+
+_BY_NUMBER = select(channel).where(is_one_of(channel.c.number), channel.c.deleted.is_(False))
 
 
 def some_channels(
@@ -144,19 +146,14 @@ def make_channels(
         for name, meta in described.items()
     ]
     made = tx.execute(_insert_or_nothing(tx.dialect.name), rows).all()
-    titles = [entry for row in made if len((entry := title_entry(row, {})).tokens) > 1]
-    if titles:
-        index_of(tx).add(tx, titles)
+    index_of(tx).add(tx, title_entries(made))
     return {row.name: row for row in made}
 
 
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
     changes = _described_by(meta, row.meta, row.project_path)
     if changes:
-        changes = masked(tx, storable(changes))
-        tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
-    if "title" in changes or "project_name" in changes:
-        reindex_title(tx, row, changes)
+        change_channel(tx, row, masked(tx, storable(changes)))
 
 
 def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
@@ -207,27 +204,32 @@ MOVED = "project_moved"
 """Key of a channel's `meta`: its earlier folders, and the folder to which the user has moved it."""
 
 
+_TITLING = ("title", "nickname", "project_name")
+
+
 def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
     """Return the index entry of a channel's title, nickname and project."""
     known = {**row._mapping, **changes}
-    text = " ".join(known[key] for key in ("title", "nickname", "project_name") if known[key])
+    text = " ".join(known[key] for key in _TITLING if known[key])
     return Entry(-row.number, [TITLE, *analyze(text)])
+
+
+def title_entries(rows: Iterable[ChannelRow], changes: Mapping[str, Any] = MappingProxyType({})) -> list[Entry]:
+    """Return the index entries of the channels that have a title, nickname or project."""
+    return [entry for row in rows if len((entry := title_entry(row, changes)).tokens) > 1]
 
 
 def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
     """Remove the index entry of a channel's title, before the channel is deleted for good."""
-    held = title_entry(row, {})
-    if len(held.tokens) > 1:
-        index_of(tx).remove(tx, [held])
+    index_of(tx).remove(tx, title_entries([row]))
 
 
-def reindex_title(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
-    """Replace the index entry of a channel's title, nickname and project."""
-    index, held, wanted = index_of(tx), title_entry(row, {}), title_entry(row, changes)
-    if len(held.tokens) > 1:
-        index.remove(tx, [held])
-    if len(wanted.tokens) > 1:
-        index.add(tx, [wanted])
+def change_channel(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
+    """Change columns of a channel, and the index entry of its title where that is another one then."""
+    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+    if not changes.keys().isdisjoint(_TITLING):
+        unindex_title(tx, row)
+        index_of(tx).add(tx, title_entries([row], changes))
 
 
 def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], tags: Sequence[str] | None) -> ChannelRow:
@@ -237,8 +239,7 @@ def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], ta
     if nickname not in (None, row.nickname):  # one that is stored stays, whatever was allowed then
         check_nickname(tx, nickname, row.number)
     if changes:
-        tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
-        reindex_title(tx, row, changes)
+        change_channel(tx, row, changes)
     if tags is not None:
         tx.execute(delete(tag).where(tag.c.channel_number == row.number))
         rows = [{"channel_number": row.number, "name": name} for name in dict.fromkeys(masked(tx, tags))]

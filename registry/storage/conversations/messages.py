@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, or_,
 from registry.domain import Role
 from registry.errors import NotFound
 from registry.storage.column_types import shown
-from registry.storage.conditions import given_conditions, is_in, is_one_of
+from registry.storage.conditions import given, given_conditions, is_in, is_one_of
 from registry.storage.conversations.channels import (
     ChannelRow,
     find_channel,
@@ -146,8 +146,10 @@ def in_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
 
 def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     """Return the messages with these numbers that are not deleted, in conversation order."""
-    there = is_one_of(tx, conversation.c.number, numbers), conversation.c.deleted.is_(False)
-    return _in_order(tx.execute(select(conversation).where(*there))) if numbers else []
+    return _in_order(tx.execute(_BY_NUMBERS, given(numbers))) if numbers else []
+
+
+_BY_NUMBERS = select(conversation).where(is_one_of(conversation.c.number), conversation.c.deleted.is_(False))
 
 
 def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
@@ -214,13 +216,13 @@ def delete_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
 def delete_softly(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     """Delete messages so that each can be restored, whatever becomes of its channel."""
     unindex(tx, rows)
-    these = is_one_of(tx, conversation.c.number, [row.number for row in rows])
+    these = is_one_of(conversation.c.number, [row.number for row in rows])
     tx.execute(update(conversation).where(these).values(deleted=True, with_channel=False))
 
 
 def remove(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     unindex(tx, rows)
-    tx.execute(delete(conversation).where(is_one_of(tx, conversation.c.number, [row.number for row in rows])))
+    tx.execute(delete(conversation).where(is_one_of(conversation.c.number, [row.number for row in rows])))
 
 
 def replace_messages(tx: WriteTransaction, replaced: Sequence[tuple[MessageRow, int]]) -> None:
@@ -299,16 +301,13 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
     changed = {"number", "length", "analyzer_version"}.union(*(changes for _, changes in news))
     update_rows(tx, conversation, [{name: row[name] for name in changed} for row in revised])
     alive = zip(revised, tokens, strict=True)
-    if entries := [message_entry(row, found) for row, found in alive if not row["deleted"]]:
-        index_of(tx).add(tx, entries)
+    index_of(tx).add(tx, [message_entry(row, found) for row, found in alive if not row["deleted"]])
 
 
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     """Remove messages from the index; those deleted already are not in it."""
     present = [row._asdict() for row in rows if not row.deleted]
-    entries = [message_entry(row, searched_tokens(row)) for row in present]
-    if entries:
-        index_of(tx).remove(tx, entries)
+    index_of(tx).remove(tx, [message_entry(row, searched_tokens(row)) for row in present])
 
 
 def message_item(row: MessageRow) -> dict[str, Any]:

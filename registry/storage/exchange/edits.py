@@ -64,7 +64,7 @@ def standing(
 def note_grown(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     take_turns(tx)
     numbers = [row.number for row in rows]
-    tx.execute(delete(edit).where(is_one_of(tx, edit.c.message_number, numbers), edit.c.field == GROWN))
+    tx.execute(delete(edit).where(is_one_of(edit.c.message_number, numbers), edit.c.field == GROWN))
     said = {"field": GROWN, "value": None, "done_at": now()}
     within = [{"channel_number": row.channel_number, "message_number": row.number} for row in rows]
     tx.execute(insert(edit), [said | of for of in within])
@@ -119,7 +119,7 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
     """
     told = tokens_seeing(tx, row)
     step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
-    aliased = is_one_of(tx, message_alias.c.number, [one.number for one in messages])
+    aliased = is_one_of(message_alias.c.number, [one.number for one in messages])
     others = list(tx.execute(select(message_alias.c.id).where(aliased)).scalars())
     chosen = messages[::step]
     for at in range(0, len(chosen), MOST_IDS):
@@ -271,5 +271,5 @@ def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
 
 def channels_of_messages(tx: ReadTransaction, ids: Collection[str]) -> dict[str, str]:
     """Return the channel names of messages that are here and not forgotten, by their ids."""
-    here = is_one_of(tx, conversation.c.id, ids), conversation.c.forgotten.is_(False)
+    here = is_one_of(conversation.c.id, ids), conversation.c.forgotten.is_(False)
     return dict(tx.execute(select(conversation.c.id, conversation.c.channel).where(*here)).all())

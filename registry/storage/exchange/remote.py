@@ -136,7 +136,7 @@ def note_only_there(tx: WriteTransaction, url: str, ids: Collection[str]) -> Non
     """Note that only these messages are there, and start both directions from the beginning."""
     noted = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
     gone = [number for number, there in tx.execute(noted).all() if there not in ids]
-    tx.execute(delete(remote_message).where(remote_message.c.url == url, is_one_of(tx, remote_message.c.number, gone)))
+    tx.execute(delete(remote_message).where(remote_message.c.url == url, is_one_of(remote_message.c.number, gone)))
     tx.execute(delete(remote_edit).where(remote_edit.c.url == url))
     tx.execute(update(remote).where(remote.c.url == url).values(place=0, sent=0, edit_place=0))
 

@@ -55,12 +55,10 @@ class MessageIndex(ABC):
     name: str  # shown in execution records as the origin of the candidates
 
     @abstractmethod
-    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        """Add entries; `into` is another table while the index is rebuilt."""
+    def _add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str) -> None: ...
 
     @abstractmethod
-    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
-        """Remove entries; the tokens must be those they were added with."""
+    def _remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str) -> None: ...
 
     @abstractmethod
     def _count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
@@ -71,6 +69,16 @@ class MessageIndex(ABC):
         self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]
     ) -> dict[str, list[int]]:
         """Return the numbers of the entries that match each query (groups, excluded tokens), visible or not."""
+
+    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        """Add entries; `into` is another table while the index is rebuilt."""
+        if entries:
+            self._add(tx, entries, into)
+
+    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+        """Remove entries; the tokens must be those they were added with."""
+        if entries:
+            self._remove(tx, entries, into)
 
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
         """Return the number of entries that hold each token, without tokens that occur nowhere."""
@@ -118,7 +126,7 @@ class MessageIndex(ABC):
     ) -> list[Sequence[Any]]:
         """Return the `COLUMNS` of those messages that are not deleted and meet the conditions, in any order."""
         # sorted as they are stored, SQLite takes a fifth less time
-        there = is_one_of(tx, conversation.c.number, sorted(numbers)), conversation.c.deleted.is_(False)
+        there = is_one_of(conversation.c.number, sorted(numbers)), conversation.c.deleted.is_(False)
         return list(tx.execute(select(*COLUMNS).where(*there, *conditions)).all())
 
 
@@ -136,7 +144,7 @@ def seen(tx: ReadTransaction, numbers: list[int]) -> list[int]:
         return [one for one in numbers if one in _all_seen[tx]]
     visible = set[int]()
     for column, sign in ((conversation.c.number, 1), (channel.c.number, -1)):
-        query = select(column).where(is_one_of(tx, column, [sign * one for one in numbers]))
+        query = select(column).where(is_one_of(column, [sign * one for one in numbers]))
         visible.update(sign * one for one in tx.execute(query).scalars())
     return [one for one in numbers if one in visible]
 
@@ -146,15 +154,12 @@ class PostgresIndex(MessageIndex):
 
     name = "gin"
 
-    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+    def _add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str) -> None:
         rows = [{"number": one.number, "tokens": _tsvector(one.tokens)} for one in entries]
-        if rows:
-            statement = (
-                f"INSERT INTO {into} SELECT * FROM json_populate_recordset(CAST(NULL AS {into}), CAST(%s AS json))"  # noqa: S608, names of ours
-            )
-            tx.exec_driver_sql(statement, (json.dumps(rows, ensure_ascii=False),))
+        statement = f"INSERT INTO {into} SELECT * FROM json_populate_recordset(CAST(NULL AS {into}), CAST(%s AS json))"  # noqa: S608, names of ours
+        tx.exec_driver_sql(statement, (json.dumps(rows, ensure_ascii=False),))
 
-    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+    def _remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str) -> None:
         statement = f"DELETE FROM {into} WHERE number = ANY(%s)"  # noqa: S608, names of ours
         tx.exec_driver_sql(statement, ([entry.number for entry in entries],))
 
@@ -192,10 +197,10 @@ class SqliteIndex(MessageIndex):
 
     name = "fts5"
 
-    def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+    def _add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str) -> None:
         tx.exec_driver_sql(f"INSERT INTO {into} (rowid, t) VALUES (?, ?)", _rows(entries))  # noqa: S608, names of ours
 
-    def remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
+    def _remove(self, tx: WriteTransaction, entries: Sequence[Entry], into: str) -> None:
         statement = f"INSERT INTO {into} ({into}, rowid, t) VALUES ('delete', ?, ?)"  # noqa: S608, names of ours
         tx.exec_driver_sql(statement, _rows(entries))
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import func, inspect, select, text
 
 from registry.storage.conditions import is_one_of
-from registry.storage.conversations.channels import title_entry
+from registry.storage.conversations.channels import title_entries
 from registry.storage.conversations.messages import by_numbers
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, update_rows
 from registry.storage.index.index_entries import message_entry, searched_tokens
@@ -134,8 +134,6 @@ def _next_batch(tx: WriteTransaction) -> int:
 
 
 def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
-    if not rows:
-        return
     found = [searched_tokens(row._asdict()) for row in rows]
     index_of(tx).add(tx, [message_entry(row._asdict(), tokens) for row, tokens in zip(rows, found, strict=True)], BUILD)
     changed = [
@@ -154,15 +152,12 @@ def _exchange(tx: WriteTransaction) -> None:
     alive = set(tx.execute(select(conversation.c.number).where(conversation.c.deleted.is_(False))).scalars())
     _add(tx, by_numbers(tx, sorted(alive - built)))
     # Of a message deleted for good the text is gone; what is left of it in the index is found by nobody.
-    rows = tx.execute(select(conversation).where(is_one_of(tx, conversation.c.number, built - alive))).all()
+    rows = tx.execute(select(conversation).where(is_one_of(conversation.c.number, built - alive))).all()
     entries = [message_entry(row._asdict(), searched_tokens(row._asdict())) for row in rows]
-    if entries:
-        index_of(tx).remove(tx, entries, BUILD)
+    index_of(tx).remove(tx, entries, BUILD)
     # Softly deleted channels keep their titles: they may come back.
-    titles = [title_entry(row, {}) for row in tx.execute(select(channel))]
-    entries = [entry for entry in titles if len(entry.tokens) > 1 and entry.number not in built]
-    if entries:
-        index_of(tx).add(tx, entries, BUILD)
+    titles = title_entries(tx.execute(select(channel)))
+    index_of(tx).add(tx, [entry for entry in titles if entry.number not in built], BUILD)
     _run(tx, statements.exchange)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from operator import eq, ge, le, ne
 from typing import Any, Literal
 
@@ -103,6 +104,7 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
         note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
 
 
+@cache
 def _record(dialect: str) -> Executable:
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded", "result", "steps")
     record = insert_into(dialect, execution)

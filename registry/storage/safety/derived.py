@@ -15,7 +15,7 @@ from urllib.parse import unquote_plus
 from sqlalchemy import ColumnElement, Table, Text, cast, delete, func, or_, select, update
 
 from registry.storage.conditions import is_one_of
-from registry.storage.conversations.channels import ChannelRow, reindex_title
+from registry.storage.conversations.channels import change_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.edits import TAGGED
 from registry.storage.records.executions import full_steps
@@ -68,7 +68,7 @@ def spellings(words: str | None) -> list[str]:
 def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
     """Return what was made of the messages."""
     words, matching = sources.words, spellings(sources.matching)
-    of_messages = is_one_of(tx, expectation.c.message_number, sources.numbers)
+    of_messages = is_one_of(expectation.c.message_number, sources.numbers)
     return {
         "executions": _executions(tx, sources),
         "results": _results(tx, sources),
@@ -85,17 +85,11 @@ def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
 def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
     """Delete what was derived. Executions keep times and outcomes; requests, results and steps lose their words."""
     for name in ("results", "cases", "views"):
-        tx.execute(delete(_TABLES[name]).where(is_one_of(tx, _TABLES[name].c.id, derived[name])))
-    runs = tx.execute(select(execution).where(is_one_of(tx, execution.c.id, derived["executions"]))).all()
+        tx.execute(delete(_TABLES[name]).where(is_one_of(_TABLES[name].c.id, derived[name])))
+    runs = tx.execute(select(execution).where(is_one_of(execution.c.id, derived["executions"]))).all()
     update_rows(tx, execution, [_without_words(row) for row in runs])
     if derived["texts"]:
         _forget_texts(tx, set(derived["texts"]))
-
-
-def describe(tx: WriteTransaction, row: ChannelRow, changes: dict[str, Any]) -> None:
-    """Change a channel's columns, and its title's index entry."""
-    tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
-    reindex_title(tx, row, changes)
 
 
 def all_derived(tx: ReadTransaction) -> Derived:
@@ -125,7 +119,7 @@ def _without_words(row: Any) -> dict[str, Any]:
 def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:
     texts = (execution.c.request, execution.c.result, execution.c.steps, execution.c.error)
     channels = [*sources.names, *(sources.beside if sources.are_many else ())]
-    on_channels = is_one_of(tx, execution.c.channel, channels)
+    on_channels = is_one_of(execution.c.channel, channels)
     return _ids_where(tx, execution, [on_channels, *_mentioning(texts, sources.words)])
 
 
@@ -166,9 +160,9 @@ def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
         gone: dict[str, Any] = {name: None for name in _DESCRIBED if getattr(row, name) in texts}
         kept = {name: value for name, value in row.meta.items() if as_text(value) not in texts}
         if gone or kept != row.meta:
-            describe(tx, row, {**gone, "meta": kept})
-    tx.execute(delete(tag).where(is_one_of(tx, tag.c.name, texts)))
-    tx.execute(delete(edit).where(is_one_of(tx, edit.c.field, [f"{TAGGED}{text}" for text in texts])))
+            change_channel(tx, row, {**gone, "meta": kept})
+    tx.execute(delete(tag).where(is_one_of(tag.c.name, texts)))
+    tx.execute(delete(edit).where(is_one_of(edit.c.field, [f"{TAGGED}{text}" for text in texts])))
     for number, value in tx.execute(select(edit.c.number, edit.c.value).where(edit.c.field.in_(_DESCRIBED))).all():
         if value in texts:
             tx.execute(update(edit).where(edit.c.number == number).values(value=None))

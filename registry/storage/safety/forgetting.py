@@ -22,6 +22,7 @@ from registry.errors import NotFound, StorageError
 from registry.storage.conditions import is_of_project, is_one_of
 from registry.storage.conversations.channels import (
     ChannelRow,
+    change_channel,
     find_channel,
     lock_channel,
     recount_channel,
@@ -34,7 +35,6 @@ from registry.storage.records.executions import shorten_newest
 from registry.storage.safety.derived import (
     Sources,
     all_derived,
-    describe,
     find_derived,
     forget_derived,
     spellings,
@@ -133,7 +133,7 @@ def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]
         held = (conversation.c.text, cast(conversation.c.payload, Text))
         spelled = spellings(wanted.matching)
         conditions.append(or_(*(column.icontains(one, autoescape=True) for column in held for one in spelled)))
-    query = select(conversation).where(is_one_of(tx, conversation.c.channel_number, channels), *conditions)
+    query = select(conversation).where(is_one_of(conversation.c.channel_number, channels), *conditions)
     return list(tx.execute(query.order_by(conversation.c.number)))
 
 
@@ -165,7 +165,7 @@ def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -
 def sources_of(tx: ReadTransaction, found: Affected, matching: str | None = None) -> Sources:
     """Return the names and ids by which records may mention what is forgotten."""
     names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
-    within = is_one_of(tx, conversation.c.channel_number, [row.number for row in found.channels])
+    within = is_one_of(conversation.c.channel_number, [row.number for row in found.channels])
     rows = [*found.messages, *tx.execute(select(conversation.c.number, conversation.c.id).where(within))]
     beside = {row.channel for row in found.messages}
     return Sources(names, beside, [row.id for row in rows], [row.number for row in rows], matching)
@@ -186,8 +186,8 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     unindex(tx, rows)
     numbers = [row.number for row in rows]
     blank = {"text": "", "payload": {}, "length": 0, "deleted": True, "forgotten": True, "with_channel": False}
-    tx.execute(update(conversation).where(is_one_of(tx, conversation.c.number, numbers)).values(**blank))
-    tx.execute(delete(message_vector).where(is_one_of(tx, message_vector.c.message_number, numbers)))
+    tx.execute(update(conversation).where(is_one_of(conversation.c.number, numbers)).values(**blank))
+    tx.execute(delete(message_vector).where(is_one_of(message_vector.c.message_number, numbers)))
     said = {row.channel_number: {one.text for one in rows if one.channel_number == row.channel_number} for row in rows}
     for number, texts in said.items():
         recount_channel(tx, number)
@@ -201,7 +201,7 @@ def _drop_title_out_of(tx: WriteTransaction, number: int, texts: Iterable[str]) 
     row = tx.execute(select(channel).where(channel.c.number == number)).one()
     told = (row.title or "").strip(" .…").lower()
     if told and any(told in " ".join(said.split()).lower() for said in texts):
-        describe(tx, row, {"title": None, "meta": {name: row.meta[name] for name in row.meta if name != "title"}})
+        change_channel(tx, row, {"title": None, "meta": {name: row.meta[name] for name in row.meta if name != "title"}})
 
 
 def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: datetime) -> int:
@@ -247,8 +247,8 @@ def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes,
 
 def _vectors(tx: ReadTransaction, found: Affected) -> int:
     number = message_vector.c.message_number
-    within = is_one_of(tx, conversation.c.channel_number, [row.number for row in found.channels])
-    is_one = is_one_of(tx, number, [row.number for row in found.messages])
+    within = is_one_of(conversation.c.channel_number, [row.number for row in found.channels])
+    is_one = is_one_of(number, [row.number for row in found.messages])
     held = or_(is_one, number.in_(select(conversation.c.number).where(within)))
     return tx.execute(select(func.count()).select_from(message_vector).where(held)).scalar_one()
 
@@ -309,7 +309,7 @@ def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
     held = set(tx.execute(select(conversation.c.id)).scalars()) if tombstones.messages else set()
     absent = [id_ for id_ in tombstones.messages if id_ not in held]
     ids = [*held.intersection(tombstones.messages), *_noted_messages(tx, tombstones)]
-    there = is_one_of(tx, conversation.c.id, ids), conversation.c.forgotten.is_(False)
+    there = is_one_of(conversation.c.id, ids), conversation.c.forgotten.is_(False)
     messages = tx.execute(select(conversation).where(*there)).all()
     back = Affected(list(_channels_back(tx, tombstones)), messages)
     count = forget(tx, back).messages if back.channels or back.messages else 0
