@@ -43,6 +43,18 @@ class Caller(NamedTuple):
         return source_of(None, self.client)
 
 
+class Question(NamedTuple):
+    """A question to the user of a client that can show one; where nobody chooses, the call has its plain answer.
+
+    `choices`: for each label of the form the arguments that the call gets beside its own, or None for the plain answer.
+    `note`: what the plain answer then says.
+    """
+
+    text: str
+    choices: Mapping[str, Mapping[str, Any] | None]
+    note: str = ""
+
+
 class ToolArguments(QueryShape):
     """The arguments of a call. A tool's own class adds the fields, and says how they are one request."""
 
@@ -76,6 +88,14 @@ class ToolArguments(QueryShape):
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         """Return the result of a call that succeeded."""
         return {name: value for name, value in outcome.items() if name != "success"}
+
+    def rehearsal(self) -> ToolArguments:
+        """Return the arguments of the call whose result shows what to ask the user."""
+        return self
+
+    def question(self, result: Mapping[str, Any]) -> Question | None:
+        """Return what the user has to decide, given the rehearsal's result."""
+        return None
 
 
 def _parsed(field: FieldInfo | None, value: Any) -> Any:

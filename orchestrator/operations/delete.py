@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from orchestrator.requests.field_types import ChannelName, Instant
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
-from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Tool, ToolArguments, present
+from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Question, Tool, ToolArguments, present
 from registry.access import Level
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import channel_item, get_channel, tags_of
@@ -143,6 +144,22 @@ class ForgetArguments(ToolArguments):
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return present(outcome, "receipt")
+
+    def rehearsal(self) -> ForgetArguments:
+        return self.model_copy(update={"dry_run": True})
+
+    def question(self, result: Mapping[str, Any]) -> Question | None:
+        """Ask before something is forgotten."""
+        receipt = result["receipt"]
+        return (
+            None
+            if self.dry_run
+            else Question(
+                f"Forget this for good? Messages: {receipt['messages']}, whole conversations: {receipt['channels']}",
+                {"Forget it": {}, "Keep it": None},
+                "The user was asked and did not agree: nothing was forgotten.",
+            )
+        )
 
 
 FORGET_TOOL = Tool(

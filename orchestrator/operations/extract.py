@@ -30,9 +30,9 @@ from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
 from orchestrator.requests.shapes import ExtractRequest, Meta
 from orchestrator.state import GeneralState, Run, Steps, Tried
-from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Tool, ToolArguments
+from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Question, Tool, ToolArguments
 from registry.access import Level
-from registry.domain import storable
+from registry.domain import parse_time, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.scope import Scope
 from registry.storage.conversations.channels import ChannelRow, get_channel
@@ -281,6 +281,21 @@ class ExtractArguments(ToolArguments):
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return extract_result(outcome)
+
+    def question(self, result: Mapping[str, Any]) -> Question | None:
+        """Ask which of several conversations that fit equally is meant."""
+        others = [one for one in result.get("candidates", ()) if one.get("score", 0) >= EQUAL]
+        first = {**result, "when": result["metadata"]["last_activity"]}
+        named = {_label(one): {"channel": one["channel"]} for one in (first, *others)}
+        return Question("Which conversation do you mean?", named) if len(named) > 1 else None
+
+
+EQUAL = 0.9  # share of the best conversation's score from which on another one fits as well
+
+
+def _label(one: Mapping[str, Any]) -> str:
+    day = parse_time(one["when"]).astimezone().date()
+    return f"{one.get('title', one['channel'])} ({one.get('project', 'General')}, {one.get('source', '')}, {day})"
 
 
 def extract_result(outcome: Outcome) -> dict[str, Any]:
