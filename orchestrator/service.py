@@ -37,7 +37,7 @@ from registry.text.privacy.masking import holds_secret
 from sources.client import Room
 
 if TYPE_CHECKING:
-    from orchestrator.outside.writing import ModelWriter
+    from orchestrator.outside.language_model import LanguageModel
     from orchestrator.semantic.meaning import Meaning
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Orchestrator:
         timeout_s: float = 30.0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
-        writer: ModelWriter | None = None,
+        writer: LanguageModel | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         self.registry = registry

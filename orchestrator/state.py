@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
-from orchestrator.outside.writing import ModelWriter
 from orchestrator.recording.recorder import Recorder
 from orchestrator.requests.shapes import Request
 from registry.errors import NotFound
@@ -17,6 +16,7 @@ from sources.base import Places, Source
 from sources.client import Room
 
 if TYPE_CHECKING:
+    from orchestrator.outside.language_model import LanguageModel
     from orchestrator.semantic.meaning import Meaning, Meant
 
 
@@ -132,7 +132,7 @@ class Run:
     before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
     """Brings the registry up to date before it is read; given True, with what was written this moment."""
     meaning: Meaning | None = None
-    writer: ModelWriter | None = None
+    writer: LanguageModel | None = None
     """The configured language model."""
     shelf: Shelf | None = None
     """The folder of backups; None if this program keeps none."""

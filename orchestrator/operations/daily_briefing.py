@@ -13,7 +13,7 @@ from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.summary import WRITER, language_of, points_of
 from orchestrator.operation import Operation
 from orchestrator.outside.writing import BRIEFING as TASK
-from orchestrator.outside.writing import transcript
+from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
@@ -142,10 +142,7 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
         about = day.earlier["metadata"]
         run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
         return {"transformed_data": about["text"]}
-    text = ""
-    if run.writer:
-        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), 1500)
-    by = run.writer.model.name if run.writer and text else WRITER
+    text, by = await written_by(run.writer, run.recorder, _task(request), _material(day.talks), 1500)
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
     text = text or written(day.talks, str(request.query.date), WORDS[language])
     run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
-from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
+from orchestrator.answer.digests.summary import SHORT_TOKENS, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, chosen, nothing_like, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
 from orchestrator.answer.finding.looking_up import AT_ANY_TIME, Lookup, ask, understood, without_the_asking_chat
@@ -24,7 +24,7 @@ from orchestrator.answer.finding.reading import (
 )
 from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
 from orchestrator.operation import Operation
-from orchestrator.outside.writing import SUMMARY, transcript
+from orchestrator.outside.writing import SUMMARY, transcript, written_by
 from orchestrator.requests.calls import project_of, source_of, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
@@ -190,10 +190,7 @@ async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> Gen
     run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
     if request.query.mode == "digest":
         return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}
-    summary, by = "", WRITER
-    if run.writer:
-        summary = await run.writer.write(run.recorder, SUMMARY, transcript(result["messages"]), tokens)
-        by = run.writer.model.name if summary else WRITER
+    summary, by = await written_by(run.writer, run.recorder, SUMMARY, transcript(result["messages"]), tokens)
     if not summary:
         tools = [message for message in data.recent if message.get("tool")]
         summary = summary_of([*result["messages"], *tools], tokens)
