@@ -58,6 +58,8 @@ class Question(NamedTuple):
 class ToolArguments(QueryShape):
     """The arguments of a call. A tool's own class adds the fields, and says how they are one request."""
 
+    asked: ClassVar[type[Request]]
+    """The request of which these are the query, for a tool that has no `request` of its own."""
     other_names: ClassVar[Mapping[str, str]] = {}
     """Names that models give to an argument instead of its own."""
     ignores_empty: ClassVar[bool] = True
@@ -83,7 +85,7 @@ class ToolArguments(QueryShape):
 
     def request(self, caller: Caller) -> Request | dict[str, Any]:
         """Return the request of this call. Raises InvalidRequest."""
-        raise NotImplementedError
+        return self.asked.model_validate({"query": self.model_dump(), "source": caller.source})
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         """Return the result of a call that succeeded."""

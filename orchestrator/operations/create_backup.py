@@ -16,7 +16,6 @@ from orchestrator.backup_files import (
     manifest_of,
     refuse_far_path,
     shelf_of,
-    short_manifest,
     write_registry,
 )
 from orchestrator.operation import Operation
@@ -76,21 +75,22 @@ async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) 
         raise
     run.recorder.explain(stores=len(stores), files=sum(store["files"] for store in stores))
     archive = await asyncio.to_thread(Archive.open, data.path)
-    return {"path": str(data.path), "manifest": manifest_of(archive)}
+    return {"path": str(data.path), "manifest": {**manifest_of(archive), "parts": archive.about["parts"]}}
 
 
 class BackupArguments(ToolArguments):
+    asked = CreateBackupRequest
     path: Annotated[str | None, Field(min_length=1, description="a new .zip file")] = None
     stores: Annotated[bool, Field(description="also the clients' own histories, which may be large")] = True
 
-    def request(self, caller: Caller) -> CreateBackupRequest:
+    def request(self, caller: Caller) -> Request | dict[str, Any]:
         if self.path:
             refuse_far_path(caller, self.path, is_new=True)
-        query = CreateBackupQuery(path=self.path, stores=self.stores)
-        return CreateBackupRequest(query=query, source=caller.source)
+        return super().request(caller)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        return short_manifest(outcome)
+        manifest = {name: value for name, value in outcome["manifest"].items() if name != "parts"}
+        return {"path": outcome["path"], "manifest": manifest}
 
 
 BACKUP_TOOL = Tool(
@@ -109,7 +109,6 @@ OPERATION = Operation(
     level=Level.ADMIN,
     syncs_first=True,
     is_local=True,
-    needs_everything=True,
     steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin, keep=complete),
     tools=[BACKUP_TOOL],
     labels={

@@ -198,7 +198,6 @@ OPERATION = Operation(
     request=MigrateRequest,
     level=Level.ADMIN,
     is_local=True,
-    needs_everything=True,
     steps=Steps[MigrateRequest, None](write=move),
     tools=[SESSION_TOOL, WORKSPACE_TOOL],
     labels={
