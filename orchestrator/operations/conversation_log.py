@@ -65,22 +65,16 @@ class HookRequest(Request):
         return {"session_id": self.session.session_id, "messages": len(self.session.messages)}
 
 
-class PulledRequest(Request):
+class PulledRequest(LogRequest):
     """Messages of a conversation from another registry. Only from our own exchange."""
 
-    operation = "conversation_log"
-
-    said: LogRequest
     url: str
     ids: list[str]
     """The id of each message there."""
 
-    def summary(self) -> dict[str, Any]:
-        return self.said.summary()
-
 
 def conversation_log(
-    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: GeneralState
+    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest, _state: GeneralState
 ) -> dict[str, Any]:
     """Store what is new of a conversation."""
     if isinstance(request, PulledRequest):
@@ -125,16 +119,16 @@ def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
 
 def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
     """Store messages from another registry, and note their ids there in the same transaction."""
-    said, name = request.said, request.channel or ""
-    named = Edit("", None, now(), (name,), said.source, said.metadata.model_dump().get("session_id"))
-    messages = {there: _message(sent) for there, sent in zip(request.ids, said.messages, strict=True)}
+    name = request.channel or ""
+    named = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
+    messages = {there: _message(sent) for there, sent in zip(request.ids, request.messages, strict=True)}
     new = note_here(tx, request.url, next(iter(channels_meant(tx, named)), None), messages)
     if not new:
         return _logged(run, name, Saved([], 0, now(), 0), 0)
     found = find_channel(tx, name)
     before = last_messages(tx, found.number) if found else []
     context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in before]
-    channel, saved = _stored(tx, name, said, [*context, *(messages[there] for there in new)])
+    channel, saved = _stored(tx, name, request, [*context, *(messages[there] for there in new)])
     ids = saved.ids[len(before) :]
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
@@ -209,7 +203,7 @@ OPERATION = Operation(
     alias="save",
     level=Level.WRITE,
     names_channel=True,
-    steps=Steps[LogRequest | HookRequest | PulledRequest, None](write=conversation_log),
+    steps=Steps[LogRequest | HookRequest, None](write=conversation_log),
     tools=[LOG_TOOL],
     labels={
         "chat": ("chat", "채팅"),

@@ -193,24 +193,24 @@ async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> Ge
     A system that cannot be reached is tried again by the graph; one that fails, by the next run of the day.
     """
     kept = await run.registry.write(lambda tx: _kept(tx, run, request, state))
-    actions: dict[str, dict[str, str]] = dict(kept["metadata"]["actions"])
+    actions: dict[str, dict[str, str]] = kept["metadata"]["actions"]
     about = {"id": kept["id"], "date": kept["metadata"]["date"], "text": state["transformed_data"]}
     for action in run.actions:
         before = actions.get(action.name)
         if before and before["status"] != "done" and (was_done := await _was_done(action, about)) is not None:
             before = FOUND if was_done else None
             if was_done:
-                await _note(run, kept, actions, action.name, FOUND)
+                await _note(run, kept, action, FOUND)
         if _is_to_do(before, again=request.query.again):
-            await _note(run, kept, actions, action.name, {"status": "started"})
-            await _perform(run, action, about, kept, actions)
+            await _note(run, kept, action, {"status": "started"})
+            await _perform(run, kept, action, about)
     run.recorder.explain(actions=actions, why=None if actions else "no outside system is configured")
     problems = [
         f"{name}: {one.get('error', one['status'])}" for name, one in actions.items() if one["status"] != "done"
     ]
     if problems:
         run.recorder.steps[-1].error = {"code": "PARTLY_FAILED", "message": "; ".join(problems), "details": ""}
-    return {"data": {**kept, "metadata": {**kept["metadata"], "actions": actions}}}
+    return {"data": kept}
 
 
 FOUND = {"status": "done", "result": "was there already"}
@@ -230,29 +230,21 @@ def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
     return again and before["status"] != "done"
 
 
-async def _perform(
-    run: Run,
-    action: ExternalAction,
-    about: Mapping[str, str],
-    kept: Mapping[str, Any],
-    actions: dict[str, dict[str, str]],
-) -> None:
+async def _perform(run: Run, kept: Mapping[str, Any], action: ExternalAction, about: Mapping[str, str]) -> None:
     try:
         outcome = {"status": "done", "result": await action.perform(about)}
     except Exception as exc:  # whatever is wrong outside must not cost the briefing
         outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
         attempts = sum(step.node == "external_action" for step in run.recorder.steps)
         if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
-            await _note(run, kept, actions, action.name, outcome)
+            await _note(run, kept, action, outcome)
             raise
-    await _note(run, kept, actions, action.name, outcome)
+    await _note(run, kept, action, outcome)
 
 
-async def _note(
-    run: Run, kept: Mapping[str, Any], actions: dict[str, dict[str, str]], name: str, outcome: dict[str, str]
-) -> None:
-    actions[name] = outcome
-    await run.registry.write(lambda tx: set_metadata(tx, kept["id"], {**kept["metadata"], "actions": dict(actions)}))
+async def _note(run: Run, kept: Mapping[str, Any], action: ExternalAction, outcome: dict[str, str]) -> None:
+    kept["metadata"]["actions"][action.name] = outcome
+    await run.registry.write(lambda tx: set_metadata(tx, kept["id"], kept["metadata"]))
 
 
 def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
