@@ -36,7 +36,7 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, tags_of
+from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, item_of, tags_of
 from registry.storage.conversations.messages import MessageRow, messages_between, messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
@@ -144,7 +144,7 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
         raise NotFound("The conversation's folder is not here.", f"project: {row.project_path or 'none'}")
     top = repository_of(Path(row.project_path))
     messages = [_seen(each) for each in messages_of(tx, row.number, limit=5_000)]
-    item = channel_item(row, tags_of(tx, [row.number])[row.number])
+    item = item_of(tx, row)
     traced = Traced([], {"session_id": item["session_id"]})
     if messages:
         for one in commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):

@@ -16,7 +16,7 @@ from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Question, Tool, ToolArguments, present
 from registry.access import Level
 from registry.errors import InvalidRequest
-from registry.storage.conversations.channels import channel_item, get_channel, tags_of
+from registry.storage.conversations.channels import get_channel, item_of
 from registry.storage.conversations.messages import delete_channel, delete_message, get_message, message_item
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, standing
@@ -74,7 +74,7 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: Gener
     if request.channel is None:
         raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
     row = get_channel(tx, request.channel)
-    item = channel_item(row, tags_of(tx, [row.number])[row.number])
+    item = item_of(tx, row)
     if standing(tx, row.number, {DELETED: True}, request.timestamp):
         delete_channel(tx, row, soft=True, until=request.timestamp)
     return {"channel": {**item, "deleted": True}}
@@ -120,7 +120,7 @@ def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, A
         return {"message": {**message_item(found.messages[0]), "deleted": True}}
     if wanted == Wanted(channel=wanted.channel):
         [row] = found.channels
-        return {"channel": {**channel_item(row, tags_of(tx, [row.number])[row.number]), "deleted": True}}
+        return {"channel": {**item_of(tx, row), "deleted": True}}
     return {}
 
 

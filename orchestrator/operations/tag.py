@@ -22,9 +22,9 @@ from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import (
     ChannelFilter,
     ChannelRow,
-    channel_item,
     edit_channel,
     get_channel,
+    item_of,
     some_channels,
     tags_of,
 )
@@ -74,7 +74,7 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralStat
     if PINNED in news:
         set_pin(tx, row.number, is_pinned=news[PINNED])
     run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
-    session = channel_item(row, tags_of(tx, [row.number])[row.number])
+    session = item_of(tx, row)
     add_summaries(tx, run, [session])
     return {"channel": session}
 

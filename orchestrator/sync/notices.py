@@ -12,8 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from os.path import dirname
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from watchfiles import awatch
 
@@ -97,14 +95,6 @@ class Notices:
         self._told = asyncio.Event()
         self._names: set[str] = set()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._end()
-
     @property
     def is_watching(self) -> bool:
         return self._following is not None and not self._following.done()
@@ -113,7 +103,7 @@ class Notices:
         """Watch these folders. Returns True if they have changed, so that notices may have been missed."""
         if plan == self._plan:
             return False
-        await self._end()
+        await self.aclose()
         self._plan = plan
         self._following = asyncio.create_task(self._follow(plan))
         await asyncio.sleep(0)  # it watches as soon as it is begun
@@ -148,7 +138,8 @@ class Notices:
         except OSError as exc:  # too many watches, or a folder that went away this moment
             logger.info("Not told of changes, so looking for them every few seconds: %s", exc)
 
-    async def _end(self) -> None:
+    async def aclose(self) -> None:
+        """End the watching."""
         if self._following:
             self._following.cancel()
             await asyncio.wait([self._following])

@@ -13,7 +13,7 @@ from registry.monitor.activity import channels_since
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
 from registry.storage.conversations.aliases import links_of
-from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel
+from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel, item_of
 from registry.storage.conversations.facets import projects_by_activity, projects_like, sources, tags_like
 from registry.storage.conversations.message_windows import (
     Window,
@@ -51,7 +51,7 @@ def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, 
 
 def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
     row = get_channel(tx, name)
-    return {**_item(tx, row), **other_names(tx, row)}
+    return {**item_of(tx, row), **other_names(tx, row)}
 
 
 def list_messages(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def conversation(
     if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
     window = _window(tx, row, stretch, ahead, at, after, before, time, deleted=None if row.deleted else deleted)
-    item = _item(tx, row)
+    item = item_of(tx, row)
     if row.deleted:
         item["message_count"] = counts_with_deleted(tx, [row.name]).get(row.name, 0)
     return {
@@ -200,7 +200,7 @@ def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, m
 
 def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     row = get_channel(tx, name)
-    return _item(tx, row), [message_item(one) for one in messages.messages_of(tx, row.number)]
+    return item_of(tx, row), [message_item(one) for one in messages.messages_of(tx, row.number)]
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
     row = get_channel(tx, name)
     results = list_results(tx, row.name, Page(8, None, "desc"))["items"]
     return {
-        "channel": _item(tx, row),
+        "channel": item_of(tx, row),
         "deliveries": [one for one in results if one["metadata"]],
         "readers": readers_of(tx, row, DELIVERIES),
     }
@@ -218,7 +218,3 @@ def message_facts(tx: ReadTransaction, message_id: str) -> dict[str, Any]:
     """Return a message and the extractions that delivered it."""
     row = get_message(tx, message_id, include_deleted=True)
     return {"message": message_item(row), "deliveries": deliveries_of(tx, row.channel, row.id, DELIVERIES)}
-
-
-def _item(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
-    return channels.channel_item(row, channels.tags_of(tx, [row.number])[row.number])
