@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,7 +110,7 @@ def _conversations(
     rows: dict[int, ChannelRow] = {}
     for one, change in changes:
         # of each conversation the last 400 messages before the commit
-        spoken = _by_channel(messages_between(tx, change.at - BEFORE, change.at + AFTER, 400))
+        spoken = messages_between(tx, change.at - BEFORE, change.at + AFTER, 400)
         rows |= channels_by_number(tx, list(spoken))
         found = {
             number: evidence_of(change, [_seen(each) for each in messages], top, rows[number].project_path)
@@ -124,13 +123,6 @@ def _conversations(
     tags = tags_of(tx, list(best))
     ranked = [(evidence, channel_item(rows[number], tags[number]), one) for number, (evidence, one) in best.items()]
     return sorted(ranked, key=lambda each: -each[0].score())
-
-
-def _by_channel(messages: Sequence[MessageRow]) -> dict[int, list[MessageRow]]:
-    found: dict[int, list[MessageRow]] = defaultdict(list)
-    for each in messages:
-        found[each.channel_number].append(each)
-    return found
 
 
 def _seen(row: MessageRow) -> dict[str, Any]:

@@ -104,11 +104,10 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
     start = datetime.combine(request.query.date, time(), zone)
     # of a channel that says more in a day, the last 1000 messages
     rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
-    by_channel: dict[int, list[MessageDict]] = {}
-    for row in rows:
-        if _is_wanted(row, request) and not row.payload.get("injected"):
-            by_channel.setdefault(row.channel_number, []).append(message_dict(row))
-    run.recorder.explain(channels=len(by_channel), messages=len(rows), day=str(request.query.date))
+    wanted = {number: [message_dict(row) for row in some if _is_wanted(row, request)] for number, some in rows.items()}
+    by_channel = {number: messages for number, messages in wanted.items() if messages}
+    count = sum(map(len, rows.values()))
+    run.recorder.explain(channels=len(by_channel), messages=count, day=str(request.query.date))
     if not by_channel:
         raise NotFound("No conversations on that day", f"date: given {request.query.date}")
     known = channels_by_number(tx, list(by_channel))
@@ -126,9 +125,9 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
 
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
-    """Return whether a message is of the requested kinds: from Notion, or said."""
+    """Return whether a message is of the requested kinds: from Notion, or said by somebody."""
     kind = "notion_snapshots" if row.record_type == SNAPSHOT else "conversation_summaries"
-    return kind in request.query.data_types
+    return kind in request.query.data_types and not row.payload.get("injected")
 
 
 def _channel(request: BriefingRequest) -> str:

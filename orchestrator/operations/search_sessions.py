@@ -51,7 +51,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     inside = resolve_session(tx, request.channel) if request.channel else None
     run.recorder.channel = inside.name if inside else None
     given = scope_of(query, inside.number if inside else None)
-    given = replace(given, roles=query.roles or SPOKEN, exclude_numbers=_numbers_of(tx, query.exclude_session))
+    given = replace(given, roles=query.roles or SPOKEN, exclude_numbers=numbers_of(tx, query.exclude_session))
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     asked = Lookup(tx, run, query, read, scope)
@@ -99,7 +99,7 @@ def _is_sure(data: SessionsFound) -> bool:
     return bool(data.best) and _confidence(data) is not Confidence.LOW
 
 
-def _numbers_of(tx: ReadTransaction, session_id: str | None) -> list[int]:
+def numbers_of(tx: ReadTransaction, session_id: str | None) -> list[int]:
     """Return the number of a session to leave out, if it was ever stored."""
     try:
         return [resolve_session(tx, session_id).number] if session_id else []

@@ -50,12 +50,9 @@ class TagRequest(Request):
     """New names for a channel; without one, for the chat that is going on, if it is known. The channel may be new."""
 
     operation = "tag"
+    means_now = True
     query: TagQuery
     folder: str | None = Field(None, description="worked in")
-
-    @property
-    def means_now(self) -> bool:
-        return True
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestrator.operations.fetch_session import other_names
 from registry.domain import format_time, preview_of
@@ -120,28 +120,30 @@ _BY_PREFIX: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] 
 }
 
 
-def conversation(
-    tx: ReadTransaction,
-    name: str,
-    *,
-    stretch: int,
-    ahead: int,
-    at: str | None,
-    after: str | None,
-    before: str | None,
-    time: datetime | None,
-    deleted: bool,
-) -> dict[str, Any]:
-    """Return a stretch of a conversation with what its page tells about it.
+class Stretch(NamedTuple):
+    """A stretch of a conversation."""
 
-    `stretch`: messages in it; `at`: a message's id, shown `ahead` messages below the top, or `latest`; `after`,
-    `before`: cursors; `deleted`: the deleted messages. A deleted conversation is shown with all its messages.
-    """
+    size: int
+    """Messages in it."""
+    ahead: int
+    """Messages above the one of `at`."""
+    at: str | None = None
+    """A message's id, or `latest`."""
+    after: str | None = None
+    before: str | None = None
+    """Cursors."""
+    time: datetime | None = None
+    deleted: bool = False
+    """The deleted messages. A deleted conversation is shown with all its messages."""
+
+
+def conversation(tx: ReadTransaction, name: str, wanted: Stretch) -> dict[str, Any]:
+    """Return a stretch of a conversation with what its page tells about it."""
     place = str(newest_place(tx))
     row = find_channel(tx, name)
     if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
-    window = _window(tx, row, stretch, ahead, at, after, before, time, deleted=None if row.deleted else deleted)
+    window = _window(tx, row, wanted)
     item = item_of(tx, row)
     if row.deleted:
         item["message_count"] = counts_with_deleted(tx, [row.name]).get(row.name, 0)
@@ -163,28 +165,19 @@ def conversation(
     }
 
 
-def _window(
-    tx: ReadTransaction,
-    row: ChannelRow,
-    stretch: int,
-    ahead: int,
-    at: str | None,
-    after: str | None,
-    before: str | None,
-    time: datetime | None,
-    *,
-    deleted: bool | None,
-) -> Window:
+def _window(tx: ReadTransaction, row: ChannelRow, wanted: Stretch) -> Window:
+    size, ahead, at, after, before, time, _ = wanted
+    deleted = None if row.deleted else wanted.deleted
     if at and at != LATEST:
         message = get_message(tx, at, include_deleted=deleted is not False)
         if message.channel_number != row.number:
             raise NotFound("No such message", f"Message {at!r} is not in this conversation")
-        return window_around(tx, message, ahead, stretch, deleted=deleted)
+        return window_around(tx, message, ahead, size, deleted=deleted)
     if time:
         start = cursor_of(time, 0)
-        return read_window(tx, row.number, Page(stretch, start, "asc"), deleted=deleted)._replace(earlier=start)
+        return read_window(tx, row.number, Page(size, start, "asc"), deleted=deleted)._replace(earlier=start)
     goes_back = at == LATEST or before is not None
-    page = Page(stretch, before if goes_back else after, "desc" if goes_back else "asc")
+    page = Page(size, before if goes_back else after, "desc" if goes_back else "asc")
     return read_window(tx, row.number, page, deleted=deleted)
 
 
