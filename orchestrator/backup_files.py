@@ -79,12 +79,6 @@ def existing_backup(shelf: Shelf, given: str) -> Path:
     return path.absolute()
 
 
-def shelf_of(run: Run) -> Shelf:
-    if run.shelf is None:
-        raise InvalidRequest("This program keeps no backups.", "ask `ctxr backup` on the machine of the registry")
-    return run.shelf
-
-
 def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
     """Read nothing from the registry: the operation works on files."""
 

@@ -15,13 +15,12 @@ from orchestrator.backup_files import (
     free_names,
     manifest_of,
     refuse_far_path,
-    shelf_of,
     write_registry,
 )
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Shelf, Steps
+from orchestrator.state import Run, Shelf, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import InvalidRequest
@@ -67,7 +66,7 @@ async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) 
     shelf = shelf_of(run)
     try:
         stores = []
-        if request.query.stores and shelf.places:
+        if request.query.stores:
             stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.places, run.tell)
         await asyncio.to_thread(finish, data, stores)
     except BaseException:

@@ -101,11 +101,10 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
 
 def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
     """Return the files in our folder that hold a forgotten conversation for another client, or the words."""
-    drafts = run.shelf.drafts if run.shelf else None
-    if drafts is None or not drafts.is_dir():
+    if run.shelf is None or not run.shelf.drafts.is_dir():
         return []
     written = set(resume_files(tx, sources_of(tx, found)))
-    return [file for file in drafts.iterdir() if str(file) in written or _holds(file, spellings(matching))]
+    return [file for file in run.shelf.drafts.iterdir() if str(file) in written or _holds(file, spellings(matching))]
 
 
 def _holds(file: Path, spelled: list[str]) -> bool:

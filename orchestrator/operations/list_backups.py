@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.archive.container import Archive
-from orchestrator.backup_files import manifest_of, no_query, shelf_of
+from orchestrator.backup_files import manifest_of, no_query
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.state import Run, Steps, shelf_of
 from orchestrator.tool import Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import StorageError

@@ -17,13 +17,12 @@ from orchestrator.backup_files import (
     find_damage,
     finish,
     free_names,
-    shelf_of,
     write_registry,
 )
 from orchestrator.operation import Operation
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Run, Steps, shelf_of
 from orchestrator.tool import Effect, Tool
 from registry.access import Level
 from registry.errors import StorageError

@@ -15,12 +15,11 @@ from orchestrator.backup_files import (
     manifest_of,
     no_query,
     refuse_far_path,
-    shelf_of,
 )
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.state import Run, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 
