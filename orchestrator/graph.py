@@ -24,10 +24,11 @@ from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
 from orchestrator.requests.shapes import Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, GeneralState, PartDone, Run, Steps, Tried
+from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
-from registry.storage.safety.visibility import admit, check_seen, own_name, refuse_shared
+from registry.storage.safety.visibility import admit, refuse_shared
 
 Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
 
@@ -209,17 +210,14 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 
     def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
-        is_log = request.operation == "conversation_log"
         if request.channel and operations()[request.operation].names_channel:
-            admit(tx, own_name(tx, request.channel) if is_log else request.channel, is_log=is_log)
+            admit(tx, request.channel)
         try:
             result = write(tx, run, request, state)
         except NotFound:
             if request.channel:
                 refuse_shared(tx, request.channel)
             raise
-        if is_log and run.recorder.channel:
-            check_seen(tx, run.recorder.channel)
         if run.is_kept:
             save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
@@ -239,9 +237,9 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 
 
 def _needs_no_note(request: Request) -> bool:
-    """Return whether the request is answered where nothing can be stored: an extract, or a trial run."""
+    """Return whether the request is answered where nothing can be stored: a question, or a trial run."""
     is_tried = getattr(getattr(request, "query", None), "dry_run", False)
-    return request.operation == "extract" or is_tried
+    return operations()[request.operation].level is Level.READ or is_tried
 
 
 class Node(NamedTuple):

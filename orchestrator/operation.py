@@ -29,6 +29,8 @@ class Operation:
     """Not for doors: only this program requests it."""
     needs_everything: bool = False
     """Only for tokens without restrictions."""
+    is_log: bool = False
+    """Store what somebody said: an admin, too, adds it to no chat of another person."""
     names_channel: bool = False
     """Change the channel of exactly the given name, whether it exists or not."""
     instead: str = ""

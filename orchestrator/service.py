@@ -237,8 +237,7 @@ class Orchestrator:
         operation = operations()[request.operation]
         if access:
             operation.check(request, access)
-        is_log = request.operation == "conversation_log"
-        registry = self.registry.seen_by(access.for_logging() if access and is_log else access)
+        registry = self.registry.seen_by(access.for_logging() if access and operation.is_log else access)
         run = Run(
             registry.for_questions() if operation.level is Level.READ else registry,
             recorder,

@@ -138,7 +138,7 @@ def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[Ex
 def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: GeneralState) -> dict[str, Any]:
     """Record the hint, so that this chat gets no second one from the same conversation."""
     hint: dict[str, Any] = state["result"]
-    if not hint["hint"]:
+    if not (hint["hint"] and run.is_kept):
         return hint
     reader = request.query.session_id  # a hint is made for a chat, as other results are for a client
     about = {"execution_id": run.recorder.id, "client": reader, "source": request.source}
