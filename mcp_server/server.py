@@ -81,7 +81,7 @@ def tools_of(toolset: str) -> list[str]:
         case "all":
             return list(always)
         case "history":
-            return [name for name in always if name not in ("conversation_log", "extract")]
+            return [name for name, tool in always.items() if tool.is_history]
     return [name for name, tool in tools().items() if tool.toolset == toolset]
 
 

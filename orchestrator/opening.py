@@ -78,11 +78,11 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         orchestrator.background.append(lambda: running(scan_again(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
-        from orchestrator.remote.background_exchange import copy_of, exchanging
+        from orchestrator.remote.background_exchange import copy_of, keep_exchanging
 
         orchestrator.elsewhere = settings.remote_url
         orchestrator.copy_of = partial(copy_of, registry, settings.remote_url)
-        orchestrator.background.append(partial(exchanging, orchestrator, settings))
+        orchestrator.background.append(lambda: running(keep_exchanging(orchestrator, settings)))
     try:
         if not registry.is_read_only:
             await drain(orchestrator, settings.home)

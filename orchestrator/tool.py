@@ -142,6 +142,8 @@ class Tool:
     """A correct call, shown to whoever makes a wrong one."""
     toolset: str = "default"
     """`default`, `history`, or a set that the user switches on: `archive`, `admin`."""
+    is_history: bool = True
+    """Belongs to the toolset `history` too, unless the user has to switch its own on."""
     quotes: bool = False
     """Its answers quote what was said."""
     aliases: Sequence[Alias] = field(default_factory=tuple)

@@ -202,6 +202,7 @@ LOG_TOOL = Tool(
     "this chat. What was saved already is recognised.",
     effect=Effect.UPDATES,
     arguments=LogArguments,
+    is_history=False,
     returns=["stored_ids", "channel", "message_count", "timestamp", "new_count", "duplicate_count"],
     example={
         "channel": "<channel of the last answer>",

@@ -327,6 +327,7 @@ EXTRACT_TOOL = Tool(
     "shortened; fetch_session_by_id with message_id has all.",
     effect=Effect.READS,
     arguments=ExtractArguments,
+    is_history=False,
     returns=[
         "quoted",
         "channel",

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from os.path import dirname
 from pathlib import Path
 
@@ -59,7 +59,8 @@ def _nearest(tops: Iterable[Path]) -> list[str]:
         found += level[: MOST - len(found)]
         if len(found) >= MOST:
             break
-        level = _latest_first(entry for folder in level for entry in _folders_in(folder))
+        below = [entry for folder in level for entry in _folders_in(folder)]
+        level = [entry.path for entry in sorted(below, key=_changed, reverse=True)]
     return found
 
 
@@ -69,11 +70,6 @@ def _folders_in(folder: str) -> Iterator[os.DirEntry[str]]:
             yield from [entry for entry in listing if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return
-
-
-def _latest_first(folders: Iterable[os.DirEntry[str]]) -> list[str]:
-    dated: Sequence[tuple[float, str]] = [(_changed(folder), folder.path) for folder in folders]
-    return [path for _, path in sorted(dated, reverse=True)]
 
 
 def _changed(folder: os.DirEntry[str]) -> float:

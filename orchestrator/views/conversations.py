@@ -32,7 +32,8 @@ from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page, cursor_of
 from registry.storage.records.executions import get_execution, readers_of
-from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
+from registry.storage.records.extract_results import deliveries_of, get_result, list_results
+from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
 DELIVERIES = 20
 LATEST = "latest"
@@ -65,10 +66,6 @@ def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool 
 def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]) -> dict[str, Any]:
     """Return a page of what extractions and briefings delivered, as message ids."""
     return list_results(tx, channel, Page(**page))
-
-
-def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
-    return latest_briefings(tx, 60)
 
 
 def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -> dict[str, Any]:
