@@ -72,7 +72,7 @@ class Request(BaseModel):
     takes_long: ClassVar[bool] = False
     """The operation has no time limit."""
     is_awaited: ClassVar[bool] = True
-    """Somebody waits for the answer."""
+    """A caller waits for the answer."""
     means_now: ClassVar[bool] = False
     """It is about the chat that is going on: what hooks have told is taken in first."""
 
