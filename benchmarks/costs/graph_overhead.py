@@ -13,7 +13,7 @@ from typing import Any, cast
 from langgraph.graph import END
 
 from benchmarks.setup.figures import Comparison, Spread
-from orchestrator.graph import EDGES, NODES
+from orchestrator.graph import NODES
 from orchestrator.requests.shapes import Request
 from orchestrator.service import Orchestrator
 from orchestrator.state import GeneralState, Run
@@ -35,10 +35,10 @@ class BareLoop:
         name = "plan"
         while name != END:
             with context.recorder.step(name):
-                change = await NODES[name](state, context)
+                change = await NODES[name].work(state, context)
                 context.recorder.note_change(change)
             state = cast(GeneralState, {**state, **change})
-            name = EDGES[name][0](state)
+            name = NODES[name].after(state)
         yield state
 
 
