@@ -294,6 +294,11 @@ def _sharing_of(row: ChannelRow) -> dict[str, Any]:
     return {name: value for name, value in shared.items() if value}
 
 
+def item_of(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
+    """Return a channel as lists show it, with its tags."""
+    return channel_item(row, tags_of(tx, [row.number])[row.number])
+
+
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     """Return a channel with the fields of a session (docs/interface.md)."""
     some = _sharing_of(row) | ({"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {})
