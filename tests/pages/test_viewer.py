@@ -263,7 +263,6 @@ NARROW, WIDE = 390, 1280
 PATHS = (
     (f"/channels/{FIBONACCI}", "light", NARROW),
     (AGENT_PAGE, "light", WIDE),
-    (AGENT_PAGE, "dark", NARROW),
     (f"/channels/{LONG}?q=cache", "dark", NARROW),
     (f"/channels/{LOGIN}?deleted=1", "light", NARROW),
     ("/", "dark", NARROW),
