@@ -28,7 +28,7 @@ from cli.output import TerminalError
 from cli.running.addresses import is_registry, local_address
 from cli.running.exposure import check_exposure, page_address, resource_of, rules_of
 from cli.running.slow_clients import PatientProtocol
-from cli.shared.process import door_of_caller, sharing
+from cli.shared.process import door_of_caller, give_memory_back, sharing
 from mcp_server.server import create_server, http_app
 from orchestrator.background import running
 from orchestrator.opening import check_after_kill, was_left_open
@@ -108,6 +108,7 @@ def serve_registry(settings: Settings, audience: ServeCallbacks) -> None:
 
     Raises RegistryError if the registry cannot be opened, CannotListen if the address cannot be had.
     """
+    give_memory_back()
     with _listen(settings) as listener:
         asyncio.run(_serve(settings, listener, audience))
 

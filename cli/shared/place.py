@@ -35,9 +35,6 @@ IDENTITY = (
     "QWEN_HOME",
 )
 """Variables that decide, beside `CTXR_*`, which registry and stores are used: other values, another process."""
-ALLOCATOR = {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "131072"}
-"""Settings of glibc that give freed memory back: a process whose model was dropped then holds 129 MB of its own, not
-161."""
 PATIENCE_S = 10.0  # a process that does not answer for so long hangs
 START_S = 30.0  # how long a process may take to start
 
@@ -212,7 +209,7 @@ class ProcessPlace:
         return subprocess.Popen(
             [sys.executable, "-m", "cli.shared.process"],
             cwd=ROOT,  # the user's folder would be searched for modules, and could not be removed
-            env={**ALLOCATOR, **os.environ, "CTXR_HOME": self.home},
+            env={**os.environ, "CTXR_HOME": self.home},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

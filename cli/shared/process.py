@@ -42,6 +42,10 @@ logger = logging.getLogger(__name__)
 IDLE_S = 60.0  # how long a process waits for the next connection before it ends
 TICK_S = 30.0  # between two looks at what ends it, of about 10 ms each
 
+M_TRIM_THRESHOLD, M_ARENA_MAX = -1, -8  # options of glibc's mallopt()
+FREE_BYTES = 128 << 10  # freed memory at the end of a heap that glibc may keep; the default grows up to 64 MB
+ARENAS = 2  # heaps that threads share; the default, 8 a core, kept 33 MB of freed memory after 15 minutes of load
+
 
 class LocalProcess:
     """Serves the connections of one place over one orchestrator."""
@@ -239,6 +243,15 @@ def door_of_caller() -> Door:
     return "cli" if SERVED.get() else "mcp"
 
 
+def give_memory_back() -> None:
+    """Make glibc give freed memory back to the system. Call it before threads start; other C libraries ignore it."""
+    import ctypes
+
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
+        mallopt(M_TRIM_THRESHOLD, FREE_BYTES)
+        mallopt(M_ARENA_MAX, ARENAS)
+
+
 def main() -> None:
     place = this_place()
     if place is None:
@@ -250,6 +263,7 @@ def main() -> None:
     log = os.open(place.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 2)
     gc.set_threshold(GC_THRESHOLD)
+    give_memory_back()
     asyncio.run(_serve(place, lock))
 
 

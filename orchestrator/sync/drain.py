@@ -21,7 +21,7 @@ from registry.errors import ErrorCode
 from sources.clients import CLIENTS
 from sources.kit.drafts import project_of
 from sources.kit.loose_json import items, mapping, string
-from sources.kit.usage import usage_of
+from sources.kit.token_counts import usage_of
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator

@@ -147,7 +147,6 @@ def _sqlite_engine(url: str) -> Engine:
             "synchronous=FULL",  # an acknowledged write is on disk
             "foreign_keys=ON",
             "secure_delete=ON",  # what is deleted is overwritten
-            "cache_size=-32000",
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()

@@ -13,7 +13,7 @@ from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
-from sources.kit.usage import usage_of
+from sources.kit.token_counts import usage_of
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
 IGNORED_SYSTEM = (

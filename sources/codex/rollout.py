@@ -14,7 +14,7 @@ from sources.codex.records import pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
 from sources.kit.loose_json import Record, items, mapping, string, text_at
-from sources.kit.usage import usage_of
+from sources.kit.token_counts import usage_of
 
 
 @dataclass(slots=True)

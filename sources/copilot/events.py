@@ -10,7 +10,7 @@ from registry.domain import Role, Session, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, params_of, supersede
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, string, text_at, value_at
-from sources.kit.usage import usage_of
+from sources.kit.token_counts import usage_of
 
 _IGNORED = frozenset(
     (

@@ -12,7 +12,7 @@ from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
 from sources.cursor.tools import error_text, is_tool_call, tool_message
 from sources.kit.loose_json import first_text, items, mapping, number, objects, parse_nested, read_json, string, text_at
-from sources.kit.usage import usage_of
+from sources.kit.token_counts import usage_of
 from sources.kit.workspace_files import path_of
 
 _THINKING, _SUMMARY = 30, 22  # capabilityType

@@ -16,7 +16,7 @@ from typing import Any
 from registry.domain import EARLIEST, Message, Role, Session, parse_time, preview_of
 from sources.base import Skipped
 from sources.kit.loose_json import Record, mapping, object_in, objects, string
-from sources.kit.usage import usage_of
+from sources.kit.token_counts import usage_of
 
 # how a tool call ended, for every client; pending: the client's file has no result
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
@@ -34,6 +33,7 @@ STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
 ABOUT_IT = 0.1
 NEAR = 0.5  # share of the best message's score from which on another one of the conversation is on the same thing
 LINE = 200  # characters of a later statement that an answer leads with
+RARE_WORDS = 2  # that a sentence on a change repeats in a conversation that is hardly about the same thing
 READ = 40  # messages of a conversation that are compared
 
 
@@ -78,30 +78,34 @@ def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
 def _repeats_most(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> MessageRow | None:
     """Return what a user said after `hit` that repeats most of the request and of what was said in the hit's
     conversation: the weight of the rare words, times the score of the conversation that it is in. In a conversation
-    that is hardly about it, and in the hit's own one, which repeats itself anyway, it must name a change.
+    that is hardly about it, and in the hit's own one, which repeats itself anyway, it must name a change, too.
 
     "We moved off Sidekiq and Redis" holds no word of "what runs our jobs?", but what the earlier conversation says.
     """
-    found, best = choice.everywhere, max((score for _, score in choice.candidates), default=0.0) or 1.0
-    near = [(row.number, score / best) for row, score in choice.candidates or [(choice.channel, 1.0)]]
+    found, own = choice.everywhere, hit.channel_number
+    scores = {row.number: score for row, score in choice.candidates} or {own: 1.0}
     later = [
-        (score, message, frozenset(analyze(message.text)))
-        for number, score in near
-        for message in messages_of(tx, number, limit=READ, roles=[Role.USER], from_=hit.timestamp)
-        if (number != hit.channel_number and found.covered(number) * score >= ABOUT_IT)
-        or ((number, message.turn) != (hit.channel_number, hit.turn) and any(_changing(message.text)))
+        (row, frozenset(analyze(row.text)))
+        for number in scores
+        for row in messages_of(tx, number, limit=READ, roles=[Role.USER], from_=hit.timestamp)
+        if (number, row.turn) != (own, hit.turn)
     ]
-    if not later:
-        return None
-    earlier = surroundings(tx, {hit.channel_number: [hit.seq]}, READ // 2)[hit.channel_number]
-    spoken = (analyze(row.text) for row in earlier if row.role in _SPOKEN)
-    said = {*_asked_for(found), *chain.from_iterable(spoken)}
-    rare = _rare(tx, said.intersection(chain.from_iterable(tokens for _, _, tokens in later)), found.corpus.size)
-    weight, message = max(
-        ((score * sum(map(rare.__getitem__, rare.keys() & tokens)), message) for score, message, tokens in later),
-        key=itemgetter(0),
-    )
-    return message if weight else None
+    earlier = surroundings(tx, {own: [hit.seq]}, READ // 2)[own]
+    said = {*_asked_for(found), *chain.from_iterable(analyze(row.text) for row in earlier if row.role in _SPOKEN)}
+    size = found.corpus.size
+    rare = _rare(tx, said.intersection(chain.from_iterable(tokens for _, tokens in later)), size)
+    several = RARE_WORDS * idf(_rare_up_to(size), size)
+    most = max(scores.values())
+    about_it = {number for number, score in scores.items() if found.covered(number) * score >= ABOUT_IT * most} - {own}
+    best, best_weight = None, 0.0
+    for row, tokens in later:
+        repeated = sum(map(rare.__getitem__, rare.keys() & tokens))
+        weight = repeated * scores[row.channel_number]
+        if weight > best_weight and (
+            row.channel_number in about_it or (repeated >= several and any(_changing(row.text)))
+        ):
+            best, best_weight = row, weight
+    return best
 
 
 def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, later: MessageRow) -> Change:

@@ -19,7 +19,7 @@ IDENTIFIER_PREFIX = "zzid"
 LONGEST_TOKEN = 64
 _RESERVED = "zz"
 _LONGEST_RUN = 200
-_CACHED_WORDS = 100_000
+_CACHED_WORDS = 20_000  # of each cache: 23 MB with the pieces below; with 100_000 47 MB, and analysis is 7 % faster
 
 
 class Kind(StrEnum):

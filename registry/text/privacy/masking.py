@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+MAX_CLEAN = 50_000  # hashes, 6 MB: more texts than a long chat has with all parts of its tool calls
 _CLEAN: set[int] = set()
 """Hashes of texts without secrets: a chat that is sent again is not searched again."""
 
@@ -67,7 +68,7 @@ def _mask_text(text: str, key: bytes) -> str:
 
     found = mask_secrets(text, key)
     if found == text:
-        if len(_CLEAN) >= 200_000:
+        if len(_CLEAN) >= MAX_CLEAN:
             _CLEAN.clear()
         _CLEAN.add(hash(text))
     return found

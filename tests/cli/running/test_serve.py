@@ -24,7 +24,7 @@ from cli.connect.launcher import launcher_file
 from cli.main import cli
 from cli.running.serve import build_app
 from registry.settings import Settings, read_settings
-from tests.cli.conftest import CTXR, FIBONACCI, Ctxr, bare_ctxr, program
+from tests.cli.conftest import CTXR, FIBONACCI, Ctxr, bare_ctxr, heaps_of, program
 from tests.cli.upkeep.test_doctor import make_newer
 from tests.conformance.servers import free_port
 from tests.pages.conftest import served
@@ -125,6 +125,7 @@ def test_the_first_start_makes_the_registry_shows_how_to_connect_brings_in_what_
         assert channels_of(port, 2) == ["claude-code", "claude-code"]
         if Path("/proc/self/task").exists():
             assert_asleep(server.pid)
+            assert heaps_of(server.pid) <= 2  # what is freed goes back to the system
         again = failure_of("up", "--port", str(port))
         server.send_signal(signal.SIGINT)
         _, said = server.communicate(timeout=START_SECONDS)
