@@ -263,7 +263,7 @@ NARROW, WIDE = 390, 1280
 PATHS = (
     (f"/channels/{FIBONACCI}", "light", NARROW),
     (AGENT_PAGE, "light", WIDE),
-    (f"/channels/{LONG}?q=cache", "dark", NARROW),
+    (f"/channels/{LOGIN}?q=rotation", "dark", NARROW),
     (f"/channels/{LOGIN}?deleted=1", "light", NARROW),
     ("/", "dark", NARROW),
     ("/?q=cache", "light", WIDE),
