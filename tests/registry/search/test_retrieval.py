@@ -77,7 +77,7 @@ def day(month: int, of_month: int) -> datetime:
     return datetime(2026, month, of_month, tzinfo=UTC)
 
 
-SCOPES = [
+SCOPES: list[tuple[dict[str, Any], list[int]]] = [
     ({}, [1, 2, 3, 4]),
     ({"channel_number": 2}, [4]),
     ({"sources": ("claude",)}, [4]),
