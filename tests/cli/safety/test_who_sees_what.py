@@ -67,7 +67,7 @@ class World:
         return await self.ask("POST", "/mcp", json=call, headers=accept)
 
 
-_ID = re.compile(r"\b(conv|ext|exec|brief|snap|tok)_[0-9a-z]{26}\b")
+_ID = re.compile(r"\b(conv|ext|exec|brief|snap|tok)_[0-9a-z]{16}\b")
 _TIMES = re.compile(r"20[23]\d-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?")
 _MEASURES = r"duration_ms|last_accessed|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|place|from|to"
 _FIGURES = re.compile(rf'"({_MEASURES})":\s*("[^"]*"|[\d.]+|null)')
