@@ -31,7 +31,7 @@ from backoffice.schemas import (
     ResultItem,
 )
 from orchestrator.remote.replayed_edits import replay
-from orchestrator.requests.calls import as_request
+from orchestrator.requests.calls import as_log_request
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
 from orchestrator.views.events import list_changes, list_edits
@@ -72,7 +72,7 @@ async def store_messages(
     client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=LOG_EXAMPLES)]
 ) -> dict[str, Any]:
     """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
-    outcome = succeeded(await client.answer(as_request("conversation_log", _checked(given))))
+    outcome = succeeded(await client.answer(as_log_request(_checked(given))))
     return {name: value for name, value in outcome.items() if name != "success"}
 
 

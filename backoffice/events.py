@@ -63,6 +63,6 @@ async def _lines(client: Client, start: Place) -> AsyncIterator[bytes]:
     async for happened in events.follow(client.registry, start, KEEP_ALIVE_S):
         for one in happened:
             data = as_json(one.item)
-            yield format_sse_event(event=one.kind, id=one.place, data_str=data)
+            yield format_sse_event(event=one.kind, id=str(one.place), data_str=data)
         if not happened:
             yield KEEPALIVE_COMMENT

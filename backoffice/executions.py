@@ -195,7 +195,7 @@ async def rate(client: Asking, execution_id: Id, said: Rating) -> Rating:
 async def show_statistics(client: Asking, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
     """Return counts, success rate and percentiles: in total, per operation, by error code, over time."""
     bucket_s = query.bucket_s(now())
-    figures = await client.view(views.execution_statistics, query.from_, query.to, bucket_s)
+    figures = await client.view(views.execution_statistics, from_=query.from_, to=query.to, bucket_s=bucket_s)
     return {"bucket_s": bucket_s, **figures}
 
 

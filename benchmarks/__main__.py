@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.costs import calls, graph_overhead, in_flight, load, peers, startup, sync, windows
+from benchmarks.costs import calls, in_flight, load, peers, startup, sync, windows
 from benchmarks.costs.breakdown import DIVISION_HEADS
 from benchmarks.setup import servers
 from benchmarks.setup.figures import COMPARISON_HEADS, table
@@ -66,13 +66,6 @@ def report_sync(_: argparse.Namespace) -> Report:
     return text, {"sync": [one.as_json() for one in passes], "meanwhile": asdict(waited)}
 
 
-def report_graph(_: argparse.Namespace) -> Report:
-    """What the graph costs."""
-    comparisons = graph_overhead.measure()
-    text = table(graph_overhead.HEADS, [comparison.row() for comparison in comparisons])
-    return text, {"graph": [comparison.as_json() for comparison in comparisons]}
-
-
 def report_peers(options: argparse.Namespace) -> Report:
     """Beside other programs that read the same histories."""
     found = peers.measure(options.peers)
@@ -87,7 +80,6 @@ REPORTS: dict[str, Callable[[argparse.Namespace], Report]] = {
     "calls": report_calls,
     "load": report_load,
     "sync": report_sync,
-    "graph": report_graph,
     "peers": report_peers,
 }
 

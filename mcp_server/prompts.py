@@ -26,13 +26,9 @@ from mcp.types import (
 )
 
 from orchestrator.lazy import RunOperation
+from orchestrator.requests.field_types import WORDINGS
 
 CALL = "Call the tool {tool} of the MCP server context-registry with these arguments: {arguments}"
-
-WORDINGS = """
-Add {to}: always 3-4 other wordings of the same question (synonyms, technical words, likely words of the answer, the \
-other language), for "make login faster" such as ["speed up sign-in", "auth latency", "cache sessions", "로그인 \
-속도"]."""
 
 CONTINUE = """
 It finds the past conversation I mean. Say in one sentence which one it is and where it stood, then go on from there. \
@@ -67,7 +63,7 @@ project: what was done, what was decided, what is open. If there was nothing, sa
 
 def continue_(text: Annotated[str, "what it was about"]) -> str:
     """Take up an earlier conversation, held in any AI client."""
-    return _call("extract", query={"text": text}) + WORDINGS.format(to="query.also") + CONTINUE
+    return _call("extract", query={"text": text}) + _with_wordings("query.also") + CONTINUE
 
 
 def recent() -> str:
@@ -77,7 +73,7 @@ def recent() -> str:
 
 def search(query: Annotated[str, "words, also tag:api or after:2026-01"]) -> str:
     """Find past conversations by what was said in them."""
-    return _call("search_sessions", query=query, project="all") + WORDINGS.format(to="also") + SEARCH
+    return _call("search_sessions", query=query, project="all") + _with_wordings("also") + SEARCH
 
 
 def load(nickname: Annotated[str, "nickname, id, or #1 for the latest"]) -> str:
@@ -122,6 +118,10 @@ PROMPTS: Mapping[str, tuple[str, Callable[..., str]]] = {
 
 def _call(tool: str, **arguments: object) -> str:
     return CALL.format(tool=tool, arguments=_quoted(arguments))
+
+
+def _with_wordings(argument: str) -> str:
+    return f"\nAdd {argument}: {WORDINGS}."
 
 
 def _quoted(given: object) -> str:

@@ -1,13 +1,11 @@
-"""Ask the user through the client, by an elicitation: before much is forgotten, and which of several conversations that
-fit equally is meant. Where nobody can be asked, or does not choose, the call has its plain answer.
-"""
+"""Ask the user through the client, by an elicitation; a tool's arguments say what (`ToolArguments.question`)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
@@ -20,26 +18,12 @@ from mcp.types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from orchestrator.tool import Tool, ToolArguments
-from registry.domain import parse_time
+from orchestrator.tool import Question
 
-EQUAL = 0.9  # share of the best conversation's score from which on another one fits as well
 FIELD = "answer"  # the only one of the form
 ANSWER_S = 45.0  # how long the user is waited for: by default the TypeScript SDK gives up a call after 60 s
 
 Arguments = Mapping[str, Any]
-
-
-class Question(NamedTuple):
-    """A question to the user.
-
-    `choices`: for each label of the form the arguments that the call gets beside its own, or None for the plain answer.
-    `note`: what the plain answer then says.
-    """
-
-    text: str
-    choices: Mapping[str, Arguments | None]
-    note: str = ""
 
 
 def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
@@ -47,40 +31,6 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
     capabilities = ctx.session.client_capabilities
     asking = capabilities.elicitation if capabilities else None
     return asking is not None and (asking.form is not None or asking.url is None)
-
-
-def rehearsed(tool: Tool, arguments: ToolArguments) -> ToolArguments:
-    """Return the arguments of the call whose result shows what to ask."""
-    return arguments.model_copy(update={"dry_run": True}) if tool.name == "forget" else arguments
-
-
-def question_about(tool: Tool, arguments: ToolArguments, result: Mapping[str, Any]) -> Question | None:
-    """Return what the user has to decide; `result` is that of the rehearsed call."""
-    if tool.name == "forget" and not arguments.model_dump()["dry_run"]:
-        return _before_forgetting(result["receipt"])
-    if tool.name == "extract":
-        return _between_conversations(result)
-    return None
-
-
-def _before_forgetting(receipt: Mapping[str, Any]) -> Question:
-    return Question(
-        f"Forget this for good? Messages: {receipt['messages']}, whole conversations: {receipt['channels']}",
-        {"Forget it": {}, "Keep it": None},
-        "The user was asked and did not agree: nothing was forgotten.",
-    )
-
-
-def _between_conversations(result: Mapping[str, Any]) -> Question | None:
-    others = [one for one in result.get("candidates", ()) if one.get("score", 0) >= EQUAL]
-    first = {**result, "when": result["metadata"]["last_activity"]}
-    named = {_label(one): {"channel": one["channel"]} for one in (first, *others)}
-    return Question("Which conversation do you mean?", named) if len(named) > 1 else None
-
-
-def _label(one: Mapping[str, Any]) -> str:
-    day = parse_time(one["when"]).astimezone().date()
-    return f"{one.get('title', one['channel'])} ({one.get('project', 'General')}, {one.get('source', '')}, {day})"
 
 
 async def asked(

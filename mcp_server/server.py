@@ -31,7 +31,7 @@ from mcp.types import (
 from mcp_server.envelope import as_answer, chat_of, client_name, published
 from mcp_server.instructions import instructions_for
 from mcp_server.prompts import Completions, get_prompt, list_prompts
-from mcp_server.questions import asked, can_ask, question_about, rehearsed
+from mcp_server.questions import asked, can_ask
 from mcp_server.resources import Resources, list_resources, list_templates
 from mcp_server.subscriptions import ChannelBus, OlderSubscriptions
 from orchestrator.operations import operation_of, tools
@@ -81,7 +81,7 @@ def tools_of(toolset: str) -> list[str]:
         case "all":
             return list(always)
         case "history":
-            return [name for name in always if name not in ("conversation_log", "extract")]
+            return [name for name, tool in always.items() if tool.is_history]
     return [name for name, tool in tools().items() if tool.toolset == toolset]
 
 
@@ -138,12 +138,12 @@ class RegistryTools:
         given = params.arguments or {}
         try:
             arguments = tool.parse(alias.arguments(given) if alias else given)
-            request = (rehearsed(tool, arguments) if can_ask(ctx) else arguments).request(caller)
+            request = (arguments.rehearsal() if can_ask(ctx) else arguments).request(caller)
         except InvalidRequest as exc:  # the orchestrator refuses, so that this is recorded too
             refused = await self._run(_refusal(tool, exc, given, caller), caller.client)
-            return {"ok": False, "error": _with_example(tool, refused["error"])}
+            return {"ok": False, "error": refused["error"]}
         body = await self._answer(tool, arguments, request, caller)
-        question = question_about(tool, arguments, body["result"]) if body["ok"] and can_ask(ctx) else None
+        question = arguments.question(body["result"]) if body["ok"] and can_ask(ctx) else None
         if question is None:
             return body
         chosen = await asked(ctx, params, question)
@@ -175,10 +175,9 @@ def _refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller
 
 def _with_example(tool: Tool, error: Mapping[str, str]) -> Mapping[str, str]:
     """Show a correct call with an error of the arguments."""
-    example = f"; a correct call: {tool.shown_example}"
-    if error["code"] != InvalidRequest.code or error["details"].endswith(example):
+    if error["code"] != InvalidRequest.code:
         return error
-    return {**error, "details": error["details"] + example}
+    return {**error, "details": f"{error['details']}; a correct call: {tool.shown_example}"}
 
 
 def _switched_off(tool: Tool) -> InvalidRequest:

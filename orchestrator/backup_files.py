@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,6 @@ from registry.storage.upkeep.table_export import TABLES, count_kept, rows_of
 
 STAMP = "%Y-%m-%dT%H%M%SZ"
 SUFFIX = ".ctxr-backup.zip"
-UNSAID = ("parts",)
-"""Fields of a manifest that a list leaves out."""
 
 
 def write_registry(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], None]) -> ArchiveWriter:
@@ -62,9 +60,9 @@ def finish(writer: ArchiveWriter, stores: list[dict[str, Any]]) -> None:
 
 
 def manifest_of(archive: Archive) -> dict[str, Any]:
-    """Return a backup's manifest, with the size of its file."""
-    stats = archive.about.get("stats", {})
-    return {**archive.about, "stats": {**stats, "fileSize": archive.path.stat().st_size}}
+    """Return a backup's manifest with the size of its file, without the list of its parts, which may be long."""
+    manifest = {name: value for name, value in archive.about.items() if name != "parts"}
+    return {**manifest, "stats": {**archive.about.get("stats", {}), "fileSize": archive.path.stat().st_size}}
 
 
 def find_damage(archive: Archive, tell: Callable[[PartDone], None]) -> list[Damage]:
@@ -81,22 +79,8 @@ def existing_backup(shelf: Shelf, given: str) -> Path:
     return path.absolute()
 
 
-def shelf_of(run: Run) -> Shelf:
-    if run.shelf is None:
-        raise InvalidRequest("This program keeps no backups.", "ask `ctxr backup` on the machine of the registry")
-    return run.shelf
-
-
 def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
     """Read nothing from the registry: the operation works on files."""
-
-
-def short_manifest(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool's result without the list of a backup's parts, which may be long."""
-    result = {name: value for name, value in outcome.items() if name != "success"}
-    if manifest := result.get("manifest"):
-        result["manifest"] = {name: value for name, value in manifest.items() if name not in UNSAID}
-    return result
 
 
 def refuse_far_path(caller: Caller, path: str, *, is_new: bool = False) -> None:

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -24,10 +24,11 @@ from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
 from orchestrator.requests.shapes import Request
 from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, GeneralState, PartDone, Run, Steps, Tried
+from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
-from registry.storage.safety.visibility import admit, check_seen, own_name, refuse_shared
+from registry.storage.safety.visibility import admit, refuse_shared
 
 Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
 
@@ -65,42 +66,29 @@ def after_transform(state: GeneralState) -> str:
     return "external_action" if "transformed_data" in state else "cr_write"
 
 
-EDGES: dict[str, tuple[Callable[[GeneralState], str], tuple[str, ...]]] = {
-    "plan": (after_plan, ("cr_query", "cr_write")),
-    "cr_query": (after_query, ("filter", "transform", END)),
-    "filter": (after_filter, ("relax", "transform", "cr_write", END)),
-    "relax": (lambda _: "cr_query", ("cr_query",)),
-    "transform": (after_transform, ("external_action", "cr_write")),
-    "external_action": (lambda _: "cr_write", ("cr_write",)),
-    "cr_write": (lambda _: END, (END,)),
-}
-"""For each node: the function that chooses the next node, and the nodes it may choose."""
-
-
 @cache
 def build_graph() -> Graph:
     """Build the graph, the same for every operation; it holds no state of a run."""
     graph: StateGraph[GeneralState, Run, GeneralState, Answered] = StateGraph(GeneralState, Run, output_schema=Answered)
     graph.add_edge(START, "plan")
-    for name, work in NODES.items():
-        decide, targets = EDGES[name]
+    for name, node in NODES.items():
         retry = OUTSIDE if name == "external_action" else None
-        graph.add_node(name, _step(name, work, decide), destinations=targets, retry_policy=retry)
+        graph.add_node(name, _step(name, node), destinations=node.targets, retry_policy=retry)
     return graph.compile()
 
 
-def _step(name: str, work: Work, decide: Callable[[GeneralState], str]) -> Callable[..., Awaitable[Command[str]]]:
+def _step(name: str, node: Node) -> Callable[..., Awaitable[Command[str]]]:
     """Wrap a node: record it, and choose the next one. Measured at half the cost of a conditional edge."""
 
     async def step(state: GeneralState, runtime: Runtime[Run]) -> Command[str]:
         run = _reporting(runtime) if TOLD.get() else runtime.context
         try:
             with run.recorder.step(name):
-                change = await work(state, run)
+                change = await node.work(state, run)
                 run.recorder.note_change(change)
         except NotFound as nothing:
             change = {"error": nothing}
-        return Command(update=change, goto=decide(cast(GeneralState, {**state, **change})))
+        return Command(update=change, goto=node.after(cast(GeneralState, {**state, **change})))
 
     return step
 
@@ -138,7 +126,10 @@ def _work(given: T | None) -> T:
 async def plan(state: GeneralState, run: Run) -> GeneralState:
     """Note the path; first sync what clients have written, and record a run that reaches outside."""
     request: Request = state["query"]
-    run.recorder.explain(path=path_of(request), why=f"the path of {_name(request.operation, request.is_shortened)}")
+    run.recorder.explain(
+        path=_path(request.operation, request.is_shortened),
+        why=f"the path of {_name(request.operation, request.is_shortened)}",
+    )
     if steps_of(request.operation).publish:
         await _open_record(run)
     if run.before_reading and (operations()[request.operation].syncs_first or request.means_now):
@@ -219,17 +210,14 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 
     def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
-        is_log = request.operation == "conversation_log"
         if request.channel and operations()[request.operation].names_channel:
-            admit(tx, own_name(tx, request.channel) if is_log else request.channel, is_log=is_log)
+            admit(tx, request.channel)
         try:
             result = write(tx, run, request, state)
         except NotFound:
             if request.channel:
                 refuse_shared(tx, request.channel)
             raise
-        if is_log and run.recorder.channel:
-            check_seen(tx, run.recorder.channel)
         if run.is_kept:
             save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
@@ -249,27 +237,37 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 
 
 def _needs_no_note(request: Request) -> bool:
-    """Return whether the request is answered where nothing can be stored: an extract, or a trial run."""
+    """Return whether the request is answered where nothing can be stored: a question, or a trial run."""
     is_tried = getattr(getattr(request, "query", None), "dry_run", False)
-    return request.operation == "extract" or is_tried
+    return operations()[request.operation].level is Level.READ or is_tried
 
 
-Work = Callable[[GeneralState, Run], Awaitable[GeneralState]]
-NODES: dict[str, Work] = {
-    "plan": plan,
-    "cr_query": cr_query,
-    "filter": filter_,
-    "relax": relax,
-    "transform": transform,
-    "external_action": external_action,
-    "cr_write": cr_write,
+class Node(NamedTuple):
+    """A node of the graph."""
+
+    doing: str
+    """Told to a client that shows progress."""
+    work: Callable[[GeneralState, Run], Awaitable[GeneralState]]
+    """Return the change of the state."""
+    after: Callable[[GeneralState], str]
+    """Choose the next node, one of `targets`."""
+    targets: tuple[str, ...]
+
+
+NODES = {
+    "plan": Node("Looking for what is new", plan, after_plan, ("cr_query", "cr_write")),
+    "cr_query": Node("Reading", cr_query, after_query, ("filter", "transform", END)),
+    "filter": Node("Choosing what answers", filter_, after_filter, ("relax", "transform", "cr_write", END)),
+    "relax": Node("Asking again with less", relax, lambda _: "cr_query", ("cr_query",)),
+    "transform": Node("Making it shorter", transform, after_transform, ("external_action", "cr_write")),
+    "external_action": Node("Handing it on", external_action, lambda _: "cr_write", ("cr_write",)),
+    "cr_write": Node("Storing", cr_write, lambda _: END, (END,)),
 }
-"""Nodes by name, in order; each returns its change of the state."""
 
 
 @cache
 def _path(operation: str, is_shortened: bool) -> list[str]:
-    """Return the nodes that have work for an operation, in order."""
+    """Return the nodes that a request goes through if all is found: those with work for its operation."""
     steps = steps_of(operation)
     work = {
         "plan": True,
@@ -294,11 +292,6 @@ def _name(operation: str, is_shortened: bool) -> str:
     return f"{operation}, shortened" if is_shortened else operation
 
 
-def path_of(request: Request) -> list[str]:
-    """Return the nodes that a request goes through if all is found."""
-    return _path(request.operation, request.is_shortened)
-
-
 async def _meant(state: GeneralState, run: Run) -> Any:
     subject_of = steps_of(state["query"].operation).subject
     subject = subject_of(state["query"]) if subject_of else ""
@@ -307,20 +300,9 @@ async def _meant(state: GeneralState, run: Run) -> Any:
     return await run.meaning.of(subject, getattr(getattr(state["query"], "query", None), "also", ()))
 
 
-DOING = {
-    "plan": "Looking for what is new",
-    "cr_query": "Reading",
-    "filter": "Choosing what answers",
-    "relax": "Asking again with less",
-    "transform": "Making it shorter",
-    "external_action": "Handing it on",
-    "cr_write": "Storing",
-}
-
-
 async def run_graph(graph: Graph, request: Request, run: Run, tell: Tell | None) -> Answered:
     """Run the graph and return its final output. `tell` is called for each node and each part that is done."""
-    path = path_of(request)
+    path = _path(request.operation, request.is_shortened)
     start = GeneralState(operation=request.operation, source=request.source, channel=request.channel, query=request)
     modes: list[Any] = ["values", "tasks", "custom"] if tell else ["values"]
     ended: Answered = {}
@@ -335,7 +317,7 @@ async def run_graph(graph: Graph, request: Request, run: Run, tell: Tell | None)
             elif kind == "tasks" and "input" in event:
                 at = path.index(event["name"]) if event["name"] in path else at
                 told = float(at)
-                await tell(told, len(path), DOING[event["name"]])
+                await tell(told, len(path), NODES[event["name"]].doing)
             elif isinstance(event, PartDone) and at + event.share >= told + 0.01:
                 told = at + event.share
                 await tell(told, len(path), event.words)

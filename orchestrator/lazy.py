@@ -9,9 +9,10 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from contextvars import Context
 from datetime import datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.requests.refusals import Refusal
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Opener = Callable[["Settings"], AbstractAsyncContextManager["Orchestrator"]]
 RunOperation = Callable[..., Awaitable[dict[str, Any]]]
 """`run(request, client's name, room=…)` of an orchestrator."""
 
@@ -98,13 +98,7 @@ class LazyOrchestrator:
         return await asyncio.create_task(self._open_anew(), context=Context())
 
     async def _open_anew(self) -> Orchestrator:
-        open_orchestrator = await asyncio.to_thread(_import_opener)
-        opened = await self._stack.enter_async_context(open_orchestrator(self._settings))
+        opening = await asyncio.to_thread(import_module, "orchestrator.opening")
+        opened: Orchestrator = await self._stack.enter_async_context(opening.open_orchestrator(self._settings))
         await self._stack.enter_async_context(opened.in_background())
         return opened
-
-
-def _import_opener() -> Opener:
-    from orchestrator.opening import open_orchestrator
-
-    return open_orchestrator

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestrator.background import running
 from orchestrator.operations.resume import remove_imported
+from orchestrator.semantic.meaning import open_meaning
 from orchestrator.service import Orchestrator
 from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
@@ -32,8 +33,7 @@ from sources.base import Places
 from sources.readers import READERS
 
 if TYPE_CHECKING:
-    from orchestrator.outside.writing import ModelWriter
-    from orchestrator.semantic.meaning import Meaning
+    from orchestrator.outside.language_model import LanguageModel
 
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     with suppress(OSError):  # in a folder that cannot be written into, no hook leaves anything
         key: bytes | None = await registry.read(find_key)
         share_masking(str(settings.home), key or b"", settings.unmasked_projects)
-    meaning = _meaning(settings, registry)
+    meaning = open_meaning(settings, registry)
     writer = _writer(settings)
     places = Places(Path.home(), os.environ)
     orchestrator = Orchestrator(
@@ -78,11 +78,11 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         orchestrator.background.append(lambda: running(scan_again(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
-        from orchestrator.remote.background_exchange import copy_of, exchanging
+        from orchestrator.remote.background_exchange import copy_of, keep_exchanging
 
         orchestrator.elsewhere = settings.remote_url
         orchestrator.copy_of = partial(copy_of, registry, settings.remote_url)
-        orchestrator.background.append(partial(exchanging, orchestrator, settings))
+        orchestrator.background.append(lambda: running(keep_exchanging(orchestrator, settings)))
     try:
         if not registry.is_read_only:
             await drain(orchestrator, settings.home)
@@ -94,7 +94,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         if meaning:
             await meaning.close()
         if writer:
-            await writer.model.close()
+            await writer.close()
         await asyncio.to_thread(registry.close)
 
 
@@ -106,22 +106,13 @@ def _actions(settings: Settings) -> list[ExternalAction]:
     return [McpAction(one) for one in settings.actions]
 
 
-def _writer(settings: Settings) -> ModelWriter | None:
+def _writer(settings: Settings) -> LanguageModel | None:
     if not settings.llm_base_url:
         return None
     from orchestrator.outside.language_model import LanguageModel  # an HTTP client that only who asked for it needs
-    from orchestrator.outside.writing import ModelWriter
 
-    model = LanguageModel(settings.llm_base_url, settings.llm_model, settings.llm_api_key.get_secret_value())
-    return ModelWriter(model, settings.llm_timeout_s)
-
-
-def _meaning(settings: Settings, registry: Registry) -> Meaning | None:
-    if settings.embed_model in ("", "off"):
-        return None
-    from orchestrator.semantic.meaning import open_meaning  # only who wants it pays for it
-
-    return open_meaning(settings, registry)
+    key = settings.llm_api_key.get_secret_value()
+    return LanguageModel(settings.llm_base_url, settings.llm_model, key, patience_s=settings.llm_timeout_s)
 
 
 def was_left_open(settings: Settings) -> bool:

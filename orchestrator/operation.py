@@ -24,11 +24,13 @@ class Operation:
     syncs_first: bool = False
     """Sync the clients' stores before reading."""
     is_local: bool = False
-    """Work on files of this machine, or on the whole registry: not over HTTP."""
+    """Work on files of this machine, or on the whole registry: not over HTTP, and only for unrestricted tokens."""
     is_internal: bool = False
     """Not for doors: only this program requests it."""
     needs_everything: bool = False
     """Only for tokens without restrictions."""
+    is_log: bool = False
+    """Store what somebody said: an admin, too, adds it to no chat of another person."""
     names_channel: bool = False
     """Change the channel of exactly the given name, whether it exists or not."""
     instead: str = ""
@@ -48,5 +50,5 @@ class Operation:
     def check(self, request: Request, access: Access) -> None:
         """Raise Unauthorized if a token does not allow a request."""
         access.require(Level.ADMIN if request.is_for_good else self.level, self.instead)
-        if request.is_for_good or self.needs_everything:
+        if request.is_for_good or self.needs_everything or self.is_local:
             access.require_everything()

@@ -37,7 +37,7 @@ from registry.text.privacy.masking import holds_secret
 from sources.client import Room
 
 if TYPE_CHECKING:
-    from orchestrator.outside.writing import ModelWriter
+    from orchestrator.outside.language_model import LanguageModel
     from orchestrator.semantic.meaning import Meaning
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Orchestrator:
         timeout_s: float = 30.0,
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
-        writer: ModelWriter | None = None,
+        writer: LanguageModel | None = None,
         shelf: Shelf | None = None,
     ) -> None:
         self.registry = registry
@@ -237,8 +237,7 @@ class Orchestrator:
         operation = operations()[request.operation]
         if access:
             operation.check(request, access)
-        is_log = request.operation == "conversation_log"
-        registry = self.registry.seen_by(access.for_logging() if access and is_log else access)
+        registry = self.registry.seen_by(access.for_logging() if access and operation.is_log else access)
         run = Run(
             registry.for_questions() if operation.level is Level.READ else registry,
             recorder,

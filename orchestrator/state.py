@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
-from orchestrator.outside.writing import ModelWriter
 from orchestrator.recording.recorder import Recorder
 from orchestrator.requests.shapes import Request
-from registry.errors import NotFound
+from registry.errors import InvalidRequest, NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.base import Places, Source
 from sources.client import Room
 
 if TYPE_CHECKING:
+    from orchestrator.outside.language_model import LanguageModel
     from orchestrator.semantic.meaning import Meaning, Meant
 
 
@@ -79,12 +79,12 @@ class Answered(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The folder of backups, the stores that go into them, and drafts for clients that import files."""
+    """The folder of backups, the clients' stores on this machine, and drafts for clients that import files."""
 
     folder: Path
-    readers: Sequence[Source] = ()
-    places: Places | None = None
-    drafts: Path | None = None
+    readers: Sequence[Source]
+    places: Places
+    drafts: Path
     """The folder of files that a client imports."""
 
 
@@ -132,10 +132,10 @@ class Run:
     before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
     """Brings the registry up to date before it is read; given True, with what was written this moment."""
     meaning: Meaning | None = None
-    writer: ModelWriter | None = None
+    writer: LanguageModel | None = None
     """The configured language model."""
     shelf: Shelf | None = None
-    """The folder of backups; None if this program keeps none."""
+    """The files of this machine; None if this program has none."""
     tell: Callable[[PartDone], None] = _nobody
     """Reports progress, from any thread."""
     meant: Meant | None = None
@@ -144,6 +144,13 @@ class Run:
     """The relaxation to read with; "": none."""
     is_kept: bool = True
     """Record the run and its deliveries; False if the registry takes nothing."""
+
+
+def shelf_of(run: Run) -> Shelf:
+    """Return the files of this machine. Raises InvalidRequest."""
+    if run.shelf is None:
+        raise InvalidRequest("This program has no files of its own.", "run the `ctxr` command on the machine itself")
+    return run.shelf
 
 
 Asked = TypeVar("Asked", bound=Request)

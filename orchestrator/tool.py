@@ -43,9 +43,23 @@ class Caller(NamedTuple):
         return source_of(None, self.client)
 
 
+class Question(NamedTuple):
+    """A question to the user of a client that can show one; where nobody chooses, the call has its plain answer.
+
+    `choices`: for each label of the form the arguments that the call gets beside its own, or None for the plain answer.
+    `note`: what the plain answer then says.
+    """
+
+    text: str
+    choices: Mapping[str, Mapping[str, Any] | None]
+    note: str = ""
+
+
 class ToolArguments(QueryShape):
     """The arguments of a call. A tool's own class adds the fields, and says how they are one request."""
 
+    asked: ClassVar[type[Request]]
+    """The request of which these are the query, for a tool that has no `request` of its own."""
     other_names: ClassVar[Mapping[str, str]] = {}
     """Names that models give to an argument instead of its own."""
     ignores_empty: ClassVar[bool] = True
@@ -71,11 +85,19 @@ class ToolArguments(QueryShape):
 
     def request(self, caller: Caller) -> Request | dict[str, Any]:
         """Return the request of this call. Raises InvalidRequest."""
-        raise NotImplementedError
+        return self.asked.model_validate({"query": self.model_dump(), "source": caller.source})
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         """Return the result of a call that succeeded."""
         return {name: value for name, value in outcome.items() if name != "success"}
+
+    def rehearsal(self) -> ToolArguments:
+        """Return the arguments of the call whose result shows what to ask the user."""
+        return self
+
+    def question(self, result: Mapping[str, Any]) -> Question | None:
+        """Return what the user has to decide, given the rehearsal's result."""
+        return None
 
 
 def _parsed(field: FieldInfo | None, value: Any) -> Any:
@@ -120,6 +142,8 @@ class Tool:
     """A correct call, shown to whoever makes a wrong one."""
     toolset: str = "default"
     """`default`, `history`, or a set that the user switches on: `archive`, `admin`."""
+    is_history: bool = True
+    """Belongs to the toolset `history` too, unless the user has to switch its own on."""
     quotes: bool = False
     """Its answers quote what was said."""
     aliases: Sequence[Alias] = field(default_factory=tuple)

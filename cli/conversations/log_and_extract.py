@@ -14,7 +14,7 @@ from cli.operations import project_option, run_operation, run_request
 from cli.output import line_width, printable, printed, wrap
 from cli.terminal import terminal
 from orchestrator.operations.extract import extract_result
-from orchestrator.requests.calls import as_request, working_folder
+from orchestrator.requests.calls import as_log_request, working_folder
 from orchestrator.requests.field_types import Mode, RoleName
 from registry.errors import InvalidRequest, NotFound
 from registry.text.times.time_words import parse_span
@@ -50,7 +50,7 @@ def log(file: IO[bytes]) -> dict[str, Any]:
         raise InvalidRequest("The input is not JSON.", str(exc)) from exc
     if not isinstance(given, dict):
         raise InvalidRequest("The input is not a conversation.", 'allowed: {"channel": …, "messages": […]}')
-    return run_request(as_request("conversation_log", given))
+    return run_request(as_log_request(given))
 
 
 class Moment(click.ParamType[str]):

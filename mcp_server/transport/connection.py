@@ -11,9 +11,8 @@ from typing import Any
 from mcp.server import Server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
+from mcp_server.server import LISTS
 from mcp_server.transport.lines import serve_lines
-
-LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
 
 async def serve_connection(server: Server[Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import MessageDict, Weigh, shortened, tokens_in
 
-SHORT = 100  # tokens; a shorter answer takes turns that match less, too
+SHORT = 60  # tokens; a shorter answer takes turns that match less, too
 TurnMessages = Sequence[MessageDict]
 """The messages of a turn, in order."""
 

@@ -149,6 +149,7 @@ class Archive:
                 "The backup is of a version that this program does not know.",
                 f"{path}: {MANIFEST}: version: given {archive.about['version']!r}; known: {VERSION!r}",
             )
+        archive._expected = {part["name"]: part["sha256"] for part in archive.about.get("parts", ())}
         archive.damaged += archive._untold()
         return archive
 
@@ -190,8 +191,6 @@ class Archive:
     def read(self, name: str) -> bytes:
         """Return a part's content. Raises DamagedPart."""
         content = self._bytes(name)
-        if not self._expected:
-            self._expected = {part["name"]: part["sha256"] for part in self.about.get("parts", ())}
         expected = self._expected.get(name)
         if expected and hashlib.sha256(content).hexdigest() != expected:
             raise DamagedPart("A part of the backup is damaged.", f"{name}: its SHA-256 is another one")
@@ -199,7 +198,7 @@ class Archive:
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Return the lines of all whole parts of a name, in order."""
-        for part in self._parts_of(name):
+        for part in (one for one in self.names if _NUMBER.sub("", one) == name):
             with suppress(DamagedPart):
                 yield from self.read(part).splitlines()
 
@@ -210,9 +209,6 @@ class Archive:
             if name.startswith("stores/"):
                 found.setdefault(_NUMBER.sub("", name), []).append(name)
         return found
-
-    def _parts_of(self, name: str) -> list[str]:
-        return [part for part in self.names if _NUMBER.sub("", part) == name]
 
     def _bytes(self, name: str) -> bytes:
         if name not in self._places:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +35,7 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, tags_of
+from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, item_of, tags_of
 from registry.storage.conversations.messages import MessageRow, messages_between, messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
@@ -111,7 +110,7 @@ def _conversations(
     rows: dict[int, ChannelRow] = {}
     for one, change in changes:
         # of each conversation the last 400 messages before the commit
-        spoken = _by_channel(messages_between(tx, change.at - BEFORE, change.at + AFTER, 400))
+        spoken = messages_between(tx, change.at - BEFORE, change.at + AFTER, 400)
         rows |= channels_by_number(tx, list(spoken))
         found = {
             number: evidence_of(change, [_seen(each) for each in messages], top, rows[number].project_path)
@@ -126,13 +125,6 @@ def _conversations(
     return sorted(ranked, key=lambda each: -each[0].score())
 
 
-def _by_channel(messages: Sequence[MessageRow]) -> dict[int, list[MessageRow]]:
-    found: dict[int, list[MessageRow]] = defaultdict(list)
-    for each in messages:
-        found[each.channel_number].append(each)
-    return found
-
-
 def _seen(row: MessageRow) -> dict[str, Any]:
     return {**message_dict(row), "time": row.timestamp}
 
@@ -144,7 +136,7 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
         raise NotFound("The conversation's folder is not here.", f"project: {row.project_path or 'none'}")
     top = repository_of(Path(row.project_path))
     messages = [_seen(each) for each in messages_of(tx, row.number, limit=5_000)]
-    item = channel_item(row, tags_of(tx, [row.number])[row.number])
+    item = item_of(tx, row)
     traced = Traced([], {"session_id": item["session_id"]})
     if messages:
         for one in commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):

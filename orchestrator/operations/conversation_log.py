@@ -29,7 +29,7 @@ from registry.storage.database import WriteTransaction
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
 from registry.storage.exchange.edits import Edit, channels_meant
 from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
-from registry.storage.safety.visibility import own_name
+from registry.storage.safety.visibility import admit, check_seen, own_name
 
 
 class LogRequest(Request):
@@ -65,33 +65,40 @@ class HookRequest(Request):
         return {"session_id": self.session.session_id, "messages": len(self.session.messages)}
 
 
-class PulledRequest(Request):
+class PulledRequest(LogRequest):
     """Messages of a conversation from another registry. Only from our own exchange."""
 
-    operation = "conversation_log"
-
-    said: LogRequest
     url: str
     ids: list[str]
     """The id of each message there."""
 
-    def summary(self) -> dict[str, Any]:
-        return self.said.summary()
-
 
 def conversation_log(
-    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest | PulledRequest, _state: GeneralState
+    tx: WriteTransaction, run: Run, request: LogRequest | HookRequest, _state: GeneralState
 ) -> dict[str, Any]:
-    """Store what is new of a conversation."""
+    """Store what is new of a conversation. Raises Unauthorized for a chat that the token does not see."""
+    if request.channel:
+        admit(tx, own_name(tx, request.channel), is_log=True)
+    result = _stored_from(tx, run, request)
+    check_seen(tx, run.recorder.channel or "")
+    return result
+
+
+def _stored_from(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -> dict[str, Any]:
     if isinstance(request, PulledRequest):
         return _pulled(tx, run, request)
     if isinstance(request, HookRequest):
         channel, saved = ingest_from_hook(tx, request.source, request.session)
         return _logged(run, channel, saved, len(request.session.messages))
-    named, note = _channel_for(tx, request)
+    named, whose = _channel_for(tx, request)
     name = own_name(tx, named)
-    if name != named:
-        note = f"{named} is a chat of another person: these messages are in {name}. Pass that from now on."
+    if request.channel is None:
+        note = "The channel is new: pass it with every later call of this chat."
+    elif name != request.channel:
+        of = "person" if name != named else whose
+        note = f"{request.channel} is a chat of another {of}: these messages are in {name}. Pass that from now on."
+    else:
+        note = ""
     if request.grows and grown_to(tx, request.grows, request.messages[0].text) is None:
         raise InvalidRequest(
             NOT_GROWN,
@@ -103,12 +110,10 @@ def conversation_log(
 
 
 def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
-    """Return the channel to write to, and a note where it is not the one that was named."""
+    """Return the channel to write to, and whose the named one is where it is another one: client or project."""
     if request.channel is None:
         chat = request.chat or f"{now():%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
-        return f"{request.source}_session_{chat}"[
-            :200
-        ], "The channel is new: pass it with every later call of this chat."
+        return f"{request.source}_session_{chat}"[:200], ""
     row = find_channel(tx, request.channel) if request.is_from_chat else None
     if row is None:
         return request.channel, ""
@@ -119,22 +124,21 @@ def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
         return request.channel, ""
     of_project = f"_{blake2b(str(project).encode(), digest_size=3).hexdigest()}" if is_other_project else ""
     fork = f"{request.channel}{f'_{request.source}' if is_other_client else ''}{of_project}"[:200]
-    of = "client" if is_other_client else "project"
-    return fork, f"{request.channel} is a chat of another {of}: these messages are in {fork}. Pass that from now on."
+    return fork, "client" if is_other_client else "project"
 
 
 def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
     """Store messages from another registry, and note their ids there in the same transaction."""
-    said, name = request.said, request.channel or ""
-    named = Edit("", None, now(), (name,), said.source, said.metadata.model_dump().get("session_id"))
-    messages = {there: _message(sent) for there, sent in zip(request.ids, said.messages, strict=True)}
+    name = request.channel or ""
+    named = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
+    messages = {there: _message(sent) for there, sent in zip(request.ids, request.messages, strict=True)}
     new = note_here(tx, request.url, next(iter(channels_meant(tx, named)), None), messages)
     if not new:
         return _logged(run, name, Saved([], 0, now(), 0), 0)
     found = find_channel(tx, name)
     before = last_messages(tx, found.number) if found else []
     context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in before]
-    channel, saved = _stored(tx, name, said, [*context, *(messages[there] for there in new)])
+    channel, saved = _stored(tx, name, request, [*context, *(messages[there] for there in new)])
     ids = saved.ids[len(before) :]
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
@@ -198,6 +202,7 @@ LOG_TOOL = Tool(
     "this chat. What was saved already is recognised.",
     effect=Effect.UPDATES,
     arguments=LogArguments,
+    is_history=False,
     returns=["stored_ids", "channel", "message_count", "timestamp", "new_count", "duplicate_count"],
     example={
         "channel": "<channel of the last answer>",
@@ -208,8 +213,8 @@ OPERATION = Operation(
     request=LogRequest,
     alias="save",
     level=Level.WRITE,
-    names_channel=True,
-    steps=Steps[LogRequest | HookRequest | PulledRequest, None](write=conversation_log),
+    is_log=True,
+    steps=Steps[LogRequest | HookRequest, None](write=conversation_log),
     tools=[LOG_TOOL],
     labels={
         "chat": ("chat", "채팅"),

@@ -15,14 +15,12 @@ from orchestrator.backup_files import (
     free_names,
     manifest_of,
     refuse_far_path,
-    shelf_of,
-    short_manifest,
     write_registry,
 )
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Shelf, Steps
+from orchestrator.state import Run, Shelf, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import InvalidRequest
@@ -68,7 +66,7 @@ async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) 
     shelf = shelf_of(run)
     try:
         stores = []
-        if request.query.stores and shelf.places:
+        if request.query.stores:
             stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.places, run.tell)
         await asyncio.to_thread(finish, data, stores)
     except BaseException:
@@ -76,21 +74,22 @@ async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) 
         raise
     run.recorder.explain(stores=len(stores), files=sum(store["files"] for store in stores))
     archive = await asyncio.to_thread(Archive.open, data.path)
-    return {"path": str(data.path), "manifest": manifest_of(archive)}
+    return {"path": str(data.path), "manifest": {**manifest_of(archive), "parts": archive.about["parts"]}}
 
 
 class BackupArguments(ToolArguments):
+    asked = CreateBackupRequest
     path: Annotated[str | None, Field(min_length=1, description="a new .zip file")] = None
     stores: Annotated[bool, Field(description="also the clients' own histories, which may be large")] = True
 
-    def request(self, caller: Caller) -> CreateBackupRequest:
+    def request(self, caller: Caller) -> Request | dict[str, Any]:
         if self.path:
             refuse_far_path(caller, self.path, is_new=True)
-        query = CreateBackupQuery(path=self.path, stores=self.stores)
-        return CreateBackupRequest(query=query, source=caller.source)
+        return super().request(caller)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        return short_manifest(outcome)
+        manifest = {name: value for name, value in outcome["manifest"].items() if name != "parts"}
+        return {"path": outcome["path"], "manifest": manifest}
 
 
 BACKUP_TOOL = Tool(
@@ -109,7 +108,6 @@ OPERATION = Operation(
     level=Level.ADMIN,
     syncs_first=True,
     is_local=True,
-    needs_everything=True,
     steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin, keep=complete),
     tools=[BACKUP_TOOL],
     labels={

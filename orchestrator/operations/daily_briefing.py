@@ -13,7 +13,7 @@ from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.summary import WRITER, language_of, points_of
 from orchestrator.operation import Operation
 from orchestrator.outside.writing import BRIEFING as TASK
-from orchestrator.outside.writing import transcript
+from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
@@ -104,11 +104,10 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
     start = datetime.combine(request.query.date, time(), zone)
     # of a channel that says more in a day, the last 1000 messages
     rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
-    by_channel: dict[int, list[MessageDict]] = {}
-    for row in rows:
-        if _is_wanted(row, request) and not row.payload.get("injected"):
-            by_channel.setdefault(row.channel_number, []).append(message_dict(row))
-    run.recorder.explain(channels=len(by_channel), messages=len(rows), day=str(request.query.date))
+    wanted = {number: [message_dict(row) for row in some if _is_wanted(row, request)] for number, some in rows.items()}
+    by_channel = {number: messages for number, messages in wanted.items() if messages}
+    count = sum(map(len, rows.values()))
+    run.recorder.explain(channels=len(by_channel), messages=count, day=str(request.query.date))
     if not by_channel:
         raise NotFound("No conversations on that day", f"date: given {request.query.date}")
     known = channels_by_number(tx, list(by_channel))
@@ -126,9 +125,9 @@ def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfD
 
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
-    """Return whether a message is of the requested kinds: from Notion, or said."""
+    """Return whether a message is of the requested kinds: from Notion, or said by somebody."""
     kind = "notion_snapshots" if row.record_type == SNAPSHOT else "conversation_summaries"
-    return kind in request.query.data_types
+    return kind in request.query.data_types and not row.payload.get("injected")
 
 
 def _channel(request: BriefingRequest) -> str:
@@ -142,10 +141,7 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
         about = day.earlier["metadata"]
         run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
         return {"transformed_data": about["text"]}
-    text = ""
-    if run.writer:
-        text = await run.writer.write(run.recorder, _task(request), _material(day.talks), 1500)
-    by = run.writer.model.name if run.writer and text else WRITER
+    text, by = await written_by(run.writer, run.recorder, _task(request), _material(day.talks), 1500)
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
     text = text or written(day.talks, str(request.query.date), WORDS[language])
     run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
@@ -196,24 +192,24 @@ async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> Ge
     A system that cannot be reached is tried again by the graph; one that fails, by the next run of the day.
     """
     kept = await run.registry.write(lambda tx: _kept(tx, run, request, state))
-    actions: dict[str, dict[str, str]] = dict(kept["metadata"]["actions"])
+    actions: dict[str, dict[str, str]] = kept["metadata"]["actions"]
     about = {"id": kept["id"], "date": kept["metadata"]["date"], "text": state["transformed_data"]}
     for action in run.actions:
         before = actions.get(action.name)
         if before and before["status"] != "done" and (was_done := await _was_done(action, about)) is not None:
             before = FOUND if was_done else None
             if was_done:
-                await _note(run, kept, actions, action.name, FOUND)
+                await _note(run, kept, action, FOUND)
         if _is_to_do(before, again=request.query.again):
-            await _note(run, kept, actions, action.name, {"status": "started"})
-            await _perform(run, action, about, kept, actions)
+            await _note(run, kept, action, {"status": "started"})
+            await _perform(run, kept, action, about)
     run.recorder.explain(actions=actions, why=None if actions else "no outside system is configured")
     problems = [
         f"{name}: {one.get('error', one['status'])}" for name, one in actions.items() if one["status"] != "done"
     ]
     if problems:
         run.recorder.steps[-1].error = {"code": "PARTLY_FAILED", "message": "; ".join(problems), "details": ""}
-    return {"data": {**kept, "metadata": {**kept["metadata"], "actions": actions}}}
+    return {"data": kept}
 
 
 FOUND = {"status": "done", "result": "was there already"}
@@ -233,29 +229,21 @@ def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
     return again and before["status"] != "done"
 
 
-async def _perform(
-    run: Run,
-    action: ExternalAction,
-    about: Mapping[str, str],
-    kept: Mapping[str, Any],
-    actions: dict[str, dict[str, str]],
-) -> None:
+async def _perform(run: Run, kept: Mapping[str, Any], action: ExternalAction, about: Mapping[str, str]) -> None:
     try:
         outcome = {"status": "done", "result": await action.perform(about)}
     except Exception as exc:  # whatever is wrong outside must not cost the briefing
         outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
         attempts = sum(step.node == "external_action" for step in run.recorder.steps)
         if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
-            await _note(run, kept, actions, action.name, outcome)
+            await _note(run, kept, action, outcome)
             raise
-    await _note(run, kept, actions, action.name, outcome)
+    await _note(run, kept, action, outcome)
 
 
-async def _note(
-    run: Run, kept: Mapping[str, Any], actions: dict[str, dict[str, str]], name: str, outcome: dict[str, str]
-) -> None:
-    actions[name] = outcome
-    await run.registry.write(lambda tx: set_metadata(tx, kept["id"], {**kept["metadata"], "actions": dict(actions)}))
+async def _note(run: Run, kept: Mapping[str, Any], action: ExternalAction, outcome: dict[str, str]) -> None:
+    kept["metadata"]["actions"][action.name] = outcome
+    await run.registry.write(lambda tx: set_metadata(tx, kept["id"], kept["metadata"]))
 
 
 def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:

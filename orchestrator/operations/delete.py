@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +13,10 @@ from orchestrator.requests.field_types import ChannelName, Instant
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
-from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Tool, ToolArguments, present
+from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Question, Tool, ToolArguments, present
 from registry.access import Level
 from registry.errors import InvalidRequest
-from registry.storage.conversations.channels import channel_item, get_channel, tags_of
+from registry.storage.conversations.channels import get_channel, item_of
 from registry.storage.conversations.messages import delete_channel, delete_message, get_message, message_item
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, standing
@@ -73,7 +74,7 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: Gener
     if request.channel is None:
         raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
     row = get_channel(tx, request.channel)
-    item = channel_item(row, tags_of(tx, [row.number])[row.number])
+    item = item_of(tx, row)
     if standing(tx, row.number, {DELETED: True}, request.timestamp):
         delete_channel(tx, row, soft=True, until=request.timestamp)
     return {"channel": {**item, "deleted": True}}
@@ -100,11 +101,10 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
 
 def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
     """Return the files in our folder that hold a forgotten conversation for another client, or the words."""
-    drafts = run.shelf.drafts if run.shelf else None
-    if drafts is None or not drafts.is_dir():
+    if run.shelf is None or not run.shelf.drafts.is_dir():
         return []
     written = set(resume_files(tx, sources_of(tx, found)))
-    return [file for file in drafts.iterdir() if str(file) in written or _holds(file, spellings(matching))]
+    return [file for file in run.shelf.drafts.iterdir() if str(file) in written or _holds(file, spellings(matching))]
 
 
 def _holds(file: Path, spelled: list[str]) -> bool:
@@ -119,7 +119,7 @@ def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, A
         return {"message": {**message_item(found.messages[0]), "deleted": True}}
     if wanted == Wanted(channel=wanted.channel):
         [row] = found.channels
-        return {"channel": {**channel_item(row, tags_of(tx, [row.number])[row.number]), "deleted": True}}
+        return {"channel": {**item_of(tx, row), "deleted": True}}
     return {}
 
 
@@ -143,6 +143,22 @@ class ForgetArguments(ToolArguments):
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return present(outcome, "receipt")
+
+    def rehearsal(self) -> ForgetArguments:
+        return self.model_copy(update={"dry_run": True})
+
+    def question(self, result: Mapping[str, Any]) -> Question | None:
+        """Ask before something is forgotten."""
+        receipt = result["receipt"]
+        return (
+            None
+            if self.dry_run
+            else Question(
+                f"Forget this for good? Messages: {receipt['messages']}, whole conversations: {receipt['channels']}",
+                {"Forget it": {}, "Keep it": None},
+                "The user was asked and did not agree: nothing was forgotten.",
+            )
+        )
 
 
 FORGET_TOOL = Tool(

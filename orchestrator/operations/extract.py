@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
-from orchestrator.answer.digests.summary import SHORT_TOKENS, WRITER, digest_of, summary_of
+from orchestrator.answer.digests.summary import SHORT_TOKENS, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, chosen, nothing_like, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
 from orchestrator.answer.finding.looking_up import AT_ANY_TIME, Lookup, ask, understood, without_the_asking_chat
@@ -24,15 +24,15 @@ from orchestrator.answer.finding.reading import (
 )
 from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
 from orchestrator.operation import Operation
-from orchestrator.outside.writing import SUMMARY, transcript
+from orchestrator.outside.writing import SUMMARY, transcript, written_by
 from orchestrator.requests.calls import project_of, source_of, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
 from orchestrator.requests.shapes import ExtractRequest, Meta
 from orchestrator.state import GeneralState, Run, Steps, Tried
-from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Tool, ToolArguments
+from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Question, Tool, ToolArguments
 from registry.access import Level
-from registry.domain import storable
+from registry.domain import parse_time, storable
 from registry.errors import InvalidRequest, NotFound
 from registry.search.scope import Scope
 from registry.storage.conversations.channels import ChannelRow, get_channel
@@ -190,10 +190,7 @@ async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> Gen
     run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
     if request.query.mode == "digest":
         return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}
-    summary, by = "", WRITER
-    if run.writer:
-        summary = await run.writer.write(run.recorder, SUMMARY, transcript(result["messages"]), tokens)
-        by = run.writer.model.name if summary else WRITER
+    summary, by = await written_by(run.writer, run.recorder, SUMMARY, transcript(result["messages"]), tokens)
     if not summary:
         tools = [message for message in data.recent if message.get("tool")]
         summary = summary_of([*result["messages"], *tools], tokens)
@@ -282,6 +279,21 @@ class ExtractArguments(ToolArguments):
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return extract_result(outcome)
 
+    def question(self, result: Mapping[str, Any]) -> Question | None:
+        """Ask which of several conversations that fit equally is meant."""
+        others = [one for one in result.get("candidates", ()) if one.get("score", 0) >= EQUAL]
+        first = {**result, "when": result["metadata"]["last_activity"]}
+        named = {_label(one): {"channel": one["channel"]} for one in (first, *others)}
+        return Question("Which conversation do you mean?", named) if len(named) > 1 else None
+
+
+EQUAL = 0.9  # share of the best conversation's score from which on another one fits as well
+
+
+def _label(one: Mapping[str, Any]) -> str:
+    day = parse_time(one["when"]).astimezone().date()
+    return f"{one.get('title', one['channel'])} ({one.get('project', 'General')}, {one.get('source', '')}, {day})"
+
 
 def extract_result(outcome: Outcome) -> dict[str, Any]:
     """Return the conversation's facts before its messages: some clients show only the beginning of an answer."""
@@ -315,6 +327,7 @@ EXTRACT_TOOL = Tool(
     "shortened; fetch_session_by_id with message_id has all.",
     effect=Effect.READS,
     arguments=ExtractArguments,
+    is_history=False,
     returns=[
         "quoted",
         "channel",

@@ -35,7 +35,7 @@ from registry.domain import parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations.aliases import aliases_of, links_of
-from registry.storage.conversations.channels import ChannelRow, channel_item, model_facts, tags_of
+from registry.storage.conversations.channels import ChannelRow, item_of, model_facts
 from registry.storage.conversations.message_windows import read_window
 from registry.storage.conversations.messages import (
     MessageRow,
@@ -82,7 +82,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.channel = row.name
     rows, how, has_more = _messages_wanted(tx, row, query)
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
-    session = {**channel_item(row, tags_of(tx, [row.number])[row.number]), **other_names(tx, row), **model_facts(row)}
+    session = {**item_of(tx, row), **other_names(tx, row), **model_facts(row)}
     add_summaries(tx, run, [session])
     if query.max_tokens is None and not query.is_complete:
         session["usage"] = usage_of_channel(tx, row.number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import suppress
 from typing import Any
 
 from pydantic import Field
@@ -15,18 +14,17 @@ from orchestrator.answer.finding.choosing import chosen
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.reading import NEAR
 from orchestrator.operation import Operation
+from orchestrator.operations.search_sessions import numbers_of
 from orchestrator.requests.queries import ExtractQuery, QueryShape
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps, as_read
 from registry.access import Level
 from registry.domain import Role, new_id
-from registry.errors import NotFound
 from registry.project import Project
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import surroundings
 from registry.storage.conversations.messages import by_numbers, turns_of
-from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import has_result, latest_result, save_result, useless_results
 from registry.text.request.syntax import Search
@@ -73,16 +71,10 @@ def _project(query: HintQuery) -> str | None:
     return Project.from_path(query.folder).path if query.folder else None
 
 
-def _own_channel(tx: ReadTransaction, session_id: str | None) -> list[int]:
-    with suppress(NotFound):  # its first prompt
-        return [resolve_session(tx, session_id).number] if session_id else []
-    return []
-
-
 def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, Any]:
     """Return the hint with the channel and messages it is made of; "" if it is better to be silent."""
     query = request.query
-    own = _own_channel(tx, query.session_id)
+    own = numbers_of(tx, query.session_id)
     return _before_act(tx, run, query, query.act, own) if query.act else _with_prompt(tx, run, query, own)
 
 
@@ -146,7 +138,7 @@ def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[Ex
 def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: GeneralState) -> dict[str, Any]:
     """Record the hint, so that this chat gets no second one from the same conversation."""
     hint: dict[str, Any] = state["result"]
-    if not hint["hint"]:
+    if not (hint["hint"] and run.is_kept):
         return hint
     reader = request.query.session_id  # a hint is made for a chat, as other results are for a client
     about = {"execution_id": run.recorder.id, "client": reader, "source": request.source}

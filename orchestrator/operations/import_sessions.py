@@ -21,13 +21,10 @@ class ImportRequest(Request):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     operation = "import"
+    is_awaited = False
 
     store: str
     found: list[FoundSession]
-
-    @property
-    def is_awaited(self) -> bool:
-        return False
 
     @property
     def written_to(self) -> str | None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.archive.container import Archive
-from orchestrator.backup_files import UNSAID, manifest_of, no_query, shelf_of
+from orchestrator.backup_files import manifest_of, no_query
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
-from orchestrator.tool import Caller, Effect, Tool, ToolArguments
+from orchestrator.state import Run, Steps, shelf_of
+from orchestrator.tool import Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import StorageError
 
@@ -37,15 +37,13 @@ def _listed(folder: Path) -> list[dict[str, Any]]:
 
 def _in_short(path: Path) -> dict[str, Any]:
     try:
-        manifest = manifest_of(Archive.open(path))
+        return {"path": str(path), "manifest": manifest_of(Archive.open(path))}
     except StorageError as exc:
         return {"path": str(path), "manifest": None, "error": exc.details}
-    return {"path": str(path), "manifest": {name: manifest[name] for name in manifest if name not in UNSAID}}
 
 
 class ListBackupsArguments(ToolArguments):
-    def request(self, caller: Caller) -> ListBackupsRequest:
-        return ListBackupsRequest(source=caller.source)
+    asked = ListBackupsRequest
 
 
 LIST_BACKUPS_TOOL = Tool(
@@ -62,7 +60,6 @@ OPERATION = Operation(
     request=ListBackupsRequest,
     level=Level.ADMIN,
     is_local=True,
-    needs_everything=True,
     steps=Steps[ListBackupsRequest, None](query=no_query, keep=listed),
     tools=[LIST_BACKUPS_TOOL],
 )

@@ -11,7 +11,7 @@ from pydantic import Field
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Run, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import now
@@ -85,9 +85,8 @@ def _in_cursor(run: Run, moved: Moves, told: dict[str, Any], mode: str) -> dict[
 
     A copy is a new conversation: the next sync imports it, and nothing moves here.
     """
-    if run.shelf is None or run.shelf.places is None:
-        raise InvalidRequest("Cursor's database is not here.", "ask `ctxr migrate` on the machine where Cursor runs")
-    users = [store.parents[1] for store in CursorIde().find(run.shelf.places)]
+    shelf = shelf_of(run)
+    users = [store.parents[1] for store in CursorIde().find(shelf.places)]
     steps = [step for user in users for step in _planned(user, moved, mode)]
     about = {"in_cursor": {"values": len(steps)}}
     if told["dry_run"]:
@@ -95,7 +94,7 @@ def _in_cursor(run: Run, moved: Moves, told: dict[str, Any], mode: str) -> dict[
     refuse_while_running()
     if not steps:
         return about
-    journal = run.shelf.folder / f"{now():%Y-%m-%dT%H%M%S%fZ}-cursor-{mode}.json"
+    journal = shelf.folder / f"{now():%Y-%m-%dT%H%M%S%fZ}-cursor-{mode}.json"
     apply(steps, journal, {"moves": told["moves"] if mode == "move" else []})
     run.recorder.explain(journal=str(journal), values=len(steps))
     return {"in_cursor": {"values": len(steps), "journal": str(journal)}}
@@ -198,7 +197,6 @@ OPERATION = Operation(
     request=MigrateRequest,
     level=Level.ADMIN,
     is_local=True,
-    needs_everything=True,
     steps=Steps[MigrateRequest, None](write=move),
     tools=[SESSION_TOOL, WORKSPACE_TOOL],
     labels={

@@ -10,7 +10,7 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest
-from registry.storage.conversations.channels import channel_item, find_channel, tags_of
+from registry.storage.conversations.channels import find_channel, item_of
 from registry.storage.conversations.messages import get_message, message_item, restore_channel, restore_message
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, standing
@@ -40,7 +40,7 @@ def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: Gen
     row = find_channel(tx, request.channel)
     if row is None or standing(tx, row.number, {DELETED: False}, request.timestamp):
         row = restore_channel(tx, request.channel)
-    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+    return {"channel": item_of(tx, row)}
 
 
 OPERATION = Operation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -17,13 +17,12 @@ from orchestrator.backup_files import (
     find_damage,
     finish,
     free_names,
-    shelf_of,
     write_registry,
 )
 from orchestrator.operation import Operation
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Run, Steps, shelf_of
 from orchestrator.tool import Effect, Tool
 from registry.access import Level
 from registry.errors import StorageError
@@ -133,7 +132,7 @@ async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) ->
         "messagesForgotten": 0,
         "safety_copy": data.safety_copy,
         "dry_run": query.dry_run,
-        "damaged": [{"part": damage.part, "why": damage.why} for damage in data.damaged],
+        "damaged": [asdict(damage) for damage in data.damaged],
     }
 
 
@@ -186,7 +185,6 @@ OPERATION = Operation(
     request=RestoreBackupRequest,
     level=Level.ADMIN,
     is_local=True,
-    needs_everything=True,
     steps=Steps[RestoreBackupRequest, Rehearsed](query=try_out, keep=about_to, write=put_back, afterwards=_wiped),
     tools=[RESTORE_TOOL],
     labels={

@@ -19,7 +19,7 @@ from orchestrator.answer.digests.carried import take_along
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Run, Steps, shelf_of
 from registry.access import Level
 from registry.domain import Role, digest_of, new_id, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
@@ -30,7 +30,6 @@ from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
-from sources.base import Places
 from sources.clients import CLIENTS
 from sources.purging import count_missing_files
 from sources.writers import WRITERS
@@ -91,7 +90,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         if data.written is None:
             raise NotFound("Nothing to undo.", f"{row.name!r} was not written for {query.client}")
         return {**about, **{name: data.written[name] for name in ("id", "session_id", "files")}}
-    places, drafts = _machine(run)
+    shelf = shelf_of(run)
     folder = _folder(query, row)
     is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(count_missing_files, data.own_keys)
     # Some clients find a session only in its own folder, which may be gone.
@@ -104,7 +103,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     if not taken.messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken.messages[-1].text, 60)
-    made = writer.make(Talk(taken.messages, title, folder), version, places, drafts)
+    made = writer.make(Talk(taken.messages, title, folder), version, shelf.places, shelf.drafts)
     run.recorder.explain(kept=len(taken.messages), dropped=taken.left_out, reason="last and max_tokens")
     return {
         **about,
@@ -189,12 +188,6 @@ def _writer(client: str) -> Writer:
 def _folder(query: ResumeQuery, row: ChannelRow) -> str:
     there = next(filter(os.path.isdir, filter(None, (query.folder, row.project_path))), None)
     return os.path.abspath(there or Path.home())
-
-
-def _machine(run: Run) -> tuple[Places, Path]:
-    if run.shelf is None or run.shelf.places is None or run.shelf.drafts is None:
-        raise InvalidRequest("This program opens no clients.", "ask `ctxr resume` on the machine of the clients")
-    return run.shelf.places, run.shelf.drafts
 
 
 def _origin(row: ChannelRow) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
-from orchestrator.answer.finding.looking_up import ask, find, subject_of, understood
+from orchestrator.answer.finding.looking_up import ask, find, scope_of, subject_of, understood
 from orchestrator.answer.finding.relevance import (
     SPOKEN,
     Found,
@@ -21,7 +21,7 @@ from orchestrator.requests.queries import SearchQuery
 from orchestrator.requests.shapes import SearchRequest
 from orchestrator.state import Run, Steps
 from registry.access import Level
-from registry.search.scope import Scope, messages_in
+from registry.search.scope import messages_in
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import MessageFilter, MessageRow, by_numbers, list_messages
 from registry.storage.database import ReadTransaction
@@ -33,16 +33,7 @@ def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> F
     """Find messages about some words in the registry or in one channel."""
     query = request.query
     channel = get_channel(tx, request.channel) if request.channel else None
-    given = Scope(
-        channel_number=channel.number if channel else None,
-        sources=[query.source] if query.source else [],
-        project=query.project,
-        tags=[query.tag] if query.tag else [],
-        roles=query.roles,
-        from_=query.from_,
-        to=query.to,
-    )
-    read, scope = ask(tx, query.text, None, given)
+    read, scope = ask(tx, query.text, None, scope_of(query, channel.number if channel else None))
     result = find(tx, run, read, scope)
     run.recorder.explain(channel=channel.name if channel else None, **explanation(result))
     is_span = read.is_narrowed and not is_about_something(read, result)

@@ -14,6 +14,7 @@ from orchestrator.answer.finding.looking_up import (
     AT_ANY_TIME,
     Lookup,
     ask,
+    scope_of,
     subject_of,
     understood,
     without_the_asking_chat,
@@ -38,7 +39,6 @@ from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, 
 from registry.access import Level
 from registry.domain import format_time, preview_of
 from registry.errors import InvalidRequest, NotFound
-from registry.search.scope import Scope
 from registry.search.sessions import latest_sessions
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
@@ -50,16 +50,8 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     query = request.query
     inside = resolve_session(tx, request.channel) if request.channel else None
     run.recorder.channel = inside.name if inside else None
-    given = Scope(
-        channel_number=inside.number if inside else None,
-        sources=[query.source] if query.source else [],
-        project=query.project,
-        tags=[query.tag] if query.tag else [],
-        roles=query.roles or SPOKEN,
-        from_=query.from_,
-        to=query.to,
-        exclude_numbers=_numbers_of(tx, query.exclude_session),
-    )
+    given = scope_of(query, inside.number if inside else None)
+    given = replace(given, roles=query.roles or SPOKEN, exclude_numbers=numbers_of(tx, query.exclude_session))
     read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
     scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
     asked = Lookup(tx, run, query, read, scope)
@@ -107,7 +99,7 @@ def _is_sure(data: SessionsFound) -> bool:
     return bool(data.best) and _confidence(data) is not Confidence.LOW
 
 
-def _numbers_of(tx: ReadTransaction, session_id: str | None) -> list[int]:
+def numbers_of(tx: ReadTransaction, session_id: str | None) -> list[int]:
     """Return the number of a session to leave out, if it was ever stored."""
     try:
         return [resolve_session(tx, session_id).number] if session_id else []

@@ -14,7 +14,7 @@ from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest
-from registry.storage.conversations.channels import channel_item, get_channel, tags_of
+from registry.storage.conversations.channels import get_channel, item_of
 from registry.storage.conversations.owners import set_sharing
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import WriteTransaction
@@ -55,7 +55,7 @@ def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: General
     if standing(tx, row.number, {SHARED: said}, request.timestamp):
         set_sharing(tx, row.number, None if query.with_ == NOBODY else query.with_, query.until)
     row = get_channel(tx, row.name)
-    return {"channel": channel_item(row, tags_of(tx, [row.number])[row.number])}
+    return {"channel": item_of(tx, row)}
 
 
 OPERATION = Operation(

@@ -22,9 +22,9 @@ from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import (
     ChannelFilter,
     ChannelRow,
-    channel_item,
     edit_channel,
     get_channel,
+    item_of,
     some_channels,
     tags_of,
 )
@@ -50,12 +50,9 @@ class TagRequest(Request):
     """New names for a channel; without one, for the chat that is going on, if it is known. The channel may be new."""
 
     operation = "tag"
+    means_now = True
     query: TagQuery
     folder: str | None = Field(None, description="worked in")
-
-    @property
-    def means_now(self) -> bool:
-        return True
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
@@ -74,7 +71,7 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralStat
     if PINNED in news:
         set_pin(tx, row.number, is_pinned=news[PINNED])
     run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
-    session = channel_item(row, tags_of(tx, [row.number])[row.number])
+    session = item_of(tx, row)
     add_summaries(tx, run, [session])
     return {"channel": session}
 

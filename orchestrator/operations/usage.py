@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from orchestrator.operation import Operation
 from orchestrator.requests.field_types import EndInstant, Instant, Limit, UtcOffset
+from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.state import Run, Steps, as_read
 from registry.access import Level
 from registry.monitor.prices import check_prices
 from registry.monitor.prices import in_dollars as in_dollars
@@ -19,7 +19,6 @@ from registry.monitor.token_usage import KINDS as KINDS
 from registry.monitor.token_usage import By as By
 from registry.monitor.token_usage import (
     Span,
-    Usage,
     answers_without_counts,
     grouped,
     read_usage,
@@ -30,10 +29,8 @@ from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 
 
-class UsageQuery(BaseModel):
+class UsageQuery(QueryShape):
     """The span whose tokens are summed, and what by."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     by: By = "project"
     from_: Instant | None = Field(None, alias="from")
@@ -49,33 +46,20 @@ class UsageRequest(Request):
     query: UsageQuery = UsageQuery()
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Token counts, and how many answers lack them."""
-
-    usages: list[Usage]
-    missing: list[dict[str, Any]]
-
-
-def count(tx: ReadTransaction, run: Run, request: UsageRequest) -> Counted:
-    """Read the token counts of the span, or of one conversation in it."""
+def count(tx: ReadTransaction, run: Run, request: UsageRequest) -> dict[str, Any]:
+    """Return the rows with the most expensive first (days: the newest), their total, and what is not known."""
     check_prices()
     query = request.query
     row = resolve_session(tx, request.channel) if request.channel else None
     span = Span(query.from_, query.to, row.number if row else None)
     usages = read_usage(tx, span, query.utc_offset_minutes, by_session=query.by == "session")
     run.recorder.explain(channel=row.name if row else None, candidates=sum(usage.answers for usage in usages))
-    return Counted(usages, answers_without_counts(tx, span))
-
-
-async def as_answer(_run: Run, request: UsageRequest, counted: Counted) -> dict[str, Any]:
-    """Return the rows with the most expensive first (days: the newest), their total, and what is not known."""
     return {
-        "by": request.query.by,
-        "rows": grouped(counted.usages, request.query.by)[: request.query.limit],
-        "total": total(counted.usages),
-        "unpriced_models": unpriced(counted.usages),
-        "without_counts": counted.missing,
+        "by": query.by,
+        "rows": grouped(usages, query.by)[: query.limit],
+        "total": total(usages),
+        "unpriced_models": unpriced(usages),
+        "without_counts": answers_without_counts(tx, span),
     }
 
 
@@ -83,5 +67,5 @@ OPERATION = Operation(
     request=UsageRequest,
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[UsageRequest, Counted](query=count, keep=as_answer),
+    steps=Steps[UsageRequest, dict[str, Any]](query=count, keep=as_read),
 )

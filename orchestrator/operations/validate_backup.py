@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from orchestrator.archive.container import Archive
 from orchestrator.backup_files import (
-    UNSAID,
     existing_backup,
     find_damage,
     manifest_of,
     no_query,
     refuse_far_path,
-    shelf_of,
-    short_manifest,
 )
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
-from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
+from orchestrator.state import Run, Steps, shelf_of
+from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 
 
@@ -47,8 +45,8 @@ async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> di
         "path": str(path),
         "valid": not damaged,
         "parts": len(archive.names),
-        "damaged": [{"part": damage.part, "why": damage.why} for damage in damaged],
-        "manifest": {name: value for name, value in manifest_of(archive).items() if name not in UNSAID},
+        "damaged": [asdict(damage) for damage in damaged],
+        "manifest": manifest_of(archive),
     }
 
 
@@ -56,12 +54,9 @@ class NamedBackup(ToolArguments):
     asked: ClassVar[type[Request]] = ValidateBackupRequest
     path: Annotated[str, Field(min_length=1, description="its path, or its name in the folder of backups")]
 
-    def request(self, caller: Caller) -> Request:
+    def request(self, caller: Caller) -> Request | dict[str, Any]:
         refuse_far_path(caller, self.path)
-        return self.asked.model_validate({"query": self.model_dump(), "source": caller.source})
-
-    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        return short_manifest(outcome)
+        return super().request(caller)
 
 
 VALIDATE_TOOL = Tool(
@@ -78,7 +73,6 @@ OPERATION = Operation(
     request=ValidateBackupRequest,
     level=Level.ADMIN,
     is_local=True,
-    needs_everything=True,
     steps=Steps[ValidateBackupRequest, None](query=no_query, keep=validated),
     tools=[VALIDATE_TOOL],
 )

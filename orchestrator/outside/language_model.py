@@ -18,8 +18,11 @@ _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are w
 class LanguageModel:
     """The chat completions of an endpoint. Close it when done."""
 
-    def __init__(self, base_url: str, name: str, key: str = "", *, pause_s: float = PAUSE_S) -> None:
-        self.name = name
+    def __init__(
+        self, base_url: str, name: str, key: str = "", *, patience_s: float = 60.0, pause_s: float = PAUSE_S
+    ) -> None:
+        """`patience_s`: how long an answer waits for a text."""
+        self.name, self.patience_s = name, patience_s
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = httpx.AsyncClient(timeout=60.0, headers=headers)

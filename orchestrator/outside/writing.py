@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.answer.delivery import tokens_in, within
+from orchestrator.answer.digests.summary import WRITER
 
 if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
@@ -40,21 +40,18 @@ class WriterUnavailable(Exception):
     """The model did not answer with a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelWriter:
-    """A language model that writes summaries, and the seconds that an answer waits for it."""
-
-    model: LanguageModel
-    patience_s: float
-
-    async def write(self, recorder: Recorder, task: str, material: str, max_tokens: int) -> str:
-        """Return the model's text; "" if it has none, with the reason noted in the step."""
-        try:
-            async with asyncio.timeout(self.patience_s):
-                return await self.model.write(task, material, max_tokens)
-        except (WriterUnavailable, TimeoutError) as exc:
-            recorder.explain(model=self.model.name, unavailable=str(exc) or f"no answer within {self.patience_s:g} s")
-            return ""
+async def written_by(
+    model: LanguageModel | None, recorder: Recorder, task: str, material: str, max_tokens: int
+) -> tuple[str, str]:
+    """Return the model's text and its name; without a text "" and `WRITER`, with the reason noted in the step."""
+    if model is None:
+        return "", WRITER
+    try:
+        async with asyncio.timeout(model.patience_s):
+            return await model.write(task, material, max_tokens), model.name
+    except (WriterUnavailable, TimeoutError) as exc:
+        recorder.explain(model=model.name, unavailable=str(exc) or f"no answer within {model.patience_s:g} s")
+        return "", WRITER
 
 
 def fenced(task: str, material: str) -> str:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.background import running
 from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.state import LocalCopy
@@ -41,12 +39,8 @@ async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     return {"of": url, "as_of": format_time(moment) if moment else None}
 
 
-def exchanging(orchestrator: Orchestrator, settings: Settings) -> AbstractAsyncContextManager[None]:
-    """Exchange with the other registry while the context is open."""
-    return running(_exchange(orchestrator, settings))
-
-
-async def _exchange(orchestrator: Orchestrator, settings: Settings) -> None:
+async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> None:
+    """Exchange with the other registry until cancelled."""
     pause, pushes_at, is_new = EVERY_S, time.monotonic(), True
     async with RemoteRegistry(settings.remote_url, settings.token.get_secret_value()) as remote:
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -14,6 +14,7 @@ import httpx
 from registry.access import NOT_YOURS
 from registry.domain import as_json, parse_time
 from registry.errors import ErrorCode
+from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit, Edits
 
@@ -52,19 +53,6 @@ _KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
 """Exceptions by the message of the refusal; any other message raises RemoteRefused."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteChanges:
-    """Messages stored there after a place. `place`: the next one; `is_all`: there are no more now.
-
-    `starts_over`: the place is unknown there, as after restoring a backup, and these are the first messages.
-    """
-
-    items: list[dict[str, Any]]
-    place: int
-    is_all: bool
-    starts_over: bool
-
-
 class RemoteRegistry:
     """Client of the registry at an address. An async context manager."""
 
@@ -85,9 +73,9 @@ class RemoteRegistry:
         """Store a conversation there, as conversation_log does. Raises RemoteRefused, Unreachable."""
         return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
-    async def changes(self, after: int) -> RemoteChanges:
+    async def changes(self, after: int) -> Changes:
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
-        return RemoteChanges(found["items"], found["place"], found["is_all"], found["starts_over"])
+        return Changes(found["items"], found["place"], found["is_all"], found["starts_over"])
 
     async def channel(self, name: str) -> dict[str, Any]:
         return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}", "session_id")

@@ -14,17 +14,19 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.operations import parse_request
+from pydantic import ValidationError
+
 from orchestrator.operations.conversation_log import PulledRequest
-from orchestrator.remote.client import NotGrown, NotYours, RemoteChanges, RemoteRefused, RemoteRegistry
+from orchestrator.remote.client import NotGrown, NotYours, RemoteRefused, RemoteRegistry
 from orchestrator.remote.replayed_edits import carry_out
-from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.refusals import Refusal, invalid_request
 from orchestrator.requests.shapes import Request
 from registry.domain import storable
-from registry.errors import InvalidRequest, OperationTimeout, StorageError
+from registry.errors import OperationTimeout, StorageError
 from registry.ingest.dedup import STORED_ID
 from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.database import WriteTransaction
+from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import (
     DELETED,
@@ -215,7 +217,7 @@ async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
         await _start_over(registry, remote, changes)
 
 
-async def _start_over(registry: Registry, remote: RemoteRegistry, first: RemoteChanges) -> None:
+async def _start_over(registry: Registry, remote: RemoteRegistry, first: Changes) -> None:
     """Compare everything: the other registry was replaced, or restored from a backup."""
     logger.warning("The registry elsewhere is not what it was, so it is compared from the beginning: %s", remote.url)
     ids, changes = set[str](), first
@@ -311,15 +313,21 @@ async def _received(
         return
     session_id = about["session_id"] if about["session_id"] != name else None
     meta = {"session_id": session_id, "title": about["title"], "project": about["project_path"]}
-    given = {
-        "operation": "conversation_log",
-        "channel": name,
-        "source": about["source"],
-        "messages": [_as_sent(item) for item in items],
-        "metadata": {key: value for key, value in meta.items() if value},
-    }
-    ids = [item["id"] for item in items]
-    answer = await orchestrator.run(_pulled(remote.url, ids, given), CLIENT)
+    given = storable(
+        {
+            "channel": name,
+            "source": about["source"],
+            "messages": [_as_sent(item) for item in items],
+            "metadata": {key: value for key, value in meta.items() if value},
+        }
+    )
+    try:
+        ids = [item["id"] for item in items]
+        asked: Request | Refusal = PulledRequest.model_validate({**given, "url": remote.url, "ids": ids})
+    except ValidationError as exc:
+        refused = invalid_request(exc.errors(include_url=False))
+        asked = Refusal(PulledRequest.operation, given["source"], refused, given["channel"])
+    answer = await orchestrator.run(asked, CLIENT)
     if answer["success"]:
         done.received += len(answer["stored_ids"])
         return
@@ -331,11 +339,3 @@ async def _received(
 def _raise_passing(error: Mapping[str, Any] | None) -> None:
     if error and error["code"] in _PASSING:
         raise _PASSING[error["code"]](error["message"], error["details"])
-
-
-def _pulled(url: str, ids: list[str], given: Mapping[str, Any]) -> Request | Refusal:
-    try:
-        said = parse_request(storable(given))
-    except InvalidRequest as exc:
-        return Refusal("conversation_log", given["source"], exc, given["channel"])
-    return PulledRequest(said=said, url=url, ids=ids, channel=given["channel"], source=given["source"])

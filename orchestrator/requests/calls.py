@@ -36,15 +36,15 @@ def unwrapped(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return given
 
 
-def as_request(operation: str, arguments: Mapping[str, Any], client: str | None = None) -> dict[str, Any]:
-    """Return the arguments of conversation_log or extract, unchecked, as a request."""
-    arguments = unwrapped(arguments)
-    request = {name: value for name, value in arguments.items() if name != "meta" or value is not None}
+def as_log_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of conversation_log, unchecked, as a request."""
+    request = {name: value for name, value in unwrapped(arguments).items() if name != "meta" or value is not None}
     meta, channel = request.get("meta"), request.get("channel")
     named = meta.get("source") if isinstance(meta, dict) else None
-    told = source_of(named if isinstance(named, str) else None, client, channel if isinstance(channel, str) else None)
-    source = told if named or request.get("source") is None else request["source"]
-    return {**request, "operation": operation, "source": source}
+    if named or request.get("source") is None:
+        given = named if isinstance(named, str) else None
+        request["source"] = source_of(given, None, channel if isinstance(channel, str) else None)
+    return {**request, "operation": "conversation_log"}
 
 
 def source_of(given: str | None, client: str | None, channel: str | None = None) -> str:

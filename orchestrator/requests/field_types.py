@@ -112,14 +112,14 @@ Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Mode = Literal["raw", "summary", "digest"]
 Order = Literal["asc", "desc"]
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
+WORDINGS = (
+    "always 3-4 other wordings of the same question: synonyms, technical words, likely words of the answer, the other "
+    'language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", "로그인 속도"]'
+)
+"""Told to models wherever they search: nothing finds as much."""
 Also = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=400)]],
-    Field(
-        max_length=8,
-        description="always 3-4 other wordings of the same question: synonyms, technical words, likely words of the "
-        'answer, the other language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", '
-        '"로그인 속도"]',
-    ),
+    Field(max_length=8, description=WORDINGS),
     BeforeValidator(_said),
 ]
 Roles = Annotated[list[GivenRole], BeforeValidator(_listed)]

@@ -47,30 +47,37 @@ class ExtractQuery(QueryShape):
         return {"text": given} if isinstance(given, str) else given
 
 
-class SearchQuery(QueryShape):
-    """Messages in the whole registry."""
+class NarrowedQuery(QueryShape):
+    """The client, project and tag of the conversations that are looked at."""
+
+    source: str | None = None
+    project: str | None = Field(None, description="path or folder name")
+    tag: str | None = None
+
+
+class WordsQuery(NarrowedQuery):
+    """Words to look for, and in which messages."""
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
-    limit: Limit = 20
-    cursor: str | None = None
-    source: str | None = None
-    project: str | None = None
-    tag: str | None = None
+    roles: list[RoleName] | None = Field(None, min_length=1)
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
-    roles: list[RoleName] | None = Field(None, min_length=1)
+
+
+class SearchQuery(WordsQuery):
+    """Messages in the whole registry."""
+
+    limit: Limit = 20
+    cursor: str | None = None
     order: Order | None = Field(None, description="by time instead of best first: all that has to do with the words")
 
 
-class ListQuery(QueryShape):
+class ListQuery(NarrowedQuery):
     """Sessions by last activity; with `text`, those about it or with such a name."""
 
     text: str | None = Field(None, min_length=1, max_length=4000)
     limit: Limit = 20
     offset: Offset = 0
-    project: str | None = None
-    source: str | None = None
-    tag: str | None = None
     tagged_only: bool = False
     since: Instant | None = None
     until: EndInstant | None = None
@@ -81,19 +88,12 @@ class ListQuery(QueryShape):
     as_lines: bool = Field(False, description="one line for each session")
 
 
-class SessionsQuery(QueryShape):
+class SessionsQuery(WordsQuery):
     """Sessions by what was said in them."""
 
-    text: Annotated[str, Field(min_length=1, max_length=4000)]
     also: Also = []
     limit: Limit = 10
     offset: Offset = 0
-    source: str | None = None
-    project: str | None = Field(None, description="path or folder name")
-    tag: str | None = None
-    roles: list[RoleName] | None = Field(None, min_length=1)
-    from_: Instant | None = Field(None, alias="from")
-    to: EndInstant | None = None
     context_window: int = Field(2, ge=0, le=50, description="messages before and after each match")
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     max_tokens: int | None = Field(None, ge=1, description="the passages together stay within it; null: all of them")

@@ -71,6 +71,10 @@ class Request(BaseModel):
     operation: ClassVar[str]
     takes_long: ClassVar[bool] = False
     """The operation has no time limit."""
+    is_awaited: ClassVar[bool] = True
+    """A caller waits for the answer."""
+    means_now: ClassVar[bool] = False
+    """It is about the chat that is going on: what hooks have told is taken in first."""
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"
@@ -85,16 +89,6 @@ class Request(BaseModel):
     @property
     def is_for_good(self) -> bool:
         """Return True if it deletes what cannot be restored."""
-        return False
-
-    @property
-    def is_awaited(self) -> bool:
-        """Return True if somebody waits for the answer."""
-        return True
-
-    @property
-    def means_now(self) -> bool:
-        """Return True if it is about the chat that is going on: what hooks have told is taken in first."""
         return False
 
     @property

@@ -12,6 +12,11 @@ class Unavailable(Exception):
     """The endpoint or model does not answer properly, or cannot be loaded."""
 
 
+def other_dimensions(model: str, given: int, kept: int) -> str:
+    """Say that a model answers with other vectors than those that are kept."""
+    return f"{model} answers with {given} dimensions, its vectors here have {kept}: ctxr db embed"
+
+
 class TextRefused(Exception):
     """The model refuses these texts, most likely because one is too long."""
 

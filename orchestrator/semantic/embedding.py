@@ -17,7 +17,7 @@ from math import inf
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
-from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
+from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, other_dimensions
 from orchestrator.semantic.meaning import Pause
 from registry.domain import new_id, now
 from registry.errors import RegistryError
@@ -152,8 +152,7 @@ class Embedding:
 def _kept(one: Unembedded, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:
     for vector in vectors:
         if len(vector) not in (0, model.dimensions):
-            given = f"{model.name} answers with {len(vector)} dimensions, its vectors here have {model.dimensions}"
-            raise Unavailable(f"{given}: ctxr db embed")
+            raise Unavailable(other_dimensions(model.name, len(vector), model.dimensions))
     return Vector(one.number, one.digest, b"".join(pack(vector) for vector in vectors if len(vector)))
 
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from orchestrator.background import running
-from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors
+from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, other_dimensions
 from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
 from registry.search.vectors import EmbeddingModel, find_model
@@ -95,8 +95,7 @@ class Meaning:
             return self._failed(str(exc))
         self._pause.end()
         if len(vector) != model.dimensions:
-            given = f"{self.embedder.name} answers with {len(vector)} dimensions, its vectors here have"
-            return Meant(note=f"{given} {model.dimensions}: ctxr db embed")
+            return Meant(note=other_dimensions(self.embedder.name, len(vector), model.dimensions))
         if not any(vector):
             return Meant(note=f"{self.embedder.name} knows none of the words")
         return Meant(model, vector)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,11 +36,9 @@ _REQUESTS = ("generation_id", "prompt_id", "turn_id")
 
 @dataclass(slots=True)
 class Drained:
-    """The outcome of draining the spool. `sources`: the clients that reported something, whose stores have news."""
+    """The outcome of draining the spool."""
 
-    events: int = 0
     new_messages: int = 0
-    sources: set[str] = field(default_factory=set)
     is_complete: bool = True
     """False if the registry could not take everything; the rest waits for the next time."""
 
@@ -49,8 +47,6 @@ async def drain(orchestrator: Orchestrator, home: Path) -> Drained:
     """Store the spool's events. Several processes may do so at once; each takes its own files."""
     drained = Drained()
     for file, events in take(str(home)):
-        drained.events += len(events)
-        drained.sources |= {string(event.get("source")) for event in events}
         if await _store(orchestrator, events, drained):
             with suppress(OSError):
                 os.unlink(file)

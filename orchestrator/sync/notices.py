@@ -9,11 +9,9 @@ import asyncio
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from os.path import dirname
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from watchfiles import awatch
 
@@ -61,7 +59,8 @@ def _nearest(tops: Iterable[Path]) -> list[str]:
         found += level[: MOST - len(found)]
         if len(found) >= MOST:
             break
-        level = _latest_first(entry for folder in level for entry in _folders_in(folder))
+        below = [entry for folder in level for entry in _folders_in(folder)]
+        level = [entry.path for entry in sorted(below, key=_changed, reverse=True)]
     return found
 
 
@@ -71,11 +70,6 @@ def _folders_in(folder: str) -> Iterator[os.DirEntry[str]]:
             yield from [entry for entry in listing if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return
-
-
-def _latest_first(folders: Iterable[os.DirEntry[str]]) -> list[str]:
-    dated: Sequence[tuple[float, str]] = [(_changed(folder), folder.path) for folder in folders]
-    return [path for _, path in sorted(dated, reverse=True)]
 
 
 def _changed(folder: os.DirEntry[str]) -> float:
@@ -97,14 +91,6 @@ class Notices:
         self._told = asyncio.Event()
         self._names: set[str] = set()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._end()
-
     @property
     def is_watching(self) -> bool:
         return self._following is not None and not self._following.done()
@@ -113,7 +99,7 @@ class Notices:
         """Watch these folders. Returns True if they have changed, so that notices may have been missed."""
         if plan == self._plan:
             return False
-        await self._end()
+        await self.aclose()
         self._plan = plan
         self._following = asyncio.create_task(self._follow(plan))
         await asyncio.sleep(0)  # it watches as soon as it is begun
@@ -148,7 +134,8 @@ class Notices:
         except OSError as exc:  # too many watches, or a folder that went away this moment
             logger.info("Not told of changes, so looking for them every few seconds: %s", exc)
 
-    async def _end(self) -> None:
+    async def aclose(self) -> None:
+        """End the watching."""
         if self._following:
             self._following.cancel()
             await asyncio.wait([self._following])

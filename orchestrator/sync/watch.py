@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ async def watch(
     """
     is_first = True
     named: frozenset[str] | None = None
-    async with Notices() as notices:
+    async with aclosing(Notices()) as notices:
         while True:
             began = time.monotonic()
             rest, every = EVERY_S, SELDOM_S

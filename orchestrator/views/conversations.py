@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestrator.operations.fetch_session import other_names
 from registry.domain import format_time, preview_of
@@ -13,7 +13,7 @@ from registry.monitor.activity import channels_since
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
 from registry.storage.conversations.aliases import links_of
-from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel
+from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel, item_of
 from registry.storage.conversations.facets import projects_by_activity, projects_like, sources, tags_like
 from registry.storage.conversations.message_windows import (
     Window,
@@ -32,7 +32,8 @@ from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page, cursor_of
 from registry.storage.records.executions import get_execution, readers_of
-from registry.storage.records.extract_results import deliveries_of, get_result, latest_briefings, list_results
+from registry.storage.records.extract_results import deliveries_of, get_result, list_results
+from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
 DELIVERIES = 20
 LATEST = "latest"
@@ -51,7 +52,7 @@ def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, 
 
 def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
     row = get_channel(tx, name)
-    return {**_item(tx, row), **other_names(tx, row)}
+    return {**item_of(tx, row), **other_names(tx, row)}
 
 
 def list_messages(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
@@ -65,10 +66,6 @@ def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool 
 def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]) -> dict[str, Any]:
     """Return a page of what extractions and briefings delivered, as message ids."""
     return list_results(tx, channel, Page(**page))
-
-
-def list_briefings(tx: ReadTransaction) -> list[dict[str, Any]]:
-    return latest_briefings(tx, 60)
 
 
 def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -> dict[str, Any]:
@@ -120,29 +117,31 @@ _BY_PREFIX: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] 
 }
 
 
-def conversation(
-    tx: ReadTransaction,
-    name: str,
-    *,
-    stretch: int,
-    ahead: int,
-    at: str | None,
-    after: str | None,
-    before: str | None,
-    time: datetime | None,
-    deleted: bool,
-) -> dict[str, Any]:
-    """Return a stretch of a conversation with what its page tells about it.
+class Stretch(NamedTuple):
+    """A stretch of a conversation."""
 
-    `stretch`: messages in it; `at`: a message's id, shown `ahead` messages below the top, or `latest`; `after`,
-    `before`: cursors; `deleted`: the deleted messages. A deleted conversation is shown with all its messages.
-    """
+    size: int
+    """Messages in it."""
+    ahead: int
+    """Messages above the one of `at`."""
+    at: str | None = None
+    """A message's id, or `latest`."""
+    after: str | None = None
+    before: str | None = None
+    """Cursors."""
+    time: datetime | None = None
+    deleted: bool = False
+    """The deleted messages. A deleted conversation is shown with all its messages."""
+
+
+def conversation(tx: ReadTransaction, name: str, wanted: Stretch) -> dict[str, Any]:
+    """Return a stretch of a conversation with what its page tells about it."""
     place = str(newest_place(tx))
     row = find_channel(tx, name)
     if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
-    window = _window(tx, row, stretch, ahead, at, after, before, time, deleted=None if row.deleted else deleted)
-    item = _item(tx, row)
+    window = _window(tx, row, wanted)
+    item = item_of(tx, row)
     if row.deleted:
         item["message_count"] = counts_with_deleted(tx, [row.name]).get(row.name, 0)
     return {
@@ -163,28 +162,19 @@ def conversation(
     }
 
 
-def _window(
-    tx: ReadTransaction,
-    row: ChannelRow,
-    stretch: int,
-    ahead: int,
-    at: str | None,
-    after: str | None,
-    before: str | None,
-    time: datetime | None,
-    *,
-    deleted: bool | None,
-) -> Window:
+def _window(tx: ReadTransaction, row: ChannelRow, wanted: Stretch) -> Window:
+    size, ahead, at, after, before, time, _ = wanted
+    deleted = None if row.deleted else wanted.deleted
     if at and at != LATEST:
         message = get_message(tx, at, include_deleted=deleted is not False)
         if message.channel_number != row.number:
             raise NotFound("No such message", f"Message {at!r} is not in this conversation")
-        return window_around(tx, message, ahead, stretch, deleted=deleted)
+        return window_around(tx, message, ahead, size, deleted=deleted)
     if time:
         start = cursor_of(time, 0)
-        return read_window(tx, row.number, Page(stretch, start, "asc"), deleted=deleted)._replace(earlier=start)
+        return read_window(tx, row.number, Page(size, start, "asc"), deleted=deleted)._replace(earlier=start)
     goes_back = at == LATEST or before is not None
-    page = Page(stretch, before if goes_back else after, "desc" if goes_back else "asc")
+    page = Page(size, before if goes_back else after, "desc" if goes_back else "asc")
     return read_window(tx, row.number, page, deleted=deleted)
 
 
@@ -200,7 +190,7 @@ def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, m
 
 def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     row = get_channel(tx, name)
-    return _item(tx, row), [message_item(one) for one in messages.messages_of(tx, row.number)]
+    return item_of(tx, row), [message_item(one) for one in messages.messages_of(tx, row.number)]
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
@@ -208,7 +198,7 @@ def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
     row = get_channel(tx, name)
     results = list_results(tx, row.name, Page(8, None, "desc"))["items"]
     return {
-        "channel": _item(tx, row),
+        "channel": item_of(tx, row),
         "deliveries": [one for one in results if one["metadata"]],
         "readers": readers_of(tx, row, DELIVERIES),
     }
@@ -218,7 +208,3 @@ def message_facts(tx: ReadTransaction, message_id: str) -> dict[str, Any]:
     """Return a message and the extractions that delivered it."""
     row = get_message(tx, message_id, include_deleted=True)
     return {"message": message_item(row), "deliveries": deliveries_of(tx, row.channel, row.id, DELIVERIES)}
-
-
-def _item(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
-    return channels.channel_item(row, channels.tags_of(tx, [row.number])[row.number])

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from registry.errors import StorageError
@@ -19,14 +19,6 @@ from registry.storage.exchange.change_feed import Place as Place
 RETRY_S = 3.0  # pause after the registry could not be read
 
 
-class Happening(NamedTuple):
-    """A stored message or a finished execution; `place` names the point just after it, for resuming."""
-
-    kind: str
-    place: str
-    item: dict[str, Any]
-
-
 async def check_readable(registry: Registry) -> None:
     """Raise StorageError or OperationTimeout if the registry cannot be read."""
     await registry.read(newest_place)
@@ -37,7 +29,7 @@ async def start_of(registry: Registry, place: str | None) -> Place:
     return Place.parse(place) if place else await registry.read(newest_place)
 
 
-async def follow(registry: Registry, start: Place, silence_s: float) -> AsyncIterator[list[Happening]]:
+async def follow(registry: Registry, start: Place, silence_s: float) -> AsyncIterator[list[Event]]:
     """Yield what happens after a place, without end; an empty list after `silence_s` seconds without news."""
     listener = Listener(start)
     yielded_at = time.monotonic()
@@ -45,7 +37,7 @@ async def follow(registry: Registry, start: Place, silence_s: float) -> AsyncIte
         wait_s, events = await _events_since(registry, listener)
         if events or time.monotonic() - yielded_at >= silence_s:
             yielded_at = time.monotonic()
-            yield [Happening(event.kind, str(event.place), event.item) for event in events]
+            yield events
         if not events:
             await asyncio.sleep(wait_s)
 

@@ -11,6 +11,7 @@ from orchestrator.recording.evaluation import repeatable
 from orchestrator.views.explained_run import case_file, expected_in, run_view
 from registry.domain import format_time, now
 from registry.monitor import statistics
+from registry.monitor.statistics import execution_statistics as execution_statistics
 from registry.storage.conversations.facets import sources
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import newest_place
@@ -57,13 +58,6 @@ def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> Non
     judgements.keep_expectation(tx, repeatable(run), message_id)
 
 
-def execution_statistics(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None = None
-) -> dict[str, Any]:
-    """Return counts, success rate and percentiles: in total, per operation, by error code, over time."""
-    return statistics.execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
-
-
 def statistics_page(
     tx: ReadTransaction,
     from_: datetime | None,
@@ -77,7 +71,7 @@ def statistics_page(
     `operation`: whose response times the series shows.
     """
     wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
-    figures = execution_statistics(tx, from_, to, bucket_s, without_source)
+    figures = execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
     is_countable = statistics.is_countable(tx, wanted)
     timed = replace(wanted, operation=operation)
     times = statistics.latencies(tx, timed, bucket_s) if is_countable else {}
@@ -103,7 +97,9 @@ def _period_before(tx: ReadTransaction, wanted: ExecutionFilter) -> dict[str, An
     if wanted.from_ is None or wanted.to is None:
         return {"before": None, "earlier": {}}
     earlier = replace(wanted, from_=wanted.from_ - (wanted.to - wanted.from_), to=wanted.from_)
-    figures = execution_statistics(tx, earlier.from_, earlier.to, 31_536_000, wanted.without_source)
+    figures = execution_statistics(
+        tx, from_=earlier.from_, to=earlier.to, bucket_s=31_536_000, without_source=wanted.without_source
+    )
     if not figures["total"]["count"]:
         return {"before": None, "earlier": {}}
     clients = statistics.client_figures(tx, earlier, 1000) if statistics.is_countable(tx, earlier) else []

@@ -42,7 +42,7 @@ async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat(
     said = await told(mode, name)
     assert logs in said
     assert ("conversation_log" in said) == ("do not log it" not in said)
-    assert "Always add other wordings of the same question as also" in said
+    assert "Add as query.also always 3-4 other wordings of the same question" in said
     assert '"speed up sign-in"' in said
 
 

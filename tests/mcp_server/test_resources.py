@@ -80,7 +80,7 @@ async def test_no_text_in_a_resource_can_hide_and_it_is_said_to_be_quoted(client
     read_at = [await read(client, uri) for uri in ("registry://channels", uri_of("h"), f"{uri_of('h')}/summary")]
     assert [name for text in read_at for name in ("\u202e", "\U000e0041") if name in text] == []
     assert "before⟦U+202E⟧after" in read_at[1]
-    assert all("quoted from earlier conversations" in text for text in read_at[1:])
+    assert all("Quoted from earlier conversations" in text for text in read_at[1:])
 
 
 async def test_there_are_templates_for_a_channel_and_its_summary(client: Client) -> None:

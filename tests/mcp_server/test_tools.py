@@ -281,7 +281,7 @@ async def test_no_text_in_an_answer_can_hide(client: Client) -> None:
         "before⟦U+202E⟧after, ⟦U+E0041 U+E0042⟧, zero⟦U+200B U+200B⟧width ⟦U+001B⟧[2J",
         plain,
     ]
-    assert "quoted from earlier conversations" in shown["quoted"]
+    assert "Quoted from earlier conversations" in shown["quoted"]
     assert "null" not in text
 
 

@@ -16,6 +16,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
+from sources.base import Places
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +27,7 @@ CHANNELS = [f"cursor_session_2025092{day}_1430" for day in range(4)]
 @pytest.fixture
 async def orchestrator(database_url: str, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     registry = Registry(database_url)
-    yield Orchestrator(registry, shelf=Shelf(tmp_path / "backups"))
+    yield Orchestrator(registry, shelf=Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume"))
     registry.close()
 
 

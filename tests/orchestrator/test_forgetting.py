@@ -183,7 +183,9 @@ async def test_forgetting_by_words_time_and_project_says_first_what_it_would_do(
 
 @pytest.fixture
 def shelved(orchestrator: Orchestrator, tmp_path: Path) -> Orchestrator:
-    return Orchestrator(orchestrator.registry, shelf=Shelf(tmp_path / "backups"))
+    return Orchestrator(
+        orchestrator.registry, shelf=Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
+    )
 
 
 async def run(orchestrator: Orchestrator, operation: str, channel: str | None = None, **query: Any) -> dict[str, Any]:
@@ -276,7 +278,7 @@ async def test_a_file_written_for_another_client_goes_with_its_conversation(
     drafts.mkdir()
     (drafts / "old.json").write_text(f'{{"text": "{ANSWERED}"}}')
     (drafts / "other.json").write_text("{}")
-    asked = Orchestrator(orchestrator.registry, shelf=Shelf(tmp_path / "backups", drafts=drafts))
+    asked = Orchestrator(orchestrator.registry, shelf=Shelf(tmp_path / "backups", [], Places(tmp_path, {}), drafts))
     await asked.run(sent(ASKED, ANSWERED))
     assert (await forget(asked, matching="quokkalike"))["receipt"]["files"] == 1
     assert [file.name for file in drafts.iterdir()] == ["other.json"]

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.answer.delivery import tokens_in
 from orchestrator.outside.language_model import LanguageModel
-from orchestrator.outside.writing import MOST_PIECES, SYSTEM, ModelWriter
+from orchestrator.outside.writing import MOST_PIECES, SYSTEM
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 
@@ -52,8 +52,11 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Endpoint:
 
 @pytest.fixture
 async def orchestrator(sqlite_url: str, endpoint: Endpoint) -> AsyncIterator[Orchestrator]:
-    registry, model = Registry(sqlite_url), LanguageModel("http://llm.test/v1/", "llama", "key", pause_s=0)
-    yield Orchestrator(registry, writer=ModelWriter(model, 5))
+    registry, model = (
+        Registry(sqlite_url),
+        LanguageModel("http://llm.test/v1/", "llama", "key", patience_s=5, pause_s=0),
+    )
+    yield Orchestrator(registry, writer=model)
     await model.close()
     registry.close()
 

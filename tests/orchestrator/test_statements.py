@@ -52,7 +52,7 @@ MOST = {
         20,
     ),  # four of them only until the summaries are kept
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
-    "extract": ({"text": "memoize fibonacci"}, 27),
+    "extract": ({"text": "memoize fibonacci"}, 30),  # five of them for what was said later in each candidate
     "list": ({"limit": 100}, 9),  # four of them only until the summaries are kept
     "daily_briefing": ({"date": DAY}, 8),
 }

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
+from sources.base import Places
 from tests.backoffice.application import application
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +21,9 @@ async def test_backups_are_listed_with_what_they_hold_damaged_ones_named_and_res
     sqlite_url: str, tmp_path: Path
 ) -> None:
     registry = Registry(sqlite_url)
-    orchestrator = Orchestrator(registry, shelf=Shelf(tmp_path / "backups"))
+    orchestrator = Orchestrator(
+        registry, shelf=Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
+    )
     transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
     html = {"Accept": "text/html"}
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=html) as http:

@@ -53,7 +53,7 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     """Show a stretch of a conversation; `deleted` shows its deleted messages."""
     query = given_query(request, ConversationQuery)
     wanted = query.model_dump(include={"at", "after", "before", "time", "deleted"})
-    found = await client.view(views.conversation, channel, stretch=STRETCH, ahead=AHEAD, **wanted)
+    found = await client.view(views.conversation, channel, views.Stretch(STRETCH, AHEAD, **wanted))
     found["blocks"] = blocks_of([shown(message) for message in found.pop("messages")])
     found["earlier"] = _other(channel, query, before=found["earlier"])
     found["later"] = _other(channel, query, after=found["later"])

@@ -85,7 +85,7 @@ async def today_page(
     asked: Annotated[date | None, Query(alias="date")] = None,
 ) -> HTMLResponse:
     """Show the conversations of a day and its briefing: of the day asked for, else of today."""
-    found = await client.view(conversations.list_briefings)
+    found = await client.view(conversations.latest_briefings, 60)
     here = midnight(request).date().isoformat()
     day = asked.isoformat() if asked else here
     shown = next((one for one in found if one["id"] == briefing), None) or next(

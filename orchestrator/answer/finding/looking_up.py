@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.requests.calls import UNKNOWN
-from orchestrator.requests.queries import ExtractQuery, SessionsQuery
-from orchestrator.requests.shapes import ExtractRequest, ListRequest, Request, SearchRequest, SessionsRequest
+from orchestrator.requests.queries import ExtractQuery, NarrowedQuery, SessionsQuery, WordsQuery
+from orchestrator.requests.shapes import ExtractRequest, Request
 from orchestrator.state import Run
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest
@@ -38,8 +38,8 @@ def with_known_names(tx: ReadTransaction, request: Asked) -> Asked:
     """
     if isinstance(request, ExtractRequest):
         return request.model_copy(update={"project": _known_project(tx, request.project)})
-    query = request.query if isinstance(request, ListRequest | SearchRequest | SessionsRequest) else None
-    if query is None:
+    query = getattr(request, "query", None)
+    if not isinstance(query, NarrowedQuery):
         return request
     source = None if query.source is None else _known_source(tx, query.source)
     named = query.model_copy(update={"source": source, "project": _known_project(tx, query.project)})
@@ -64,6 +64,19 @@ def _known_source(tx: ReadTransaction, given: str) -> str:
         return written[given.casefold()]
     allowed = ", ".join(here or written.values())
     raise InvalidRequest("No such source.", f"source: given {given!r}; allowed: {allowed}")
+
+
+def scope_of(query: WordsQuery, channel_number: int | None) -> Scope:
+    """Return the part of the registry that a query names."""
+    return Scope(
+        channel_number=channel_number,
+        sources=[query.source] if query.source else [],
+        project=query.project,
+        tags=[query.tag] if query.tag else [],
+        roles=query.roles,
+        from_=query.from_,
+        to=query.to,
+    )
 
 
 def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:

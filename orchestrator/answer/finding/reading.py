@@ -27,7 +27,7 @@ from registry.text.request.understanding import Understood
 
 END = 80
 """Last messages of a channel that its state is read from."""
-NEAR = 0.6  # share of the best message's score from which on a message is delivered
+NEAR = 0.75  # share of the best message's score from which on a message is delivered
 WHOLE = 400
 """A conversation of more messages is not tried whole."""
 

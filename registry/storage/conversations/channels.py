@@ -283,6 +283,11 @@ def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool
     return or_(nickname.is_not(None), channel.c.number.in_(select(tag.c.channel_number)))
 
 
+def item_of(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
+    """Return a channel as lists show it, with its tags."""
+    return channel_item(row, tags_of(tx, [row.number])[row.number])
+
+
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
     """Return a channel with the fields of a session (docs/interface.md)."""
     some = sharing_of(row) | ({"time": INFERRED} if row.meta.get(TIMES) == INFERRED else {})

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from operator import attrgetter, eq, ge, le
 from typing import Any
 
@@ -156,14 +157,15 @@ def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
     return _in_order(tx.execute(select(conversation).where(named, conversation.c.deleted.is_(False))))
 
 
-def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: int) -> list[MessageRow]:
-    """Return the messages between two instants, the last `most` of each channel, channel by channel."""
+def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: int) -> dict[int, list[MessageRow]]:
+    """Return the messages between two instants by channel, of each channel the last `most`."""
     latest = func.row_number().over(partition_by=conversation.c.channel_number, order_by=LATEST_FIRST).label("latest")
     conditions = _conditions(MessageFilter(from_=from_, to=to))
     found = select(conversation, latest).where(*conditions).subquery()
     query = select(found).join(channel, channel.c.number == found.c.channel_number).where(found.c.latest <= most)
     in_order = channel.c.updated_at, channel.c.number, found.c.timestamp, found.c.number
-    return list(tx.execute(query.order_by(*in_order)).all())
+    rows = tx.execute(query.order_by(*in_order)).all()
+    return {number: list(some) for number, some in groupby(rows, key=attrgetter("channel_number"))}
 
 
 def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:

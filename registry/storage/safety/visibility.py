@@ -220,7 +220,7 @@ def _is_called(name: str) -> ColumnElement[bool]:
     return or_(channel.c.name == name, channel.c.number.in_(aliased))
 
 
-def admit(tx: Connection, name: str, *, is_log: bool) -> None:
+def admit(tx: Connection, name: str, *, is_log: bool = False) -> None:
     """Raise Unauthorized if the token's patterns exclude a name, or if words for it would go into a hidden channel."""
     access = access_of(tx)
     if access is None:

@@ -11,6 +11,7 @@ import pytest
 
 from cli.incoming import hook
 from registry.settings import Settings
+from registry.storage import connections, database
 from tests.cli.conftest import Ctxr
 
 TASK = "fix: HikariPool connection is not available, RefundService.refund calls the PG cancel api in a transaction"
@@ -54,6 +55,12 @@ def test_a_chat_gets_one_hint_from_a_conversation_and_none_from_itself(past: Ctx
     log(past, "claude-code_session_new", TASK, "Which pool size do you have?")
     assert CURE in past("note", "--session", "claude-code_session_new", "--prompt", TASK).output
     assert past("note", "--session", "claude-code_session_new", "--prompt", TASK).output == ""
+
+
+def test_a_registry_that_takes_nothing_gives_hints_too(past: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (connections, database):
+        monkeypatch.setattr(place, "is_read_only", lambda file: file.name == "registry.db" and file.is_file())
+    assert CURE in past("note", "--prompt", TASK).output
 
 
 def test_hints_can_be_switched_off(past: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:

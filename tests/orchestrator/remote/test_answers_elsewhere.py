@@ -12,8 +12,9 @@ import anyio
 import httpx
 import pytest
 
+from orchestrator.background import running
 from orchestrator.remote import background_exchange
-from orchestrator.remote.background_exchange import copy_of, exchanging
+from orchestrator.remote.background_exchange import copy_of, keep_exchanging
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from registry.access import NOT_YOURS
@@ -171,7 +172,7 @@ async def test_a_machine_that_may_only_read_reads_as_often_as_ever(
     monkeypatch.setattr(line, "handle_async_request", watched)
     monkeypatch.setattr(background_exchange, "RemoteRegistry", partial(RemoteRegistry, transport=line))
     monkeypatch.setattr(background_exchange, "EVERY_S", 0.01)
-    async with exchanging(two.orchestrator, Settings(remote_url=URL)):
+    async with running(keep_exchanging(two.orchestrator, Settings(remote_url=URL))):
         with anyio.fail_after(60):
             await often.wait()  # pauses that grow each time would make it minutes
             await one.push()
@@ -197,7 +198,7 @@ async def test_a_clock_that_was_a_day_ahead_holds_nothing_up_when_it_is_put_righ
         for module in (background_exchange, remote):
             ahead.setattr(module, "now", lambda: now() + timedelta(days=1))
         await one.log("basket", "Why does the basket lose its items?")
-        async with exchanging(one.orchestrator, Settings(remote_url=URL)):
+        async with running(keep_exchanging(one.orchestrator, Settings(remote_url=URL))):
             await arrived.wait()
         await one.pull()
     assert await copy_of(one.orchestrator.registry, URL)
@@ -206,7 +207,7 @@ async def test_a_clock_that_was_a_day_ahead_holds_nothing_up_when_it_is_put_righ
     arrived = anyio.Event()
     await one.log("phone", "And on the phone?")
     with anyio.fail_after(60):
-        async with exchanging(one.orchestrator, Settings(remote_url=URL)):
+        async with running(keep_exchanging(one.orchestrator, Settings(remote_url=URL))):
             await arrived.wait()
     assert (await said(elsewhere)).keys() == {"basket", "phone"}
 

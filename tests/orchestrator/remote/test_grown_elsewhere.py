@@ -9,8 +9,9 @@ import anyio
 import httpx
 import pytest
 
+from orchestrator.background import running
 from orchestrator.remote import background_exchange
-from orchestrator.remote.background_exchange import exchanging
+from orchestrator.remote.background_exchange import keep_exchanging
 from orchestrator.remote.client import RemoteRegistry
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
@@ -141,7 +142,7 @@ async def test_a_refused_edit_is_sent_again_after_an_outage_or_a_restart(
     with anyio.fail_after(60):
         if not is_watched:
             monkeypatch.setattr(line, "handle_async_request", taking)
-        async with exchanging(one.orchestrator, Settings(remote_url=URL)):
+        async with running(keep_exchanging(one.orchestrator, Settings(remote_url=URL))):
             if is_watched:
                 await is_asked.wait()
                 monkeypatch.setattr(line, "handle_async_request", taking)

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from backoffice.middleware import MAX_BODY
-from orchestrator.remote.background_exchange import exchanging
+from orchestrator.background import running
+from orchestrator.remote.background_exchange import keep_exchanging
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
@@ -292,7 +293,7 @@ async def test_an_exchange_that_fails_in_an_unforeseen_way_is_tried_again(
         "orchestrator.remote.background_exchange.RemoteRegistry", partial(RemoteRegistry, transport=line)
     )
     monkeypatch.setattr("orchestrator.remote.background_exchange.EVERY_S", 0.01)
-    async with exchanging(one.orchestrator, Settings(remote_url=URL)):
+    async with running(keep_exchanging(one.orchestrator, Settings(remote_url=URL))):
         with anyio.fail_after(60):
             await arrived.wait()
     assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}

@@ -144,12 +144,11 @@ def whole(tx: ReadTransaction, name: str) -> Any:
 
 
 def page_of(tx: ReadTransaction, name: str) -> Any:
-    nothing: Mapping[str, Any] = dict.fromkeys(("at", "after", "before", "time"))
     row = find_channel(tx, name)
     if row is None:
         return None
     beside = usage_of_channel(tx, row.number)
-    return views.conversation(tx, name, stretch=9, ahead=1, deleted=False, **nothing), beside
+    return views.conversation(tx, name, views.Stretch(size=9, ahead=1)), beside
 
 
 def alike(tx: ReadTransaction) -> Any:
