@@ -24,10 +24,14 @@ pytestmark = pytest.mark.anyio
 CHANNELS = [f"cursor_session_2025092{day}_1430" for day in range(4)]
 
 
+def shelf_in(folder: Path) -> Shelf:
+    return Shelf(folder / "backups", [], Places(folder, {}), folder / "resume")
+
+
 @pytest.fixture
 async def orchestrator(database_url: str, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     registry = Registry(database_url)
-    yield Orchestrator(registry, shelf=Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume"))
+    yield Orchestrator(registry, shelf=shelf_in(tmp_path))
     registry.close()
 
 
@@ -63,7 +67,7 @@ async def four_conversations(orchestrator: Orchestrator) -> None:
 @pytest.fixture
 async def filled(seeded_file: Seeded, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     registry = Registry(await seeded_file(four_conversations))
-    yield Orchestrator(registry, shelf=Shelf(tmp_path / "backups"))
+    yield Orchestrator(registry, shelf=shelf_in(tmp_path))
     registry.close()
 
 
