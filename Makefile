@@ -25,7 +25,7 @@ up: $(VENV)/.runtime
 	@$(BIN)/ctxr up
 
 quick: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal -m "not slow" --hypothesis-profile quick
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal -m "not slow"
 
 # The checks wait for nothing that the tests need, so both run at once.
 test: $(VENV)/.dev

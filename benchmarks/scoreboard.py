@@ -177,7 +177,8 @@ def costs(folder: Path | None) -> Iterator[Row]:
         yield Row(what, {"ctxr": (figure.value,)}, "python -m benchmarks --only windows", is_low_best=True)
 
 
-ASKED = [(words, Scope()) for words in queries("typical")]
+def _typical_queries() -> list[tuple[str, Scope]]:
+    return [(words, Scope()) for words in queries("typical")]
 
 
 def _our_search() -> Spread:
@@ -188,7 +189,7 @@ def _our_search() -> Spread:
         database.engine.begin() as connection,
     ):
         tx = ReadTransaction(connection)
-        return timed(lambda words, scope: find_messages(tx, words, scope), ASKED)
+        return timed(lambda words, scope: find_messages(tx, words, scope), _typical_queries())
 
 
 def _search_of_fts5() -> Spread:
@@ -197,7 +198,7 @@ def _search_of_fts5() -> Spread:
         index.executemany("INSERT INTO said VALUES (?)", ((one.text,) for one in islice(texts(MESSAGES), MESSAGES)))
         index.commit()
         asked = "SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT ?"
-        return timed(lambda words, _: index.execute(asked, (PORTER.query(words), FOUND)).fetchall(), ASKED)
+        return timed(lambda words, _: index.execute(asked, (PORTER.query(words), FOUND)).fetchall(), _typical_queries())
 
 
 def measure(published: Path | None, folder: Path | None) -> list[Row]:

@@ -77,8 +77,7 @@ spare_clients()
 
 # The workers share the cores: a slow example is no failure.
 # Other examples each time find what nobody thought of; in the CI they stay, and only a change is refused.
-settings.register_profile("ctxr", deadline=None, max_examples=15, derandomize="CI" in os.environ)
-settings.register_profile("quick", deadline=None, max_examples=10)
+settings.register_profile("ctxr", deadline=None, max_examples=10, derandomize="CI" in os.environ)
 settings.load_profile("ctxr")
 
 

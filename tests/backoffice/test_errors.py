@@ -22,66 +22,68 @@ def database_url(sqlite_url: str) -> str:
     return sqlite_url
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("conversations?limit=0", "limit"),
-        ("conversations?limit=1001", "limit"),
-        ("conversations?limit=many", "limit"),
-        ("conversations?order=up", "order"),
-        ("conversations?cursor=x", "cursor"),
-        ("conversations?cursor=eyJhdCI6IjIwMjUiLCJuIjoxfQ", "cursor"),
-        ("conversations?role=bot", "role.0"),
-        ("conversations?from=soon", "from"),
-        ("conversations?to=2025-13-01", "to"),
-        ("conversations?include_deleted=perhaps", "include_deleted"),
-        ("conversations?color=red", "color"),
-        ("conversations?source=", "source"),
-        ("channels?limit=0", "limit"),
-        ("channels?nickname=x", "nickname"),
-        ("channels/" + "x" * 201, "channel"),
-        ("channels/%00", "channel"),
-        ("channels/x?y=1", "y"),
-        ("extracts?status=x", "status"),
-        ("search", "q"),
-        ("search?q=", "q"),
-        ("search?q=x&cursor=x", "cursor"),
-        ("search?q=x&order=asc", "order"),
-        ("ao/executions?operation=dance", "operation"),
-        ("ao/executions?status=lost", "status"),
-        ("ao/executions/x?y=1", "y"),
-        ("ao/statistics?bucket=week", "bucket"),
-        ("ao/statistics?bucket=0", "bucket"),
-        ("ao/graph?x=1", "x"),
-        ("events?x=1", "x"),
-    ],
-)
-async def test_a_wrong_parameter_is_named(http: httpx.AsyncClient, query: str, field: str) -> None:
-    error = problem_of(await http.get(f"/bo/{query}"))
-    assert error["code"] == "INVALID_REQUEST"
-    assert error["details"].startswith(f"{field}: "), error
+WRONG_PARAMETERS = [
+    ("conversations?limit=0", "limit"),
+    ("conversations?limit=1001", "limit"),
+    ("conversations?limit=many", "limit"),
+    ("conversations?order=up", "order"),
+    ("conversations?cursor=x", "cursor"),
+    ("conversations?cursor=eyJhdCI6IjIwMjUiLCJuIjoxfQ", "cursor"),
+    ("conversations?role=bot", "role.0"),
+    ("conversations?from=soon", "from"),
+    ("conversations?to=2025-13-01", "to"),
+    ("conversations?include_deleted=perhaps", "include_deleted"),
+    ("conversations?color=red", "color"),
+    ("conversations?source=", "source"),
+    ("channels?limit=0", "limit"),
+    ("channels?nickname=x", "nickname"),
+    ("channels/" + "x" * 201, "channel"),
+    ("channels/%00", "channel"),
+    ("channels/x?y=1", "y"),
+    ("extracts?status=x", "status"),
+    ("search", "q"),
+    ("search?q=", "q"),
+    ("search?q=x&cursor=x", "cursor"),
+    ("search?q=x&order=asc", "order"),
+    ("ao/executions?operation=dance", "operation"),
+    ("ao/executions?status=lost", "status"),
+    ("ao/executions/x?y=1", "y"),
+    ("ao/statistics?bucket=week", "bucket"),
+    ("ao/statistics?bucket=0", "bucket"),
+    ("ao/graph?x=1", "x"),
+    ("events?x=1", "x"),
+]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"channel": "c"}, "messages"),
-        ({"channel": "c", "messages": []}, "messages"),
-        ({"channel": "c", "messages": "hello"}, "messages"),
-        ({"channel": "c", "messages": [{"role": "bot", "text": "x"}]}, "messages.0.role"),
-        ({"channel": "c", "messages": [{"role": "user"}]}, "messages.0.text"),
-        ({"channel": "c", "messages": [{"role": "user", "text": "x", "timestamp": "soon"}]}, "messages.0.timestamp"),
-        ({"channel": "\n", "messages": [{"role": "user", "text": "x"}]}, "channel"),
-        ({"channel": "c", "messages": [{"role": "user", "text": "x"}], "operation": "delete"}, "operation"),
-        ({"channel": "c", "messages": [{"role": "user", "text": "x"}], "source": ""}, "source"),
-        ([1], "body"),
-        (None, "body"),
-    ],
-)
-async def test_a_wrong_field_of_a_body_is_named(http: httpx.AsyncClient, body: Any, field: str) -> None:
-    error = problem_of(await http.post("/bo/conversations", json=body))
-    assert error["code"] == "INVALID_REQUEST"
-    assert error["details"].startswith(f"{field}: "), error
+async def test_a_wrong_parameter_is_named(http: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for query, field in WRONG_PARAMETERS:
+        with subtests.test(query=query, field=field):
+            error = problem_of(await http.get(f"/bo/{query}"))
+            assert error["code"] == "INVALID_REQUEST"
+            assert error["details"].startswith(f"{field}: "), error
+
+
+WRONG_FIELDS = [
+    ({"channel": "c"}, "messages"),
+    ({"channel": "c", "messages": []}, "messages"),
+    ({"channel": "c", "messages": "hello"}, "messages"),
+    ({"channel": "c", "messages": [{"role": "bot", "text": "x"}]}, "messages.0.role"),
+    ({"channel": "c", "messages": [{"role": "user"}]}, "messages.0.text"),
+    ({"channel": "c", "messages": [{"role": "user", "text": "x", "timestamp": "soon"}]}, "messages.0.timestamp"),
+    ({"channel": "\n", "messages": [{"role": "user", "text": "x"}]}, "channel"),
+    ({"channel": "c", "messages": [{"role": "user", "text": "x"}], "operation": "delete"}, "operation"),
+    ({"channel": "c", "messages": [{"role": "user", "text": "x"}], "source": ""}, "source"),
+    ([1], "body"),
+    (None, "body"),
+]
+
+
+async def test_a_wrong_field_of_a_body_is_named(http: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for body, field in WRONG_FIELDS:
+        with subtests.test(body=body, field=field):
+            error = problem_of(await http.post("/bo/conversations", json=body))
+            assert error["code"] == "INVALID_REQUEST"
+            assert error["details"].startswith(f"{field}: "), error
 
 
 @pytest.mark.parametrize(

@@ -230,19 +230,20 @@ async def test_an_operation_runs_and_answers_in_the_orchestrators_shape(http: ht
     assert found["metadata"]["filtered_count"] == 1
 
 
-@pytest.mark.parametrize(
-    ("request_", "status", "code"),
-    [
-        ({"operation": "nonsense"}, 400, "INVALID_REQUEST"),
-        ({"operation": "extract", "query": {"limit": 0}}, 400, "INVALID_REQUEST"),
-        ({"operation": "extract", "channel": "nobody"}, 404, "NOT_FOUND"),
-        ({"operation": "daily_briefing", "query": {"date": "2025-09-29"}}, 404, "NOT_FOUND"),
-        ({"operation": "create_backup", "query": {"path": "/tmp/x.zip"}}, 400, "INVALID_REQUEST"),
-        ({}, 400, "INVALID_REQUEST"),
-    ],
-)
+FAILING = [
+    ({"operation": "nonsense"}, 400, "INVALID_REQUEST"),
+    ({"operation": "extract", "query": {"limit": 0}}, 400, "INVALID_REQUEST"),
+    ({"operation": "extract", "channel": "nobody"}, 404, "NOT_FOUND"),
+    ({"operation": "daily_briefing", "query": {"date": "2025-09-29"}}, 404, "NOT_FOUND"),
+    ({"operation": "create_backup", "query": {"path": "/tmp/x.zip"}}, 400, "INVALID_REQUEST"),
+    ({}, 400, "INVALID_REQUEST"),
+]
+
+
 async def test_a_failed_operation_is_the_envelope_with_its_status(
-    http: httpx.AsyncClient, request_: dict[str, Any], status: int, code: str
+    http: httpx.AsyncClient, subtests: pytest.Subtests
 ) -> None:
-    answer = await http.post("/bo/ao/run", json=request_)
-    assert (answer.status_code, answer.json()["ok"], answer.json()["error"]["code"]) == (status, False, code)
+    for request_, status, code in FAILING:
+        with subtests.test(request_=request_, status=status, code=code):
+            answer = await http.post("/bo/ao/run", json=request_)
+            assert (answer.status_code, answer.json()["ok"], answer.json()["error"]["code"]) == (status, False, code)

@@ -38,6 +38,12 @@ def ctxr(empty_home: Path, sqlite_template: Path) -> Ctxr:
     return bare_ctxr
 
 
+@pytest.fixture(scope="module")
+def kept_files() -> dict[str, bytes]:
+    """What a module's first test puts into its registry, by a name; the others copy it."""
+    return {}
+
+
 def bare_ctxr(*words: str, given: Any = None, color: bool = False) -> Result:
     """Run a command in this process; `given` arrives as JSON on its standard input."""
     text = given if isinstance(given, str) else json.dumps(given)

@@ -68,20 +68,21 @@ async def test_nothing_is_overwritten(client: Client, project: Path) -> None:
     assert kept.read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"format": "docx"}, "format: given \"docx\"; allowed: 'markdown', 'json', 'html' or 'pdf'"),
-        ({"format": "pdf"}, "path: given none; allowed: a new file, .pdf at its end"),
-        ({"path": "no/such/folder/auth.md"}, "allowed: a file in a folder that exists"),
-        ({"path": ".bashrc"}, "allowed: .md at its end"),
-        ({"path": "auth.md", "format": "html"}, "allowed: .html at its end"),
-    ],
-)
-async def test_what_cannot_be_written_is_refused(client: Client, arguments: dict[str, str], said: str) -> None:
-    refused = await export(client, **arguments)
-    assert refused["error"]["code"] == "INVALID_REQUEST"
-    assert said in refused["error"]["details"]
+NOT_WRITTEN = [
+    ({"format": "docx"}, "format: given \"docx\"; allowed: 'markdown', 'json', 'html' or 'pdf'"),
+    ({"format": "pdf"}, "path: given none; allowed: a new file, .pdf at its end"),
+    ({"path": "no/such/folder/auth.md"}, "allowed: a file in a folder that exists"),
+    ({"path": ".bashrc"}, "allowed: .md at its end"),
+    ({"path": "auth.md", "format": "html"}, "allowed: .html at its end"),
+]
+
+
+async def test_what_cannot_be_written_is_refused(client: Client, subtests: pytest.Subtests) -> None:
+    for arguments, said in NOT_WRITTEN:
+        with subtests.test(arguments=arguments, said=said):
+            refused = await export(client, **arguments)
+            assert refused["error"]["code"] == "INVALID_REQUEST"
+            assert said in refused["error"]["details"]
 
 
 async def test_an_unknown_session_is_not_found(client: Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -16,16 +17,21 @@ from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
 from sources.base import Places
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
 CHANNELS = [f"cursor_session_2025092{day}_1430" for day in range(4)]
 
 
+def shelf_in(folder: Path) -> Shelf:
+    return Shelf(folder / "backups", [], Places(folder, {}), folder / "resume")
+
+
 @pytest.fixture
 async def orchestrator(database_url: str, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     registry = Registry(database_url)
-    yield Orchestrator(registry, shelf=Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume"))
+    yield Orchestrator(registry, shelf=shelf_in(tmp_path))
     registry.close()
 
 
@@ -52,12 +58,17 @@ async def stored(orchestrator: Orchestrator) -> dict[str, list[dict[str, Any]]]:
     return {name: await orchestrator.registry.get_conversations(name, 1000) for name in CHANNELS}
 
 
-@pytest.fixture
-async def filled(orchestrator: Orchestrator) -> Orchestrator:
+async def four_conversations(orchestrator: Orchestrator) -> None:
     for number, channel in enumerate(CHANNELS):
         await log(orchestrator, channel, f"JWT 토큰은 어떻게 갱신해? {number}", f"refresh token을 쓰세요 {number}")
     await orchestrator.run({"operation": "tag", "channel": CHANNELS[0], "query": {"nickname": "auth", "tags": ["api"]}})
-    return orchestrator
+
+
+@pytest.fixture
+async def filled(seeded_file: Seeded, tmp_path: Path) -> AsyncIterator[Orchestrator]:
+    registry = Registry(await seeded_file(four_conversations))
+    yield Orchestrator(registry, shelf=shelf_in(tmp_path))
+    registry.close()
 
 
 async def test_what_was_backed_up_comes_back_message_by_message_and_is_found(filled: Orchestrator) -> None:
@@ -221,30 +232,32 @@ def unnamed(parts: dict[str, bytes]) -> None:
     told_otherwise(parts=named)(parts)
 
 
-@pytest.mark.parametrize(
-    ("edit", "named", "left"),
-    [
-        (lambda parts: parts.pop("manifest.json"), "manifest.json", 8),
-        (lambda parts: parts.update({"manifest.json": b"[1]"}), "manifest.json", 8),
-        (told_otherwise(parts=[1, 2]), "manifest.json", 8),
-        (told_otherwise(revision="0003x"), "manifest.json", 8),
-        (lambda parts: parts.pop("about.json"), "about.json", 8),
-        (lambda parts: parts.pop("registry/conversation.jsonl.0001"), "registry/conversation.jsonl.0001", 0),
-        (unnamed, "registry/conversation.jsonl", 0),
-        (swapped, "registry/channel.jsonl.0001", 0),
-        (lambda parts: parts.update({"registry/tag.jsonl.9999": b"{}"}), "registry/tag.jsonl.9999", 8),
-    ],
-)
+CHANGES = [
+    (lambda parts: parts.pop("manifest.json"), "manifest.json", 8),
+    (lambda parts: parts.update({"manifest.json": b"[1]"}), "manifest.json", 8),
+    (told_otherwise(parts=[1, 2]), "manifest.json", 8),
+    (told_otherwise(revision="0003x"), "manifest.json", 8),
+    (lambda parts: parts.pop("about.json"), "about.json", 8),
+    (lambda parts: parts.pop("registry/conversation.jsonl.0001"), "registry/conversation.jsonl.0001", 0),
+    (unnamed, "registry/conversation.jsonl", 0),
+    (swapped, "registry/channel.jsonl.0001", 0),
+    (lambda parts: parts.update({"registry/tag.jsonl.9999": b"{}"}), "registry/tag.jsonl.9999", 8),
+]
+
+
 async def test_an_archive_that_was_changed_names_the_part_and_gives_the_rest(
-    filled: Orchestrator, edit: Edit, named: str, left: int
+    filled: Orchestrator, subtests: pytest.Subtests, tmp_path: Path
 ) -> None:
-    path = Path((await run(filled, "create_backup"))["path"])
-    rewrite(path, edit)
-    checked = await run(filled, "validate_backup", path=str(path))
-    assert named in [one["part"] for one in checked["damaged"]]
-    assert named in (await refused(filled, "restore_backup", path=str(path)))["details"]
-    back = await run(filled, "restore_backup", path=str(path), rest=True, dry_run=True)
-    assert back["messagesRestored"] == left
+    whole, path = (await run(filled, "create_backup"))["path"], tmp_path / "changed.zip"
+    for edit, named, left in CHANGES:
+        with subtests.test(named):
+            shutil.copy(whole, path)
+            rewrite(path, edit)
+            checked = await run(filled, "validate_backup", path=str(path))
+            assert named in [one["part"] for one in checked["damaged"]]
+            assert named in (await refused(filled, "restore_backup", path=str(path)))["details"]
+            back = await run(filled, "restore_backup", path=str(path), rest=True, dry_run=True)
+            assert back["messagesRestored"] == left
 
 
 async def test_a_manifest_that_tells_other_counts_is_named(filled: Orchestrator) -> None:

@@ -309,7 +309,7 @@ async def test_a_title_that_was_cut_within_a_secret_holds_nothing_of_it(orchestr
     secret = PLANTED[kind]
     said = f"Why is SECRET_KEY='{secret}' refused?"
     begin = said.index(secret)
-    for length in range(6, len(secret)):
+    for length in {*range(6, len(secret), 5), len(secret) - 1}:
         channel = f"{kind} {length}"
         title = f"{said[: begin + length]}…"
         await orchestrator.run({**sent(said, channel=channel), "metadata": {"title": title}})

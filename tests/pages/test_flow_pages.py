@@ -42,6 +42,10 @@ async def test_runs_are_listed_page_by_page_and_narrowed_down_in_the_address(htt
     assert "No matching runs" in await text_of(http, "/flow?status=failed")
 
 
+async def test_a_machine_without_clients_says_where_to_look(http: httpx.AsyncClient) -> None:
+    assert "CTXR_CODEX_DIR" in await text_of(http, "/settings")
+
+
 async def test_what_the_filters_do_not_know_is_refused_in_words(http: httpx.AsyncClient) -> None:
     for address in ("/flow?status=odd", "/insights?last=century", "/flow?cursor=x"):
         assert "allowed" in await text_of(http, address, 400)

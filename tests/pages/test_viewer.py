@@ -170,12 +170,6 @@ async def test_what_is_told_about_a_message_lies_over_the_page_and_moves_nothing
         await expect(about.locator("text=Delete message")).to_be_in_viewport()
 
 
-async def test_a_message_shows_who_got_it(server: str, page: Page) -> None:
-    await page.goto(f"{server}/channels/{FIBONACCI}")
-    await page.locator(".about > summary").first.click()
-    await expect(page.locator(".facts").first).to_contain_text("claude-desktop/1.2")
-
-
 async def test_a_folded_message_is_unfolded_and_shown_whole(server: str, page: Page) -> None:
     await page.goto(server + AGENT_PAGE)
     await page.locator(".strip > summary").click()
@@ -188,7 +182,7 @@ async def test_a_folded_message_is_unfolded_and_shown_whole(server: str, page: P
     assert await tests.evaluate(wide) > 0.9, "its time stands above it, and takes nothing of its width"
 
 
-async def test_names_are_set_where_they_stand(server: str, page: Page) -> None:
+async def test_a_conversation_is_named_deleted_and_brought_back_where_it_stands(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{LOGIN}")
     await page.click("[aria-label='More actions']")
     await page.fill("input[name=title]", "Cookies")
@@ -196,24 +190,15 @@ async def test_names_are_set_where_they_stand(server: str, page: Page) -> None:
     await page.click("#head form.named > button")
     await expect(page.locator("#notice")).to_contain_text("nickname")
     await page.fill("input[name=nickname]", "cookies")
+    await page.focus("input[name=tags]")
+    await expect(page.locator("#known-tags option")).to_have_count(2)
+    await page.fill("input[name=tags]", "auth, py")
+    assert "auth, python" in await page.eval_on_selector_all("#known-tags option", "all => all.map((one) => one.value)")
     await page.fill("input[name=tags]", "auth, web")
     await page.click("#head form.named > button")
     await expect(page.locator("h1")).to_have_text("Cookies")
     await expect(page.locator("#notice")).to_be_empty()
     await expect(page.locator("#head .tag")).to_have_text(["#auth", "#web"])
-
-
-async def test_a_second_tag_is_completed_as_the_first_one(server: str, page: Page) -> None:
-    await page.goto(f"{server}/channels/{LOGIN}")
-    await page.click("[aria-label='More actions']")
-    await page.focus("input[name=tags]")
-    await expect(page.locator("#known-tags option")).to_have_count(2)
-    await page.fill("input[name=tags]", "auth, py")
-    assert "auth, python" in await page.eval_on_selector_all("#known-tags option", "all => all.map((one) => one.value)")
-
-
-async def test_a_deleted_conversation_is_brought_back(server: str, page: Page) -> None:
-    await page.goto(f"{server}/channels/{LOGIN}")
     await page.click("[aria-label='More actions']")
     await page.click("[data-delete]")
     await expect(page.locator("#head .notice")).to_contain_text("Deleted.")
@@ -278,8 +263,7 @@ NARROW, WIDE = 390, 1280
 PATHS = (
     (f"/channels/{FIBONACCI}", "light", NARROW),
     (AGENT_PAGE, "light", WIDE),
-    (AGENT_PAGE, "dark", NARROW),
-    (f"/channels/{LONG}?q=cache", "dark", NARROW),
+    (f"/channels/{LOGIN}?q=rotation", "dark", NARROW),
     (f"/channels/{LOGIN}?deleted=1", "light", NARROW),
     ("/", "dark", NARROW),
     ("/?q=cache", "light", WIDE),

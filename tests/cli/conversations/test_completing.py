@@ -19,24 +19,23 @@ def one(ctxr: Ctxr) -> Ctxr:
     return ctxr
 
 
-@pytest.mark.parametrize(
-    ("words", "begun", "offered"),
-    [
-        (["show"], "f", ["fib"]),
-        (["show"], "cursor_s", ["cursor_session_20250929_1430"]),
-        (["export"], "FI", ["fib"]),
-        (["list", "--tag"], "m", ["maths"]),
-        (["tag", "fib"], "ma", ["maths"]),
-        (["list", "--source"], "cu", ["cursor"]),
-        (["list", "--project"], "a", ["all", "agent"]),
-        (["list", "--project"], "/home", ["/home/me/agent"]),
-    ],
-)
-def test_names_that_begin_as_what_was_typed_are_offered(
-    one: Ctxr, words: list[str], begun: str, offered: list[str]
-) -> None:
-    found = ShellComplete(cli, {}, "ctxr", "_CTXR_COMPLETE").get_completions(words, begun)
-    assert [item.value for item in found] == offered
+BEGUN = [
+    (["show"], "f", ["fib"]),
+    (["show"], "cursor_s", ["cursor_session_20250929_1430"]),
+    (["export"], "FI", ["fib"]),
+    (["list", "--tag"], "m", ["maths"]),
+    (["tag", "fib"], "ma", ["maths"]),
+    (["list", "--source"], "cu", ["cursor"]),
+    (["list", "--project"], "a", ["all", "agent"]),
+    (["list", "--project"], "/home", ["/home/me/agent"]),
+]
+
+
+def test_names_that_begin_as_what_was_typed_are_offered(one: Ctxr, subtests: pytest.Subtests) -> None:
+    for words, begun, offered in BEGUN:
+        with subtests.test(words=words, begun=begun, offered=offered):
+            found = ShellComplete(cli, {}, "ctxr", "_CTXR_COMPLETE").get_completions(words, begun)
+            assert [item.value for item in found] == offered
 
 
 def test_nothing_is_offered_and_nothing_said_where_there_is_no_registry(

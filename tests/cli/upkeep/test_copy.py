@@ -29,12 +29,16 @@ def at(url: str, *words: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def file(ctxr: Ctxr, empty_home: Path) -> Path:
-    for number in range(3):
-        log(ctxr, f"basket {number}", *(f"Why does the basket lose item {n} of {number}?" for n in range(20)))
-    assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
-    assert ctxr("extract", "피보나치", "--json").exit_code == 0
-    return empty_home / "ctxr" / "registry.db"
+def file(ctxr: Ctxr, empty_home: Path, kept_files: dict[str, bytes]) -> Path:
+    file = empty_home / "ctxr" / "registry.db"
+    if not kept_files:
+        for number in range(3):
+            log(ctxr, f"basket {number}", *(f"Why does the basket lose item {n} of {number}?" for n in range(20)))
+        assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
+        assert ctxr("extract", "피보나치", "--json").exit_code == 0
+        kept_files["baskets"] = file.read_bytes()
+    file.write_bytes(kept_files["baskets"])
+    return file
 
 
 def test_the_copy_answers_as_the_original_does(

@@ -22,12 +22,16 @@ def words(done: Result) -> str:
 
 
 @pytest.fixture
-def registry(ctxr: Ctxr, empty_home: Path) -> Path:
-    for number in range(3):
-        messages = [{"role": "user", "text": f"Why does the basket lose item {n} of {number}?"} for n in range(20)]
-        assert ctxr("log", "-", given={"channel": f"basket {number}", "messages": messages}).exit_code == 0
-    assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
-    return empty_home / "ctxr" / "registry.db"
+def registry(ctxr: Ctxr, empty_home: Path, kept_files: dict[str, bytes]) -> Path:
+    file = empty_home / "ctxr" / "registry.db"
+    if not kept_files:
+        for number in range(3):
+            messages = [{"role": "user", "text": f"Why does the basket lose item {n} of {number}?"} for n in range(20)]
+            assert ctxr("log", "-", given={"channel": f"basket {number}", "messages": messages}).exit_code == 0
+        assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
+        kept_files["baskets"] = file.read_bytes()
+    file.write_bytes(kept_files["baskets"])
+    return file
 
 
 def turn_over(file: Path, place: int, bits: int = 1) -> None:

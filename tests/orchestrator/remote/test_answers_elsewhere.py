@@ -124,8 +124,9 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize("stranger", STRANGERS.values(), ids=STRANGERS)
-@pytest.mark.parametrize("way", ["push", "pull"])
+@pytest.mark.parametrize(
+    ("way", "stranger"), [*(("push", each) for each in STRANGERS.values()), ("pull", STRANGERS["another answer"])]
+)
 async def test_who_is_no_registry_refuses_nothing_for_good(
     laptops: Laptops,
     elsewhere: Orchestrator,

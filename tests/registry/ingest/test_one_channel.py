@@ -130,7 +130,7 @@ TESTS = (*OPENINGS, Turn("Now write one for the empty basket, please.", "Written
 STYLE = (*OPENINGS, Turn("Which of them are slow, and why is that so?", "Those that start a browser: 3 of them."))
 
 
-@pytest.mark.parametrize("order", list(permutations(["tool", "hook", "read"])))
+@pytest.mark.parametrize("order", list(permutations(["tool", "hook", "read"]))[::2])
 def test_two_chats_that_begin_alike_stay_two(engine: Engine, order: tuple[str, ...]) -> None:
     one = Chat(engine, TESTS)
     other = Chat(engine, STYLE, "cursor_session_other", "c-2", start=NINE + timedelta(minutes=5))
@@ -360,7 +360,7 @@ SHORT_AFTERWARDS = (
 )
 
 
-@pytest.mark.parametrize("order", list(permutations("thr")))
+@pytest.mark.parametrize("order", ["thr", "hrt", "rth"])
 def test_short_follow_ups_do_not_keep_a_chat_apart_whose_answers_are_the_same(
     engine: Engine, order: tuple[str, ...]
 ) -> None:

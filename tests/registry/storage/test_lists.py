@@ -55,7 +55,7 @@ async def delete(registry: Registry, channel: str) -> None:
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("limit", [1, 3, 7, 8])
+@pytest.mark.parametrize("limit", [3, 7])
 async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry, order: Order, limit: int) -> None:
     seen: list[str] = []
     cursor: str | None = None

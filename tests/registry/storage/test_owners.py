@@ -235,7 +235,7 @@ class Case:
         return asked, text if name in may else text.replace(f"s-{name[:-1]}", ""), None, may
 
 
-@pytest.fixture(params=[("sqlite", 5200), ("postgresql", 400)], ids=["sqlite", "postgresql"])
+@pytest.fixture(params=[("sqlite", 1000), ("postgresql", 200)], ids=["sqlite", "postgresql"])
 def cases(request: pytest.FixtureRequest) -> tuple[str, int]:
     name, count = request.param
     return str(request.getfixturevalue({"sqlite": "sqlite_url", "postgresql": "postgres_url"}[name])), count
@@ -250,9 +250,9 @@ async def test_no_answer_holds_a_word_of_a_chat_that_is_not_seen(
     await fill(registry)
     orchestrator = Orchestrator(registry)
     for case in range(count):
-        if case % 400 == 0:  # a statement is compiled once for tokens that are limited in the same way
+        if case % 100 == 0:  # a statement is compiled once for tokens that are limited in the same way
             tokens = [token_of(chance) for _ in range(6)]
-        if case % 50 == 0:
+        if case % 25 == 0:
             monkeypatch.setattr(message_index, "MANY", chance.choice((0, 500)))
             at = now()
             chats = chats_of(chance, at)

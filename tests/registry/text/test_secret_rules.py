@@ -173,7 +173,7 @@ def test_what_is_said_about_passwords_and_codes_stays(said: str) -> None:
     assert masked(said) == said
 
 
-@pytest.mark.parametrize("length", [12, 64, 300, 301, 2000, 10_000])
+@pytest.mark.parametrize("length", [12, 301, 10_000])
 @pytest.mark.parametrize(
     "noted",
     [

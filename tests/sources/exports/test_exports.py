@@ -481,7 +481,7 @@ def test_what_is_too_large_or_too_deep_is_passed_over_and_the_rest_is_read(
     assert skipped[0].what == "conversations.json, conversation 2"
 
 
-@pytest.mark.parametrize("filler", [b"[", b" ", b'"' + b"x" * 100, b"[[],"])
+@pytest.mark.parametrize("filler", [b" ", b'"' + b"x" * 100, b"[[],"])
 def test_a_zip_bomb_takes_neither_memory_nor_time(
     tmp_path: Path, filler: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
