@@ -161,7 +161,9 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true", help="also print what is wrong or missing")
     options = parser.parse_args()
     misses: list[str] = []
-    rows = [row for name in ("lives4", "teams5", "lives6", "hints3", "hints4") for row in asyncio.run(hints(name, misses))]
+    rows = [
+        row for name in ("lives4", "teams5", "lives6", "hints3", "hints4") for row in asyncio.run(hints(name, misses))
+    ]
     print(table(("prompts", "of", "hints", "right conversation", "its evidence"), rows), end="\n\n")
     rows = [row for name in ("acts", "acts_b") for row in asyncio.run(acts(name, misses))]
     print(table(("acts", "of", "lines", "right conversation", "its evidence"), rows), end="\n\n")
