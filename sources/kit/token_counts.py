@@ -4,41 +4,16 @@ from __future__ import annotations
 
 from sources.kit.loose_json import mapping
 
-# the clients' names of token counts, with ours
-_TOKENS = {
-    **dict.fromkeys(
-        (
-            *("input_tokens", "inputTokens", "input", "tokensIn"),
-            *("prompt_tokens", "promptTokenCount"),
-        ),
-        "input_tokens",
-    ),
-    **dict.fromkeys(
-        (
-            *("output_tokens", "outputTokens", "output", "tokensOut"),
-            *("completion_tokens", "candidatesTokenCount"),
-        ),
-        "output_tokens",
-    ),
-    **dict.fromkeys(
-        (
-            *("cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cachedReadTokens", "cacheReads"),
-            *("cache_read_tokens", "cachedContentTokenCount", "cacheRead", "cached", "read"),
-        ),
-        "cache_read_input_tokens",
-    ),
-    **dict.fromkeys(
-        (
-            *("cache_creation_input_tokens", "cacheCreationTokens", "cacheWriteTokens", "cacheWrites"),
-            *("cache_write_tokens", "cacheWrite", "write"),
-        ),
-        "cache_creation_input_tokens",
-    ),
-    **dict.fromkeys(
-        ("reasoning_output_tokens", "reasoningTokens", "reasoning", "thoughtsTokenCount", "thoughts"),
-        "reasoning_tokens",
-    ),
+_THEIR_NAMES = {  # of each count, as the clients write it
+    "input_tokens": "input_tokens inputTokens input tokensIn prompt_tokens promptTokenCount",
+    "output_tokens": "output_tokens outputTokens output tokensOut completion_tokens candidatesTokenCount",
+    "cache_read_input_tokens": "cache_read_input_tokens cached_input_tokens cacheReadTokens cachedReadTokens "
+    "cacheReads cache_read_tokens cachedContentTokenCount cacheRead cached read",
+    "cache_creation_input_tokens": "cache_creation_input_tokens cacheCreationTokens cacheWriteTokens cacheWrites "
+    "cache_write_tokens cacheWrite write",
+    "reasoning_tokens": "reasoning_output_tokens reasoningTokens reasoning thoughtsTokenCount thoughts",
 }
+_OURS = {theirs: ours for ours, names in _THEIR_NAMES.items() for theirs in names.split()}
 
 
 def usage_of(given: object, *, cache_in_input: bool = False, reasoning_beside_output: bool = False) -> dict[str, int]:
@@ -48,7 +23,7 @@ def usage_of(given: object, *, cache_in_input: bool = False, reasoning_beside_ou
     where the client counts otherwise.
     """
     counts = mapping(given).items()
-    usage = {_TOKENS[theirs]: count for theirs, count in counts if theirs in _TOKENS and isinstance(count, int)}
+    usage = {_OURS[theirs]: count for theirs, count in counts if theirs in _OURS and isinstance(count, int)}
     if cache_in_input and "input_tokens" in usage:
         cached = usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
         usage["input_tokens"] = max(usage["input_tokens"] - cached, 0)

@@ -19,7 +19,9 @@ IDENTIFIER_PREFIX = "zzid"
 LONGEST_TOKEN = 64
 _RESERVED = "zz"
 _LONGEST_RUN = 200
-_CACHED_WORDS = 20_000  # of each cache: 23 MB with the pieces below; with 100_000 47 MB, and analysis is 7 % faster
+# of each cache: 23 MB with the pieces below. With 100_000 they take 47 MB, and analysis is 7 % faster, of texts that
+# were analysed before 31 %
+_CACHED_WORDS = 20_000
 
 
 class Kind(StrEnum):
