@@ -149,15 +149,13 @@ class ForgetArguments(ToolArguments):
 
     def question(self, result: Mapping[str, Any]) -> Question | None:
         """Ask before something is forgotten."""
+        if self.dry_run:
+            return None
         receipt = result["receipt"]
-        return (
-            None
-            if self.dry_run
-            else Question(
-                f"Forget this for good? Messages: {receipt['messages']}, whole conversations: {receipt['channels']}",
-                {"Forget it": {}, "Keep it": None},
-                "The user was asked and did not agree: nothing was forgotten.",
-            )
+        return Question(
+            f"Forget this for good? Messages: {receipt['messages']}, whole conversations: {receipt['channels']}",
+            {"Forget it": {}, "Keep it": None},
+            "The user was asked and did not agree: nothing was forgotten.",
         )
 
 

@@ -1,20 +1,16 @@
-"""Read messages in order: a channel's, a window at a time, from any place, or those with some words; and the sentences
-that a user asked to remember, which are the messages of one channel for each project, and of one for everywhere.
-"""
+"""Read a channel's messages in order: a window at a time, from any place, or those with some words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, func, or_, select
+from sqlalchemy import Row, func, select
 
-from registry.domain import Role, format_time
-from registry.project import remembered_channels
+from registry.domain import Role
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, read_rows
-from registry.storage.safety.visibility import own_name, owner_of
 from registry.storage.tables import channel, conversation
 
 
@@ -82,25 +78,3 @@ def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, lim
         conversation.c.text.icontains(words, autoescape=True),
     )
     return list(tx.execute(query.order_by(conversation.c.number).limit(limit)).scalars())
-
-
-def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]:
-    """Return the sentences that hold in a project and everywhere, the oldest first: id, text, project, timestamp.
-
-    Those of another person are told to nobody who has not the same owner, an administrator among them.
-    """
-    query = (
-        select(conversation.c.id, conversation.c.text, channel.c.project_path, conversation.c.timestamp)
-        .join(channel, channel.c.number == conversation.c.channel_number)
-        .where(
-            channel.c.name.in_([name for one in remembered_channels(project) for name in (one, own_name(tx, one))]),
-            or_(channel.c.owner.is_(None), channel.c.owner == owner_of(tx)),
-            conversation.c.deleted.is_(False),
-            channel.c.deleted.is_(False),
-        )
-        .order_by(conversation.c.timestamp, conversation.c.number)
-    )
-    return [
-        {"id": row.id, "text": row.text, "project": row.project_path, "timestamp": format_time(row.timestamp)}
-        for row in tx.execute(query)
-    ]
