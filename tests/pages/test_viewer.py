@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from urllib.parse import unquote
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from registry.errors import StorageError
 from registry.storage.database import Database
@@ -105,14 +105,22 @@ async def test_a_long_conversation_is_scrolled_from_end_to_end(server: str, page
     await page.goto(f"{server}/channels/{LONG}")
     await expect(page.locator(".message").first).to_be_visible()
     last = page.locator(".message", has_text="step 299")
-    while not await last.count():
-        await page.keyboard.press("End")
-        await page.wait_for_timeout(50)
+    await scroll_to(page, "End", last)
     await last.scroll_into_view_if_needed()
     await expect(page.locator(".message")).not_to_have_count(300)  # what is far away is not in the document
     assert await page.evaluate("document.querySelectorAll('*').length") < 5_000
-    await page.keyboard.press("Home")
-    await expect(page.locator(".message", has_text="step 0:")).to_be_in_viewport()
+    first = page.locator(".message", has_text="step 0:")
+    await scroll_to(page, "Home", first)
+    await expect(first).to_be_in_viewport()
+
+
+async def scroll_to(page: Page, key: str, message: Locator) -> None:
+    """Press a key until a message is there: the browser stops scrolling where what comes in changes the height."""
+    for _ in range(200):
+        if await message.count():
+            return
+        await page.keyboard.press(key)
+        await page.wait_for_timeout(100)
 
 
 async def test_one_jumps_to_a_hit_and_reads_on_in_both_directions(server: str, page: Page) -> None:
