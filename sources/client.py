@@ -38,7 +38,8 @@ SAFE_ROOM = Room(9_500, in_bytes=True)
 class ServerList:
     """The file in which the client lists its MCP servers below `key`, each with `entry` beside its command.
 
-    `is_one_command`: program and arguments are one list, `command`, and the variables are in `environment`.
+    `key`: a name, or a path of names with dots. `is_one_command`: program and arguments are one list, `command`, and
+    the variables are in `environment`.
     `in_project`: the path of the same file in a project's folder, if the client reads one there.
     """
 

@@ -27,9 +27,12 @@ IDENTITY = (
     *(
         "AIDER_CHAT_HISTORY_FILE",
         "CONTINUE_GLOBAL_DIR",
+        "FACTORY_HOME_OVERRIDE",
         "GEMINI_CLI_HOME",
         "GOOSE_PATH_ROOT",
         "GROK_HOME",
+        "KIMI_CODE_HOME",
+        "OPENCLAW_STATE_DIR",
         "PI_CODING_AGENT_DIR",
     ),
     "QWEN_HOME",
