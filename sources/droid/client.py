@@ -15,9 +15,8 @@ def _folder(places: Places) -> Path:
 DROID = Client(
     source="droid",
     name="Droid",
-    handshake=("droid", "factory-cli"),
+    handshake=("factory-cli",),
     history="`~/.factory/sessions`; `FACTORY_HOME_OVERRIDE` (the folder above) or `CTXR_DROID_DIR`",
-    shown_by=("droid",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "mcp.json", entry={"type": "stdio"}),
     hooks=Hooks(
@@ -27,6 +26,4 @@ DROID = Client(
         file="settings.json",
         is_among_settings=True,
     ),
-    command="droid",
-    then="Restart Droid.",
 )

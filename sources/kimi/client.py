@@ -15,11 +15,7 @@ def _folder(places: Places) -> Path:
 KIMI_CODE = Client(
     source="kimi-code",
     name="Kimi Code",
-    handshake=("kimi-code",),
     history="`~/.kimi-code/sessions`; `KIMI_CODE_HOME` or `CTXR_KIMI_CODE_DIR`",
-    shown_by=("kimi-code",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "mcp.json"),
-    command="kimi-code",
-    then="Restart Kimi Code.",
 )

@@ -15,11 +15,8 @@ def _folder(places: Places) -> Path:
 OPENCLAW = Client(
     source="openclaw",
     name="OpenClaw",
-    handshake=("openclaw",),
+    handshake=("openclaw-bundle-mcp",),
     history="`~/.openclaw/agents`; `OPENCLAW_STATE_DIR` or `CTXR_OPENCLAW_DIR`",
-    shown_by=("openclaw",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "openclaw.json", key="mcp.servers"),
-    command="openclaw",
-    then="OpenClaw takes the server up with its next turn.",
 )

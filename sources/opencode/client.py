@@ -75,9 +75,7 @@ def _client(source: str, name: str) -> Client:
         source=source,
         name=name,
         room=Room(40_000, in_bytes=True),
-        handshake=(source,),
         history=f"`~/.local/share/{source}`; `XDG_DATA_HOME` (the folder above) or `CTXR_{source.upper()}_DIR`",
-        shown_by=(source,),
         folder=lambda places: settings(places).parent,
         servers=ServerList(settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
         hooks=Hooks(
@@ -87,8 +85,6 @@ def _client(source: str, name: str) -> Client:
             format="plugin",
             plugin=_PLUGIN,
         ),
-        command=source,
-        then=f"Restart {name}.",
     )
 
 
