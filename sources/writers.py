@@ -10,8 +10,5 @@ from sources.opencode.writer import KILO_WRITER, OPENCODE_WRITER
 from sources.qwen.writer import QWEN_WRITER
 from sources.writing import Writer
 
-_ALL = (
-    *(CLAUDE_CODE_WRITER, CODEX_WRITER, GEMINI_WRITER, OPENCODE_WRITER, KILO_WRITER),
-    *(COPILOT_CLI_WRITER, QWEN_WRITER),
-)
-WRITERS: dict[str, Writer] = {writer.client.source: writer for writer in _ALL}
+_OTHERS = (GEMINI_WRITER, OPENCODE_WRITER, KILO_WRITER, COPILOT_CLI_WRITER, QWEN_WRITER)
+WRITERS: dict[str, Writer] = {each.client.source: each for each in (CLAUDE_CODE_WRITER, CODEX_WRITER, *_OTHERS)}

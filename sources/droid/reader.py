@@ -51,8 +51,7 @@ class DroidChat(Conversation):
     def session(self) -> Session:
         """Return the session as read so far; messages that its user left are marked."""
         self.supersede_off_path(self._parents, self._leaf)
-        parent = string(self._start.get("parent"))
-        return self.build(self._start.get("title"), parent=parent)
+        return self.build(self._start.get("title"), parent=string(self._start.get("parent")), relation="fork")
 
     def _read_message(self, message: Record) -> None:
         role = string(message.get("role"))
@@ -62,10 +61,9 @@ class DroidChat(Conversation):
         self.model = string(message.get("modelId"))
         for place, block in enumerate(drafts.blocks_of(message.get("content"))):
             kind, text, part = string(block.get("type")), string(block.get("text")), f":{place}" if place else ""
-            if kind == "text" and (text.startswith("<system-reminder>") or message.get("visibility") == "llm_only"):
-                self.inject(text, part)
-            elif kind == "text":
-                self.say(Role(role), text, part)
+            if kind == "text":
+                is_clients = text.startswith("<system-reminder>") or message.get("visibility") == "llm_only"
+                self.inject(text, part) if is_clients else self.say(Role(role), text, part)
             elif kind == "thinking":
                 self.say(Role.THINKING, string(block.get("thinking")), part)
             elif kind == "tool_use":

@@ -27,10 +27,8 @@ class KimiCode(FileReader):
     def session_file(self, file: File) -> SessionFile:
         """Return the session of the main agent, or of a sub-agent; `folder` is that of both."""
         agent, folder = Path(file.path).parent.name, Path(file.path).parents[2]
-        status = f"+{status_of(str(folder / 'state.json'))}"
-        if agent == "main":
-            return SessionFile(file, file.path, folder.name, folder=str(folder), note_status=status)
-        return SessionFile(file, file.path, f"{folder.name}-{agent}", folder.name, str(folder), status)
+        own, parent = (folder.name, None) if agent == "main" else (f"{folder.name}-{agent}", folder.name)
+        return SessionFile(file, file.path, own, parent, str(folder), f"+{status_of(str(folder / 'state.json'))}")
 
     def parser(self, store: Path) -> ParseFile:
         return _parse
@@ -41,8 +39,9 @@ def _parse(file: SessionFile) -> Iterator[FoundSession]:
     log = AgentLog(file.session_id, string(state.get("cwd")))
     for record in json_lines(file.path, damage):
         log.read(record)
-    title = "" if file.agent_of else state.get("title")
-    session = log.build(title, parent=file.agent_of or string(state.get("forkedFrom")))
+    session = log.build(state.get("title"), parent=string(state.get("forkedFrom")), relation="fork")
+    if file.agent_of:
+        session = log.build(parent=file.agent_of)
     yield file.found(session, damage.skipped() + log.skipped())
 
 

@@ -38,3 +38,10 @@ def test_what_its_user_left_is_marked_and_a_compaction_is_told() -> None:
         *("Hm.", "I look.", "Execute pytest\n\n1 failed", "It makes a new list.")
     ]
     assert (messages[-1].text, messages[-1].more["compaction"]) == ("About a basket.", {})
+
+
+def test_a_fork_knows_its_origin() -> None:
+    records = working_session()
+    records[0]["parent"] = "origin"
+    session = read(records)
+    assert (session.parent, session.meta["relation"]) == ("origin", "fork")

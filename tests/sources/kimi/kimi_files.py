@@ -59,13 +59,13 @@ def working_session() -> list[Record]:
     return [{**record, "time": BEGAN + place} for place, record in enumerate(records)]
 
 
-def write(root: Path, records: list[Record], agent: str = "main", session: str = SESSION) -> Path:
+def write(root: Path, records: list[Record], agent: str = "main", session: str = SESSION, **state: str) -> Path:
     """The log of an agent in the folder of its session."""
     folder = root / "sessions" / "wd_shop_1b20fbdc3b6d" / session
     file = folder / "agents" / agent / "wire.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(lines_of(records))
-    (folder / "state.json").write_text(json.dumps({"id": session, "version": 2, "cwd": SHOP}), encoding="utf-8")
+    (folder / "state.json").write_text(json.dumps({"id": session, "cwd": SHOP, **state}), encoding="utf-8")
     return file
 
 

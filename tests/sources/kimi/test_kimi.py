@@ -38,3 +38,9 @@ def test_turns_that_were_undone_are_marked_and_a_compaction_is_told() -> None:
     messages = read(records).messages
     assert [each.text for each in messages if "superseded" in each.more] == ["First", "Second", "Third"]
     assert [(each.text, each.more["compaction"]) for each in messages[3:]] == [("About a basket.", {})]
+
+
+def test_a_fork_has_the_name_that_it_was_given_and_knows_its_origin(tmp_path: Path) -> None:
+    write(tmp_path, working_session(), title="Another way", forkedFrom="origin")
+    [each] = found(KimiCode(), tmp_path)
+    assert (each.session.title, each.session.parent, each.session.meta["relation"]) == ("Another way", "origin", "fork")
