@@ -28,10 +28,9 @@ class OpenClaw(DatabaseReader):
         yield from sorted(OPENCLAW.history_in(places).glob("agents/*/agent/openclaw-agent.sqlite"))
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        state = "count(*), max(seq), max(created_at), sum(length(event_json))"
-        statement = f"SELECT session_id, {state} FROM transcript_events GROUP BY 1 ORDER BY 4 DESC"  # noqa: S608
-        for session_id, *values in database.rows(statement):
-            yield str(session_id), "|".join(map(str, values)), {}
+        statement = "SELECT session_id, count(*), max(created_at) FROM transcript_events GROUP BY 1 ORDER BY 3 DESC"
+        for session_id, count, latest in database.rows(statement):
+            yield str(session_id), f"{count}|{latest}", {}
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
         tree = Tree(key)

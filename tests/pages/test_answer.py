@@ -43,6 +43,7 @@ async def asked(folder: Path) -> tuple[str, dict[str, Any]]:
         chat = {"channel": place, "source": "claude", "metadata": {"title": f"Queue of the {place}"}}
         await orchestrator.run({"operation": "save", "messages": said, **chat})
     async with Client(create_server(orchestrator.run)) as client:
+        assert client.server_capabilities.extensions == {"io.modelcontextprotocol/ui": {}}
         [tool] = [tool for tool in (await client.list_tools()).tools if tool.meta]
         [page] = (await client.read_resource(tool.meta["ui"]["resourceUri"])).contents  # type: ignore[index]
         answer = await client.call_tool(tool.name, {"query": "how was the full queue solved?"})

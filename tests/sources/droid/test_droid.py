@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from registry.domain import Role
 from sources.droid.reader import Droid
 from tests.sources.droid.droid_files import SESSION, SHOP, read, says, text, working_session, write
 from tests.sources.reading import found, said
@@ -32,11 +33,13 @@ def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
 
 def test_what_its_user_left_is_marked_and_a_compaction_is_told() -> None:
     again = says(5, "user", text("And now?"), after=1)
+    noted = says(6, "user", text("Go on from the summary."), after=5, visibility="llm_only")
     compacted = {"type": "compaction_state", "id": "k", "summaryText": "About a basket."}
-    messages = read([*working_session(), again, compacted]).messages
+    messages = read([*working_session(), again, noted, compacted]).messages
     assert [each.text for each in messages if "superseded" in each.more] == [
         *("Hm.", "I look.", "Execute pytest\n\n1 failed", "It makes a new list.")
     ]
+    assert messages[-2].role is Role.SYSTEM
     assert (messages[-1].text, messages[-1].more["compaction"]) == ("About a basket.", {})
 
 
