@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from cli.connect.launcher import launcher_file
+from registry.extras import PROGRAM, installer
 from registry.settings import Settings
 from sources.client import Client
 
@@ -77,6 +80,22 @@ def this_program() -> tuple[str, ...]:
     program = shutil.which(sys.argv[0])
     is_ctxr = program and Path(program).stem in ("ctxr", "context-registry")
     return (os.path.abspath(program),) if program and is_ctxr else (sys.executable, "-m", "cli.entry")
+
+
+@cache
+def called() -> str:
+    """Return how a user starts this program in a shell: `ctxr`, or what works where that is not on the PATH."""
+    if installer() == "uvx":  # it puts its environment on the PATH of what it runs, and of nothing else
+        return f"uvx {PROGRAM}"
+    program, *more = this_program()
+    found = shutil.which("ctxr")
+    is_found = found is not None and Path(found).resolve().parent == Path(program).resolve().parent
+    return "ctxr" if is_found or more else shlex.quote(str(Path(program).with_stem("ctxr")))
+
+
+def as_called(text: str) -> str:
+    """Let each command `ctxr …` in a text work as it is printed."""
+    return re.sub(r"\bctxr (?=[a-z])", lambda _: f"{called()} ", text)
 
 
 def this_server() -> StdioServer:

@@ -3,12 +3,13 @@
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cli.connect.launcher import write_launcher
-from cli.connect.snippets import StdioServer, this_program, this_server
+from cli.connect.snippets import StdioServer, as_called, called, this_program, this_server
 from cli.running.serving import welcome
 from registry.settings import read_settings
 from sources.cursor.client import CURSOR
@@ -34,6 +35,26 @@ def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch)
     assert this_program() == (sys.executable, "-m", "cli.entry")
 
 
+@pytest.fixture
+def nothing_remembered() -> Iterator[None]:
+    called.cache_clear()
+    yield
+    called.cache_clear()
+
+
+@pytest.mark.usefixtures("nothing_remembered")
+def test_commands_are_printed_as_they_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert as_called("ctxr up makes it") == f"{CTXR} up makes it"
+    called.cache_clear()
+    monkeypatch.setenv("PATH", str(Path(CTXR).parent))
+    assert as_called("ctxr up makes it") == "ctxr up makes it"
+    called.cache_clear()
+    (tmp_path / "CACHEDIR.TAG").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    assert as_called("ctxr up makes it") == "uvx context-registry up makes it"
+
+
 def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTXR_HOME", "here")
@@ -57,13 +78,14 @@ def test_the_rule_is_one_that_cursor_always_applies() -> None:
     assert json.loads(example[1]).keys() == {"channel", "messages", "meta"}
 
 
-def test_everything_a_new_user_needs_is_shown(tmp_path: Path) -> None:
+def test_everything_a_new_user_needs_is_shown_in_ten_lines(tmp_path: Path) -> None:
     text = welcome(read_settings(home=tmp_path, port=9000), "http://127.0.0.1:9000/")
+    assert len(text.splitlines()) <= 8  # two stand before it
     for needed in (
         "http://127.0.0.1:9000/",
         "http://127.0.0.1:9000/mcp",
         str(tmp_path / "registry.db"),
-        this_server().mcp_json(),
-        "ctxr install cursor|",
+        json.dumps({"mcpServers": {"context-registry": this_server().entry()}}),
+        "install --all",
     ):
         assert needed in text
