@@ -17,13 +17,15 @@ from urllib.request import url2pathname
 PROGRAM = "context-registry"
 
 
-def installer() -> Literal["uv tool", "pipx", "uvx", "pip"]:
+def installer() -> Literal["uv tool", "pipx", "uvx", "brew", "pip"]:
     """Return what made this program's environment, by the file that it leaves there."""
     environment = Path(sys.prefix)
     if (environment / "uv-receipt.toml").exists():
         return "uv tool"
     if (environment / "pipx_metadata.json").exists():
         return "pipx"
+    if "Cellar" in environment.parts:  # Homebrew's folder of what it installs
+        return "brew"
     # uvx makes its environments in uv's cache.
     return "uvx" if any((folder / "CACHEDIR.TAG").exists() for folder in environment.parents) else "pip"
 
@@ -34,7 +36,7 @@ def install_command(extra: str) -> str:
     clone = _clone()
     if clone and Path(sys.prefix) == clone / ".venv":
         return shlex.join(["make", "-C", str(clone), "up", f"EXTRAS={extra}"])
-    if (by := installer()) == "pip":
+    if (by := installer()) in ("pip", "brew"):
         uv = ["uv", "pip", "install", "--python", sys.executable]  # environments made by uv have no pip
         words = [sys.executable, "-m", "pip", "install"] if find_spec("pip") else uv
     else:
@@ -52,6 +54,7 @@ def uninstall_command() -> str:
         "uv tool": ["uv", "tool", "uninstall"],
         "pipx": ["pipx", "uninstall"],
         "uvx": ["uv", "cache", "clean"],
+        "brew": ["brew", "uninstall"],
         "pip": [sys.executable, "-m", "pip", "uninstall"],
     }
     return shlex.join([*commands[installer()], PROGRAM])

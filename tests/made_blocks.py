@@ -297,12 +297,13 @@ def chosen_figures(heads: Iterable[str], language: int) -> str:
     """Some rows of docs/figures.md, won and lost."""
     lines = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip(" *") for cell in line.split(" | ")] for line in lines if line.startswith("| ")]
-    names = rows[0]
-    found = []
-    for begin, other, *words in FIGURES:
-        row = next(row for row in rows if row[0].startswith(f"| {begin}"))
-        figures = [row[names.index(name)].replace("*", "") for name in ("ctxr", other)]
-        found.append((words[language], figures[0], f"{figures[1]} ({other})"))
+    ours, others = rows[0].index("ctxr"), {name: rows[0].index(name) for _, name, *_ in FIGURES}
+    found = [
+        (words[language], row[ours].replace("*", ""), f"{row[others[other]].replace('*', '')} ({other})")
+        for begin, other, *words in FIGURES
+        for row in rows
+        if row[0].startswith(f"| {begin}")
+    ]
     return table(heads, found)
 
 
