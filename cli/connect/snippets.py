@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -98,10 +99,18 @@ def as_called(text: str) -> str:
     return re.sub(r"\bctxr (?=[a-z])", lambda _: f"{called()} ", text)
 
 
+def _lasting_program() -> tuple[str, ...]:
+    """Return the words that start the program also after an upgrade or a clean of uvx's cache."""
+    if launcher := launcher_file():
+        return (str(launcher),)
+    if installer() == "uvx" and (uvx := shutil.which("uvx")):
+        return (uvx, "--from", f"{PROGRAM}=={version(PROGRAM)}", "ctxr")
+    return this_program()
+
+
 def this_server() -> StdioServer:
     """Return the server as clients start it: by the launcher, with the settings of this terminal's environment."""
-    launcher = launcher_file()
-    command = (*((str(launcher),) if launcher else this_program()), "mcp")
+    command = (*_lasting_program(), "mcp")
     names = [f"CTXR_{name.upper()}" for name in Settings.model_fields if name not in ("host", "port")]
     env = {name: os.environ[name] for name in names if os.environ.get(name)}
     if "CTXR_HOME" in env:

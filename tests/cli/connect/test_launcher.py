@@ -13,6 +13,8 @@ import pytest
 from cli.connect.launcher import launcher_file, write_launcher
 from tests.cli.conftest import Ctxr
 
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="clients on Windows start no shell scripts")
+
 
 def program(file: Path, name: str) -> Path:
     """Make a program that prints its name and arguments."""

@@ -4,10 +4,12 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from cli.connect import snippets
 from cli.connect.launcher import write_launcher
 from cli.connect.snippets import StdioServer, as_called, called, this_program, this_server
 from cli.running.serving import welcome
@@ -53,6 +55,21 @@ def test_commands_are_printed_as_they_work(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "CACHEDIR.TAG").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
     assert as_called("ctxr up makes it") == "uvx context-registry up makes it"
+
+
+def test_on_windows_an_entry_outlives_the_cache_of_uvx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Clients start no shell scripts there, so there is no launcher."""
+    monkeypatch.setattr(snippets, "launcher_file", lambda: None)
+    assert this_server().command == (CTXR, "mcp")
+    monkeypatch.setattr(snippets, "installer", lambda: "uvx")
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    assert this_server().command == (
+        "/bin/uvx",
+        "--from",
+        f"context-registry=={version('context-registry')}",
+        "ctxr",
+        "mcp",
+    )
 
 
 def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
