@@ -16,6 +16,11 @@ from tests.cli.conftest import Ctxr
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="clients on Windows start no shell scripts")
 
 
+@pytest.fixture(autouse=True)
+def no_uvx(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(empty_home))
+
+
 def program(file: Path, name: str) -> Path:
     """Make a program that prints its name and arguments."""
     file.parent.mkdir(parents=True, exist_ok=True)
