@@ -38,8 +38,8 @@ INITIALIZE = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
-INSTALLERS = (".cache", ".local/share/uv", ".local/share/pipx", ".local/state/pipx", "venv")
-"""Folders below a home in which installers keep what is theirs."""
+INSTALLERS = (".cache", ".local/share/uv", ".local/share/pipx", ".local/state/pipx", ".rustup", "venv")
+"""Folders below a home in which installers keep what is theirs; pip asks for the version of rustc, which makes one."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ def measure(way: Way, home: Home, later: list[Path]) -> tuple[str, ...]:
     answers.append(home.answering())
     told = home.run(f"{way.ctxr} uninstall --all --yes").splitlines()[-1]
     home.run(told.partition(": ")[2])
-    left = len(home.files() - before) + len(before - home.files())
-    return f"{installed - began:.1f}", f"{found - began:.1f}", " / ".join(sorted(set(answers))), str(left)
+    left = ", ".join(sorted(home.files() ^ before)) or "none"
+    return f"{installed - began:.1f}", f"{found - began:.1f}", " / ".join(sorted(set(answers))), left
 
 
 def later_versions(wheel: Path, folder: Path) -> Iterator[Path]:
