@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,6 @@ def this_program() -> tuple[str, ...]:
     return (os.path.abspath(program),) if program and is_ctxr else (sys.executable, "-m", "cli.entry")
 
 
-@cache
 def called() -> str:
     """Return how a user starts this program in a shell: `ctxr`, or what works where that is not on the PATH."""
     if installer() == "uvx":  # it puts its environment on the PATH of what it runs, and of nothing else

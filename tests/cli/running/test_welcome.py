@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from cli.connect import snippets
 from cli.connect.launcher import write_launcher
-from cli.connect.snippets import StdioServer, as_called, called, this_program, this_server
+from cli.connect.snippets import StdioServer, as_called, this_program, this_server
 from cli.running.serving import welcome
 from registry.settings import read_settings
 from sources.cursor.client import CURSOR
@@ -37,21 +36,11 @@ def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch)
     assert this_program() == (sys.executable, "-m", "cli.entry")
 
 
-@pytest.fixture
-def nothing_remembered() -> Iterator[None]:
-    called.cache_clear()
-    yield
-    called.cache_clear()
-
-
-@pytest.mark.usefixtures("nothing_remembered")
 def test_commands_are_printed_as_they_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert as_called("ctxr up makes it") == f"{CTXR} up makes it"
-    called.cache_clear()
     monkeypatch.setenv("PATH", str(Path(CTXR).parent))
     assert as_called("ctxr up makes it") == "ctxr up makes it"
-    called.cache_clear()
     (tmp_path / "CACHEDIR.TAG").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
     assert as_called("ctxr up makes it") == "uvx context-registry up makes it"
