@@ -131,5 +131,20 @@ def seen(value: Any) -> Any:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
-    for one in (duration, bar, share, number, short_number, plain, weekday, client_icon, token, field, named, value, asked, model_name)
+    for one in (
+        duration,
+        bar,
+        share,
+        number,
+        short_number,
+        plain,
+        weekday,
+        client_icon,
+        token,
+        field,
+        named,
+        value,
+        asked,
+        model_name,
+    )
 } | {"dollars": in_dollars}

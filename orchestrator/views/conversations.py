@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from orchestrator.answer.standing import touched_files
 from orchestrator.operations.fetch_session import other_names
-from registry.domain import format_time, preview_of
+from registry.domain import Role, format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.activity import channels_since
 from registry.monitor.token_usage import usage_of_channel
@@ -24,7 +25,9 @@ from registry.storage.conversations.message_windows import (
 )
 from registry.storage.conversations.messages import MessageFilter, by_ids, by_numbers, get_message, message_item
 from registry.storage.conversations.pins_and_views import drop_view as drop_view
-from registry.storage.conversations.pins_and_views import has_pin, list_views, pinned_channels
+from registry.storage.conversations.pins_and_views import has_pin
+from registry.storage.conversations.pins_and_views import list_views as list_views
+from registry.storage.conversations.pins_and_views import pinned_channels as pinned_channels
 from registry.storage.conversations.pins_and_views import save_view as save_view
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
@@ -35,6 +38,7 @@ from registry.storage.records.extract_results import deliveries_of, get_result, 
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
 DELIVERIES = 20
+TOOL_CALLS = 200  # of the end of a conversation: their files stand beside it
 LATEST = "latest"
 
 
@@ -193,11 +197,14 @@ def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dic
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
-    """Return what stands beside a conversation: the runs that delivered parts of it."""
+    """Return what stands beside a conversation: the files its tools touched, the runs that delivered parts of it."""
     row = get_channel(tx, name)
+    calls = messages.messages_of(tx, row.number, limit=TOOL_CALLS, roles=(Role.TOOL,))
+    files = dict.fromkeys(path for call in reversed(calls) for path in touched_files(call.payload))
     results = list_results(tx, row.name, Page(8, None, "desc"))["items"]
     return {
         "channel": item_of(tx, row),
+        "files": [path for path in files if path != row.project_path],
         "deliveries": [one for one in results if one["metadata"]],
         "readers": readers_of(tx, row, DELIVERIES),
     }

@@ -34,6 +34,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 STRETCH = 40  # messages at a time: a few screens
 AHEAD = 6  # messages shown before the one that was jumped to
 MOST_HITS = 100
+RELATED = 4  # conversations named beside one
 
 
 class ConversationQuery(QueryShape):
@@ -123,11 +124,17 @@ def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
 
 @router.get("/margin/{channel:path}", dependencies=[without_parameters])
 async def margin(request: Request, client: Asking, channel: Name) -> HTMLResponse:
-    """Return what stands beside a conversation and takes longer: deliveries, commits."""
+    """Return what stands beside a conversation and takes longer: files, commits, related ones, deliveries."""
     found = await client.view(views.margin, channel)
+    title = found["channel"]["title"] or found["channel"]["first_message_preview"]
+    like = {"text": title, "limit": RELATED + 1, "context_window": 0}
+    similar = (await client.ask("search_sessions", like, is_recorded=False)).get("sessions", []) if title else []
+    others = [one for one in similar if one["channel"] != found["channel"]["channel"] and one["match_count"]]
     query = {"session_id": found["channel"]["channel"], "limit": 100}
     answer = await client.ask("blame", query, is_recorded=False) if found["channel"]["project_path"] else {}
-    return await asyncio.to_thread(render, request, "margin.html", commits=answer.get("found", []), **found)
+    return await asyncio.to_thread(
+        render, request, "margin.html", commits=answer.get("found", []), related=others[:RELATED], **found
+    )
 
 
 @router.get("/messages/{id}")
