@@ -55,7 +55,7 @@ channel = Table(
     Column("shared_with", String(16)),  # "project" or "team"; NULL: its owner alone sees it
     Column("shared_until", UtcTime),
     Index("ix_channel_updated_at", "updated_at", "number"),
-    Index("ix_channel_project_path", "project_path"),
+    Index("ix_channel_project", "project_path", "deleted", "source", "updated_at", "project_name"),
     Index("ix_channel_session_id", "session_id"),
     sqlite_autoincrement=True,
 )
@@ -117,7 +117,7 @@ conversation = Table(
     Index("ix_conversation_place", "channel_number", "place"),
     Index("ix_conversation_digest", "channel_number", "digest"),
     Index("ix_conversation_native_id", "channel_number", "native_id"),
-    Index("ix_conversation_timestamp", "timestamp", "number"),
+    Index("ix_conversation_time", "timestamp", "number", "deleted"),
     sqlite_autoincrement=True,
 )
 
