@@ -1,4 +1,4 @@
-"""Let the indexes of projects and of times hold what lists of channels and counts by day read."""
+"""Let the indexes of projects, times and questions hold all that lists, counts by day and word searches of runs read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from alembic import op
 revision = "0025"
 down_revision = "0024"
 
+PROJECT = ("project_path", "deleted", "source", "updated_at", "project_name", "message_count", "token_count")
+WORDS = ("started_at", "number", "asked", "client", "source", "operation")
+
 
 def upgrade() -> None:
-    """Build the new ones before the old ones go; that over messages takes about a second for a million."""
-    op.create_index(
-        "ix_channel_project", "channel", ["project_path", "deleted", "source", "updated_at", "project_name"]
-    )
+    """Build the new ones before the old ones go; those over messages and runs take about a second for a million."""
+    op.create_index("ix_channel_project", "channel", PROJECT)
     op.create_index("ix_conversation_time", "conversation", ["timestamp", "number", "deleted"])
+    op.create_index("ix_execution_words", "execution", WORDS)
     op.drop_index("ix_channel_project_path", "channel")
     op.drop_index("ix_conversation_timestamp", "conversation")
+    op.drop_index("ix_execution_asked", "execution")
