@@ -62,13 +62,6 @@ def bar(ms: float) -> int:
     return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
 
 
-def share(part: float | None) -> str:
-    """Format a success rate; 100 % only if nothing failed."""
-    if part is None:
-        return "–"
-    return f"{100 * part:.0f} %" if part in (0, 1) else f"{min(100 * part, 99.9):.1f} %"
-
-
 def number(value: float) -> str:
     return f"{value:,}"
 
@@ -134,7 +127,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     for one in (
         duration,
         bar,
-        share,
         number,
         short_number,
         plain,

@@ -1,4 +1,4 @@
-"""Let the indexes of projects, times and questions hold all that lists, counts by day and word searches of runs read."""
+"""Let the indexes of projects, times and questions hold all that lists, counts and word searches read."""
 
 from __future__ import annotations
 
