@@ -32,7 +32,7 @@ from registry.storage.conversations.pins_and_views import save_view as save_view
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
-from registry.storage.paging import Page, cursor_of
+from registry.storage.paging import Page
 from registry.storage.records.executions import get_execution, readers_of
 from registry.storage.records.extract_results import deliveries_of, get_result, list_results
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
@@ -132,7 +132,6 @@ class Stretch(NamedTuple):
     after: str | None = None
     before: str | None = None
     """Cursors."""
-    time: datetime | None = None
     deleted: bool = False
     """The deleted messages. A deleted conversation is shown with all its messages."""
 
@@ -166,16 +165,13 @@ def conversation(tx: ReadTransaction, name: str, wanted: Stretch) -> dict[str, A
 
 
 def _window(tx: ReadTransaction, row: ChannelRow, wanted: Stretch) -> Window:
-    size, ahead, at, after, before, time, _ = wanted
+    size, ahead, at, after, before, _ = wanted
     deleted = None if row.deleted else wanted.deleted
     if at and at != LATEST:
         message = get_message(tx, at, include_deleted=deleted is not False)
         if message.channel_number != row.number:
             raise NotFound("No such message", f"Message {at!r} is not in this conversation")
         return window_around(tx, message, ahead, size, deleted=deleted)
-    if time:
-        start = cursor_of(time, 0)
-        return read_window(tx, row.number, Page(size, start, "asc"), deleted=deleted)._replace(earlier=start)
     goes_back = at == LATEST or before is not None
     page = Page(size, before if goes_back else after, "desc" if goes_back else "asc")
     return read_window(tx, row.number, page, deleted=deleted)

@@ -63,18 +63,13 @@ def statistics_page(
     from_: datetime | None,
     to: datetime | None,
     bucket_s: int,
-    operation: str | None,
     without_source: str | None,
 ) -> dict[str, Any]:
-    """Return the figures of a period, and the runs to look at.
-
-    `operation`: whose response times the series shows.
-    """
+    """Return the figures of a period, and the runs to look at."""
     wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
     figures = execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
     is_countable = statistics.is_countable(tx, wanted)
-    timed = replace(wanted, operation=operation)
-    times = statistics.latencies(tx, timed, bucket_s) if is_countable else {}
+    times = statistics.latencies(tx, wanted, bucket_s) if is_countable else {}
     series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
     failed = replace(wanted, status="failed")
     return {

@@ -15,16 +15,14 @@ from pydantic import Field
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import Asking, Client, without_parameters
-from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import blocks_of, shown
-from backoffice.queries import Start, Word
+from backoffice.queries import Word
 from orchestrator.requests.queries import QueryShape
 from orchestrator.views import conversations as views
 from registry.access import ASKING
-from registry.domain import format_time
 from registry.errors import NotFound
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
@@ -43,7 +41,6 @@ class ConversationQuery(QueryShape):
     at: Word | None = Field(None, description="a message's id, or `latest`")
     after: str | None = Field(None, max_length=500)
     before: str | None = Field(None, max_length=500)
-    time: Start | None = Field(None, description="the stretch from this instant on")
     q: Word | None = None
     typing: bool = Field(False, description="somebody is still typing: the search is no execution")
     deleted: bool = False
@@ -53,7 +50,7 @@ class ConversationQuery(QueryShape):
 async def conversation_page(request: Request, client: Asking, channel: Name) -> HTMLResponse:
     """Show a stretch of a conversation; `deleted` shows its deleted messages."""
     query = given_query(request, ConversationQuery)
-    wanted = query.model_dump(include={"at", "after", "before", "time", "deleted"})
+    wanted = query.model_dump(include={"at", "after", "before", "deleted"})
     found = await client.view(views.conversation, channel, views.Stretch(STRETCH, AHEAD, **wanted))
     found["blocks"] = blocks_of([shown(message) for message in found.pop("messages")])
     found["earlier"] = _other(channel, query, before=found["earlier"])
@@ -66,7 +63,6 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     nothing = dict.fromkeys(FILTERS, "")
     listing = await list_context(request, client, RegistryQuery(limit=ROWS), nothing) if is_whole else {}
     prompt = continue_prompt(found["channel"])
-    time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
         render,
         request,
@@ -75,8 +71,6 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
         prompt=prompt,
         openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
         resumes=resume_commands(found["channel"]),
-        time_at=time_at,
-        shown_time=as_local(request, time_at),
         whose=other_owner(found["channel"]),
         most_hits=MOST_HITS,
         **{**listing, **found},
