@@ -15,7 +15,7 @@ from registry.domain import Actor, Message, Role, now
 from registry.ingest.save import save_messages
 from registry.storage.conversations.channels import open_channel
 from registry.storage.conversations.pins_and_views import list_views
-from tests.pages.seeds import FIBONACCI, LONG
+from tests.pages.seeds import FIBONACCI
 from tests.pages.test_markdown import PIXEL
 
 pytestmark = pytest.mark.anyio
