@@ -21,7 +21,7 @@ MOST = 1000  # items of one list; they are few, so there are no pages
 
 
 class Kept(BaseModel):
-    """One thing that is kept, with its own fields."""
+    """A pin, view, briefing, case or backup, with its own fields."""
 
     model_config = ConfigDict(extra="allow")
 
