@@ -169,4 +169,4 @@ async def message_facts(request: Request, client: Asking, message_id: Id) -> HTM
 
     found = await client.view(views.message_facts, message_id)
     found["message"] = shown(found["message"])
-    return render(request, "facts.html", most=views.DELIVERIES, **found)
+    return render(request, "facts.html", **found)
