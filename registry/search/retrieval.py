@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, reduce
 from heapq import nlargest
+from math import log
 from operator import or_
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -153,15 +154,19 @@ class SearchResult:
         return stretches
 
     def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
-        """Return True if a channel's score is above the floor, or a message is clearly more similar than by chance.
+        """Return True if a channel is about the request: by its score or, asked in several wordings, of which one fits
+        anything, by how much of one or how many rare words of all it holds; or by a message that is clearly more
+        similar than by chance.
 
         Less is enough in the time or place that a request names (`is_narrowed`).
         """
-        floor = 0.0 if is_narrowed or len(self.wordings) == 1 else weights.FLOOR_SEVERAL
-        if self.similar and self.similar.vectors:
-            if self.similar.beyond_chance(channel_number) >= 1.5:
-                return True
-            floor += weights.FLOOR_MODEL
+        has_vectors = bool(self.similar and self.similar.vectors)
+        if self.similar and has_vectors and self.similar.beyond_chance(channel_number) >= 1.5:
+            return True
+        if len(self.wordings) > 1 and not is_narrowed:
+            rare = self.rarity_in(channel_number) / log(self.corpus.size)
+            return rare >= weights.RARE_WORDS or self.covered(channel_number) >= weights.MEDIUM
+        floor = weights.FLOOR_MODEL if has_vectors else 0.0
         return any(one.score >= floor for one in self.channels if one.number == channel_number)
 
     def is_called(self, channel_number: int) -> bool:
