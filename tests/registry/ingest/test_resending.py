@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import time
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +45,27 @@ def test_the_same_call_twice_adds_nothing(engine: Engine, calls: list[str], name
     for letters in calls:
         send(engine, str(name), letters)
         assert send(engine, str(name), letters) == 0, (calls, letters)
+
+
+def test_any_part_of_a_long_chat_sent_again_adds_nothing(engine: Engine) -> None:
+    chance = random.Random(7)
+    for words in ("AaBbCco.", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"):
+        letters = "".join(chance.choices(words, k=400))
+        send(engine, words, letters)
+        parts = [letters[at : at + chance.randint(1, 9)] for at in chance.sample(range(400), 12)]
+        assert [send(engine, words, part) for part in [*parts, letters[::3], letters]] == [0] * 14
+        assert send(engine, words, letters[-3:] + "?!") == 2
+
+
+def test_a_turn_in_an_endless_chat_reads_no_more_than_in_a_short_one(engine: Engine) -> None:
+    send(engine, "endless", "S" + "AaBbCcoo" * 400)
+    peaks = []
+    for turn in ("oxA", "aay", "Czo"):
+        tracemalloc.start()
+        send(engine, "endless", turn)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(peaks) < 600_000  # bytes; all 3 200 messages are 2 MB
 
 
 @pytest.mark.parametrize(
