@@ -6,16 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import httpx
 import pytest
 from fastapi import FastAPI
 
-from orchestrator.service import Orchestrator
 from registry.access import Level
-from registry.storage.safety.tokens import create_token
-from tests.backoffice.test_owners import Person, hire
+from tests.backoffice.conftest import Hire
 
-__all__ = ("hire",)
 pytestmark = pytest.mark.anyio
 
 THEIRS = "wombat"  # is in whatever lee stores, and in nothing that is asked
@@ -33,10 +29,8 @@ def addresses(app: FastAPI, named: Mapping[str, str]) -> Iterator[tuple[str, str
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_restricted_token_gets_whole_answers_without_a_word_of_others(
-    app: FastAPI, hire: Any, orchestrator: Orchestrator
-) -> None:
-    lee: Person = await hire("lee")
+async def test_a_restricted_token_gets_whole_answers_without_a_word_of_others(app: FastAPI, hire: Hire) -> None:
+    lee = await hire("lee")
     [said] = (await lee.log("lee_1", f"the {THEIRS} report", title=f"A {THEIRS}", project="/srv/lee"))["stored_ids"]
     await lee.run("tag", "lee_1", nickname=THEIRS, tags=[THEIRS])
     await lee.run("extract", "lee_1", text=f"{THEIRS} report")
@@ -55,11 +49,11 @@ async def test_a_restricted_token_gets_whole_answers_without_a_word_of_others(
         Level.ADMIN: {"channels": ["kim*"], "projects": ["/srv/kim"]},
     }
     for level, limit in limits.items():
-        kim: Person = await hire(f"kim-{level}", level, owner="kim", **limit)
+        kim = await hire(f"kim-{level}", level, owner="kim", **limit)
         for method, path in addresses(app, named):
             ways: list[dict[str, Any]] = [{"params": ASKED}] if method == "GET" else [{"data": ASKED}, {"json": ASKED}]
             for way in [{}, *ways]:
-                answer: httpx.Response = await kim.ask(method, path, **way)
+                answer = await kim.ask(method, path, **way)
                 asked = f"{method} {path} {[*way]} with {level}"
                 assert answer.status_code < 500, (asked, answer.text)
                 assert THEIRS not in answer.text, asked
