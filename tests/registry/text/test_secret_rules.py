@@ -69,6 +69,7 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("Mein Passwort ist %s, was tun", "Hamburg1887"),
         ("암호 걸린 파일인데 %s 이거 넣으면 열려", "영업팀2024!"),
         ("비밀번호를 초기값에서 %s 로 바꿔줘", "manager2"),
+        ("배포 전에 KAKAO_ADMIN_KEY=%s를 넣어 줘", "7f01ced6ac5e08572c71683b8525ccb7"),
         ("유심 PIN은 %s이고 잠겼어", "5190"),
         ("복합기 코드 %s 치고 스캔", "77120"),
         ("$ op read op://Home/db/password\n%s", "grass.Hopper"),
