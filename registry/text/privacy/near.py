@@ -234,6 +234,8 @@ def _find_below(text: str, stop: int, strong: Container[int], *, is_strong: bool
         for start, end in _values(text, line.start(), line.end()):
             before = text[max(line.start(), start - 48) : start]
             is_alone = not before.strip(" >*-") and not text[end : line.end()].strip(" .!?")
+            if _HEX.fullmatch(text[start:end]) and not is_alone:
+                continue  # a digest, a commit
             is_led = is_alone or _LEAD.search(before) or _TOLD.match(text, end)
             if form(text[start:end]) >= (Form.NUMBERED if is_strong and is_led else Form.STRANGE):
                 yield Secret("password", start, end)
