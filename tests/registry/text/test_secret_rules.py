@@ -140,6 +140,7 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(sa
         "    :param password: new password",
         "username: string, password: string",
         "비밀번호는 필수입니다. 비번을 새걸로 바꿨어",
+        "INVALID_PASSWORD(40101), PIN_LOCKED(42301)\nfun handle(user: String, password: CharArray) {",
         "key: password\n- name: GIT_SHA\n  value: 79bb00395cc88b5f29fb6310948787fd3fd0ae1c",
         "비밀번호를 평문으로 저장하지 말고 bcrypt로 바꿔줘",
         "암호: 최소 8자",
