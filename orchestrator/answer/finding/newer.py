@@ -28,13 +28,11 @@ from registry.text.request.query import ParsedQuery, parse_query
 from registry.text.request.understanding import Understood
 
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
-# a candidate's share of the best score, times the share of the question that it holds, from which on it is about the
-# same thing: of strangers' later changes 0.80 are in one wording and 0.95 with others, of other questions' candidates a
-# quarter (`benchmarks/RESULTS.md`)
-ABOUT_IT = 0.1
+# weight of the repeated rare words, in a conversation that holds the whole request and scores as the best, from which
+# on it is about the same thing: `benchmarks/RESULTS.md`
+ABOUT_IT = 1.0
 NEAR = 0.5  # share of the best message's score from which on another one of the conversation is on the same thing
 LINE = 200  # characters of a later statement that an answer leads with
-RARE_WORDS = 2  # that a sentence on a change repeats in a conversation that is hardly about the same thing
 READ = 40  # messages of a conversation that are compared
 
 
@@ -77,35 +75,30 @@ def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
 
 
 def _repeats_most(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> MessageRow | None:
-    """Return what a user said after `hit` that repeats most of the request and of what was said in the hit's
-    conversation: the weight of the rare words, times the score of the conversation that it is in. In a conversation
-    that is hardly about it, and in the hit's own one, which repeats itself anyway, it must name a change, too.
+    """Return what a user said after `hit` that repeats most of the rare words of the request and of the hit's
+    conversation: their weight, times the share of the request and of the best score that its conversation has.
 
     "We moved off Sidekiq and Redis" holds no word of "what runs our jobs?", but what the earlier conversation says.
+    The hit's own conversation, which repeats itself anyway, comes second, and must name a change.
     """
     found, own = choice.everywhere, hit.channel_number
     scores = {row.number: score for row, score in choice.candidates} or {own: 1.0}
+    shares = {number: found.covered(number) * score / max(scores.values()) for number, score in scores.items()}
     later = [
         (row, frozenset(analyze(row.text)))
         for number in scores
         for row in messages_of(tx, number, limit=READ, roles=[Role.USER], from_=hit.timestamp)
-        if (number, row.turn) != (own, hit.turn)
+        if number != own or (row.turn != hit.turn and any(_changing(row.text)))
     ]
     earlier = surroundings(tx, {own: [hit.seq]}, READ // 2)[own]
     said = {*_asked_for(found), *chain.from_iterable(analyze(row.text) for row in earlier if row.role in _SPOKEN)}
-    size = found.corpus.size
-    rare = _rare(tx, said.intersection(chain.from_iterable(tokens for _, tokens in later)), size)
-    several = RARE_WORDS * idf(_rare_up_to(size), size)
-    most = max(scores.values())
-    about_it = {number for number, score in scores.items() if found.covered(number) * score >= ABOUT_IT * most} - {own}
-    best, best_weight = None, 0.0
+    rare = _rare(tx, said.intersection(chain.from_iterable(tokens for _, tokens in later)), found.corpus.size)
+    best, rank = None, (False, ABOUT_IT)
     for row, tokens in later:
-        repeated = sum(map(rare.__getitem__, rare.keys() & tokens))
-        weight = repeated * scores[row.channel_number]
-        if weight > best_weight and (
-            row.channel_number in about_it or (repeated >= several and any(_changing(row.text)))
-        ):
-            best, best_weight = row, weight
+        weight = shares[row.channel_number] * sum(map(rare.__getitem__, rare.keys() & tokens))
+        this = row.channel_number != own, weight
+        if weight >= ABOUT_IT and this > rank:
+            best, rank = row, this
     return best
 
 
@@ -205,23 +198,19 @@ _CHANGES = re.compile(
 """Says that something else holds than before."""
 _KEEPS = re.compile(
     r"""\b(?:leave\ (?:it|the|them|as)|keep\ (?:it|what|the|using)|stay(?:ing)?\ with|stick(?:ing)?\ with|as\ it\ is
-        |not\ worth|never\ ?mind|for\ now|temporar\w+|only|except|until|till|just\ (?:for|this|the))\b
+        |not\ worth|never\ ?mind|for\ now|temporar\w+|only|except|until|till|just\ (?:for|this|the)
+        |staging|dev(?:elopment)?|local(?:ly|host)?|laptop|sandbox|qa)\b
+      | 스테이징|개발\ ?환경|로컬
       | 그대로|안\ (?:바꾸|바꿀|할래|해)|하지\ 말|놔두|에만|동안만|까지만|임시|당분간|이번\ ?(?:주|달)만|일단""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Says that a change is not made, or only for a time or a place."""
-_PLACES = re.compile(
-    r"\b(?:staging|dev(?:elopment)?|local(?:ly|host)?|laptop|sandbox|qa|only|except)\b"
-    r"|스테이징|개발 ?환경|로컬|임시|에만",
-    re.IGNORECASE,
-)
-"""Limits a change to one environment; what is asked for is rarely that one."""
+"""Says that a change is not made, or only for a time or in an environment that is rarely asked for."""
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
 def _changing(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that name a change, without code and questions; none if a place is named."""
-    for sentence in () if _PLACES.search(text) else _SENTENCES.split(_CODE.sub("\n", text)):
+    """Yield the sentences of a text that name a change, without code and questions."""
+    for sentence in _SENTENCES.split(_CODE.sub("\n", text)):
         if _CHANGES.search(sentence) and not _ASKS.search(sentence):
             yield sentence
