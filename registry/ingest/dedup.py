@@ -198,6 +198,18 @@ class _Stored:
         query = select(*_COLUMNS).where(self._is_within, *conditions)
         return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
 
+    def said_then(self) -> Sequence[MessageRow]:
+        """Return the messages with the words and the time of one sent; none if too many were sent."""
+        moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
+        if not moments or len(self.sent) > MOST_ASKED:
+            return []
+        has_words = conversation.c.digest.in_({one.digest for one in self.sent})
+        return self.last(None, has_words, conversation.c.timestamp.in_(moments))
+
+    def next_to(self, row: MessageRow) -> Sequence[MessageRow]:
+        query = select(*_COLUMNS).where(self._is_within, conversation.c.place > row.place)
+        return self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).all()
+
     @cached_property
     def end(self) -> Sequence[MessageRow] | None:
         """Return the end of the channel, if it is enough to recognise all of `sent`; None if the rest is needed.
@@ -301,6 +313,22 @@ def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     return Recognised([None] * len(sent) if _is_new_turn(tail, sent, old) else old, tail)
 
 
+def _by_time(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+    """Recognise by words and time those before the new ones: of a chat that several clients write, each sends its own.
+
+    None if an old message may be among the new ones, or the others stand in another order.
+    """
+    said = {(bytes(row.digest), row.timestamp): row for row in stored.said_then()}
+    old: Known = [said.get((one.digest, one.message.timestamp)) for one in sent]
+    known = [row for row in old if row is not None]
+    is_in_order = all(one.place < other.place for one, other in pairwise(known))
+    if not known or any(old[len(known) :]) or not is_in_order:
+        return None
+    if stored.has_among([one.digest for one in sent[len(known) :]]):
+        return None
+    return Recognised(old, [*known, *stored.next_to(known[-1])])
+
+
 def _by_alignment(stored: _Stored, sent: Sequence[Sent]) -> Recognised:
     """Align with the channel; if messages stay new, try a resend with shortened answers."""
     found = replace(_best_order(stored.end[1:], sent, is_whole=False), order=stored.end) if stored.end else None
@@ -314,6 +342,7 @@ STEPS: tuple[Callable[[_Stored, Sequence[Sent]], Recognised | None], ...] = (
     _by_native_id,
     _by_turns,
     _by_overlap,
+    _by_time,
     _by_alignment,
 )
 """The first that has an answer gives it; the last one always has."""
