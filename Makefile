@@ -13,6 +13,9 @@ INSTALL := @./.ci/install $(VENV)
 # pytest rewrites the modules of its plugins at each start where nothing may be written beside them.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The programs of an environment name its folder: a clone that was moved gets a new one.
+$(shell [ ! -e $(BIN)/pip ] || grep -qF '$(CURDIR)/$(BIN)/' $(BIN)/pip || rm -rf $(VENV))
+
 .PHONY: try up quick test checks tests bench faults ha editor docs lock dist clean
 
 try: $(VENV)/.runtime

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
-from backoffice import channels, conversations, events, executions, health, reference, spending
+from backoffice import channels, conversations, events, executions, health, kept, reference, spending
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
 from backoffice.bodies import body_shapes
 from backoffice.connections import Connections
@@ -96,7 +96,7 @@ def assemble(
         telemetry={"operation_spans": False},
     )
     app.state.metrics = Metrics()
-    for part in (channels, conversations, executions, spending, events, health, reference):
+    for part in (channels, conversations, executions, spending, kept, events, health, reference):
         app.include_router(part.router)
     add_pages(app)
     add_error_handlers(app)

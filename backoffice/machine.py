@@ -9,8 +9,11 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from contextlib import ExitStack
+from pathlib import Path, PurePath
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
 
 from backoffice.connections import Connection, ConnectionPlan, Connections
 from orchestrator.service import Orchestrator
@@ -19,8 +22,9 @@ from orchestrator.sync.sync import Ongoing, sync
 from orchestrator.views.figures import stores
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, NotFound, RegistryError
-from sources.base import Places, is_drift
+from sources.base import Places, Source, is_drift
 from sources.cursor.client import CURSOR
+from sources.exports.reader import exports_in
 from sources.purging import count_missing_files
 from sources.readers import READERS
 
@@ -74,8 +78,22 @@ class Machine:
         """Start a sync unless one is running; InvalidRequest for a shared registry."""
         self._refuse_shared("on the machine whose histories are to come in: ctxr sync")
         if not self._ongoing.is_running:
-            self._reports, self._error, self._finished_at, self._has_started = {}, None, None, True
-            self._ongoing.start(self._sync())
+            self._start(READERS, Places(Path.home(), os.environ), ExitStack())
+
+    def start_import(self, name: str, content: BinaryIO) -> None:
+        """Start the import of an account's export that was uploaded; InvalidRequest if it is none."""
+        self._refuse_shared("on your own machine: ctxr import FILE")
+        if self._ongoing.is_running:
+            raise InvalidRequest("A sync is still running.", "Import the file when it has ended.")
+        with ExitStack() as stack:
+            file = Path(stack.enter_context(TemporaryDirectory())) / (PurePath(name).name or "export")
+            with file.open("wb") as copy:
+                copyfileobj(content, copy)
+            self._start(exports_in(file, stack), Places(Path.home(), {}), stack.pop_all())
+
+    def _start(self, readers: Sequence[Source], places: Places, files: ExitStack) -> None:
+        self._reports, self._error, self._finished_at, self._has_started = {}, None, None, True
+        self._ongoing.start(self._sync(readers, places, files))
 
     def _refuse_shared(self, instead: str) -> None:
         if not self._orchestrator.registry.is_embedded:
@@ -84,9 +102,9 @@ class Machine:
     async def close(self) -> None:
         await self._ongoing.close()
 
-    async def _sync(self) -> None:
+    async def _sync(self, readers: Sequence[Source], places: Places, files: ExitStack) -> None:
         try:
-            for report in await sync(self._orchestrator, READERS, Places(Path.home(), os.environ), self._note):
+            for report in await sync(self._orchestrator, readers, places, self._note):
                 self._note(report)
         except RegistryError as exc:
             self._error = exc.as_dict()
@@ -95,6 +113,7 @@ class Machine:
             self._error = InternalError("The sync failed inside Context Registry.", "See the server's log").as_dict()
         finally:
             self._finished_at = format_time(now())
+            files.close()
 
     def _with_look(self, store: dict[str, Any]) -> dict[str, Any]:
         was_looked_at = (store["source"], store["path"]) in self._reports

@@ -6,6 +6,7 @@
 - Several nodes and machines: `replicas`, `failover`, `laptops`, `moving`.
 - What nobody wishes: `faults`, `fuzz`, `secrets`, `backups`, `damaged_backups`.
 - How good the tests are: `mutants`.
+- The table of docs/figures.md: `scoreboard`; the README's picture: `demo`.
 
 What they share, servers, registries, conversations and tables of figures, is in `setup`.
 """

@@ -76,17 +76,23 @@ def conversations(name: str, sets: Sequence[QuestionSet]) -> Iterator[Row]:
         yield Row(f"{name}, {WORDINGS[way]}: right conversation, first / of five", figures, command)
 
 
-LOCOMO_COMMAND = "python -m benchmarks.retrieval --published DIR --set locomo_sessions --meaning"
-NO_LOCOMO = Row(
-    "LoCoMo: put `locomo10.json` of snap-research/locomo into DIR, give `--published DIR`", {}, LOCOMO_COMMAND
-)
+PUBLISHED = {
+    "locomo_sessions": ("LoCoMo", "`locomo10.json` of snap-research/locomo"),
+    "longmemeval_s": ("LongMemEval-S", "`longmemeval_s.json` of xiaowu0162/LongMemEval"),
+}
+"""Public sets: what they are called, and the file that a folder needs."""
 
 
-def locomo_sessions(sets: Sequence[QuestionSet]) -> Iterator[Row]:
-    """Yield how `search_sessions` ranks the sessions of each LoCoMo dialogue; any that holds evidence is right."""
+def published_sessions(name: str, sets: Sequence[QuestionSet]) -> Iterator[Row]:
+    """Yield how `search_sessions` ranks the sessions of each registry; any that holds evidence is right."""
+    title, file = PUBLISHED[name]
+    command = f"python -m benchmarks.retrieval --published DIR --set {name} --meaning"
+    if not sets:
+        yield Row(f"{title}: put {file} into DIR, give `--published DIR`", {}, command)
+        return
     for ranked in asyncio.run(_ranked(sets, [way for way in WAYS if way.name == "search_sessions"])).values():
         figures = {name: (_hits(some, 1), _hits(some, 5), _mrr(some)) for name, some in ranked.items()}
-        yield Row("LoCoMo sessions: hit@1 / hit@5 / MRR", figures, LOCOMO_COMMAND)
+        yield Row(f"{title} sessions: hit@1 / hit@5 / MRR", figures, command)
 
 
 async def _ranked(sets: Sequence[QuestionSet], ways: Sequence[Way]) -> dict[str, dict[str, list[Ranks]]]:
@@ -206,8 +212,10 @@ def measure(published: Path | None, folder: Path | None) -> list[Row]:
     strangers = servers.ROOT / STRANGERS
     rows = [row for name in QUESTIONS for row in conversations(name, sets_in(strangers / f"{name}.json"))]
     rows += [row for name in CHANGES for row in changes(strangers / f"{name}.json")]
-    sets = [one for one in published_sets(published) if one.name == "locomo_sessions"] if published else []
-    return [*rows, *(locomo_sessions(sets) if sets else [NO_LOCOMO]), *costs(folder)]
+    sets = list(published_sets(published)) if published else []
+    for name in PUBLISHED:
+        rows += published_sessions(name, [one for one in sets if one.name.startswith(name)])
+    return [*rows, *costs(folder)]
 
 
 def markdown(runs: Sequence[Sequence[Row]]) -> str:
@@ -262,7 +270,8 @@ another program's is, `ctxr` loses.
 - **fast-resume** keeps an index to resume a session from. **agentsview** keeps the messages; its server runs when its
   commands are measured, and so does the local process of `ctxr`. – was not measured.
 - The sets were written by people who had not seen the program; all were read later, while rules were chosen
-  (`benchmarks/RESULTS.md`). LoCoMo's dialogues are not part of this repository.
+  (`benchmarks/RESULTS.md`). LoCoMo and LongMemEval are not part of this repository.
+- **deja-vu** is a program in Go that was not run. Of LoCoMo's sessions its authors publish 0.696 / 0.857 / 0.766.
 - The others: `python -m venv DIR && DIR/bin/pip install fast-resume agentsview`, then `--peers DIR`.
 """
 
@@ -270,7 +279,7 @@ another program's is, `ctxr` loses.
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scoreboard", description=__doc__)
-    parser.add_argument("--published", type=Path, metavar="DIR", help="folder that holds locomo10.json")
+    parser.add_argument("--published", type=Path, metavar="DIR", help="folder with LoCoMo's and LongMemEval's files")
     parser.add_argument("--peers", type=Path, metavar="DIR", help="environment with fast-resume and agentsview")
     options = parser.parse_args()
     servers.compile_program()

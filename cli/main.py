@@ -133,7 +133,9 @@ class Commands(click.Group):
 def _print_error(code: str, message: str, details: str) -> None:
     click.echo(f"error: {code}: {message}", err=True)
     if details:
-        click.echo(details, err=True)
+        from cli.connect.snippets import as_called
+
+        click.echo(as_called(details), err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})

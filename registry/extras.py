@@ -1,38 +1,100 @@
-"""Name the command that installs an extra into the environment of this program."""
+"""Name the commands that install an extra for this program, and that remove it, in the words of its installer."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
+from collections import defaultdict
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 PROGRAM = "context-registry"
 
 
+def installer() -> Literal["uv tool", "pipx", "uvx", "brew", "pip"]:
+    """Return what made this program's environment, by the file that it leaves there."""
+    environment = Path(sys.prefix)
+    if (environment / "uv-receipt.toml").exists():
+        return "uv tool"
+    if (environment / "pipx_metadata.json").exists():
+        return "pipx"
+    if "Cellar" in environment.parts:  # Homebrew's folder of what it installs
+        return "brew"
+    # uvx makes its environments in uv's cache.
+    return "uvx" if any((folder / "CACHEDIR.TAG").exists() for folder in environment.parents) else "pip"
+
+
 @cache
 def install_command(extra: str) -> str:
     """Return the shell command that installs an extra for this program, not for another Python on the PATH."""
-    pip = [sys.executable, "-m", "pip", "install"]
-    uv = ["uv", "pip", "install", "--python", sys.executable]  # environments made by uv have no pip
-    return shlex.join([*(pip if find_spec("pip") else uv), *_with_extra(extra)])
+    clone = _clone()
+    if clone and Path(sys.prefix) == clone / ".venv":
+        return shlex.join(["make", "-C", str(clone), "up", f"EXTRAS={extra}"])
+    if (by := installer()) in ("pip", "brew"):
+        uv = ["uv", "pip", "install", "--python", sys.executable]  # environments made by uv have no pip
+        words = [sys.executable, "-m", "pip", "install"] if find_spec("pip") else uv
+    else:
+        # These install anew, so the extras that are here already are named too.
+        words = ["pipx", "install", "--force"] if by == "pipx" else ["uv", "tool", "install"]
+        extra = ",".join(sorted({extra, *installed_extras()}))
+    return shlex.join([*words, *(["--editable"] if clone else []), _with_extra(extra, clone)])
 
 
-def _with_extra(extra: str) -> list[str]:
-    """This very program with the extra, from where it was installed (PEP 610 says where that is written down): an index
-    may have another version, or something else by its name."""
+def uninstall_command() -> str:
+    """Return the shell command that removes this program."""
+    if clone := _clone():
+        return shlex.join(["make", "-C", str(clone), "clean"])
+    commands = {
+        "uv tool": ["uv", "tool", "uninstall"],
+        "pipx": ["pipx", "uninstall"],
+        "uvx": ["uv", "cache", "clean"],
+        "brew": ["brew", "uninstall"],
+        "pip": [sys.executable, "-m", "pip", "uninstall"],
+    }
+    return shlex.join([*commands[installer()], PROGRAM])
+
+
+def installed_extras() -> set[str]:
+    from importlib.metadata import distribution, packages_distributions
+
+    here = {name.lower() for names in packages_distributions().values() for name in names}
+    needs = defaultdict(set)
+    for line in distribution(PROGRAM).requires or ():
+        if found := re.match(r"([\w.-]+).*extra == [\"'](\w+)", line):
+            needs[found[2]].add(found[1].lower())
+    return {extra for extra, names in needs.items() if names <= here}
+
+
+def _with_extra(extra: str, clone: Path | None) -> str:
+    """Return this very program with the extra, from where it was installed: an index may have another version."""
+    if clone:
+        return f"{clone}[{extra}]"
+    origin = _origin()
+    url = origin.get("url", "")
+    if made := origin.get("vcs_info"):
+        url = f"{made['vcs']}+{url}@{made['commit_id']}"
+    return f"{PROGRAM}[{extra}] @ {url}" if url else f"{PROGRAM}[{extra}]"
+
+
+def _clone() -> Path | None:
+    origin = _origin()
+    is_editable = origin.get("dir_info", {}).get("editable")
+    return Path(url2pathname(urlsplit(origin["url"]).path)) if is_editable else None
+
+
+@cache
+def _origin() -> dict[str, Any]:
+    """Return where the program was installed from, as PEP 610 writes it down."""
     from importlib.metadata import PackageNotFoundError, distribution  # 40 ms, for who lacks something
 
     try:
-        origin = json.loads(distribution(PROGRAM).read_text("direct_url.json") or "{}")
+        origin: dict[str, Any] = json.loads(distribution(PROGRAM).read_text("direct_url.json") or "{}")
     except PackageNotFoundError:
-        origin = {}
-    url = origin.get("url", "")
-    if origin.get("dir_info", {}).get("editable"):
-        return ["--editable", f"{url2pathname(urlsplit(url).path)}[{extra}]"]
-    if made := origin.get("vcs_info"):
-        url = f"{made['vcs']}+{url}@{made['commit_id']}"
-    return [f"{PROGRAM}[{extra}] @ {url}" if url else f"{PROGRAM}[{extra}]"]
+        return {}
+    return origin

@@ -279,7 +279,37 @@ def _named(modules: Iterable[str]) -> str:
     return ", ".join(f"`{module}`" for module in modules)
 
 
+FIGURES = (
+    (
+        "lives7, one wording",
+        "BM25",
+        "a stranger's questions: right conversation first / in five",
+        "처음 보는 사람의 질문: 맞는 대화가 첫째 / 다섯 안",
+    ),
+    ("LoCoMo sessions", "BM25", "LoCoMo, sessions: first / in five / MRR", "LoCoMo 세션: 첫째 / 다섯 안 / MRR"),
+    ("import of 15000", "fast-resume", "messages imported a second", "초당 가져오는 메시지"),
+    ("search, command", "fast-resume", "search from the shell, p50 / p95 ms", "셸에서 검색, p50 / p95 ms"),
+)
+"""Rows of docs/figures.md for the READMEs, each with another program, and what it says in English and Korean."""
+
+
+def chosen_figures(heads: Iterable[str], language: int) -> str:
+    """Some rows of docs/figures.md, won and lost."""
+    lines = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip(" *") for cell in line.split(" | ")] for line in lines if line.startswith("| ")]
+    ours, others = rows[0].index("ctxr"), {name: rows[0].index(name) for _, name, *_ in FIGURES}
+    found = [
+        (words[language], row[ours].replace("*", ""), f"{row[others[other]].replace('*', '')} ({other})")
+        for begin, other, *words in FIGURES
+        for row in rows
+        if row[0].startswith(f"| {begin}")
+    ]
+    return table(heads, found)
+
+
 MADE: Mapping[str, Callable[[], str]] = {
+    "figures": lambda: chosen_figures(("", "ctxr", "another"), 0),
+    "figures-ko": lambda: chosen_figures(("", "ctxr", "다른 프로그램"), 1),
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
     "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
     "claude-code": lambda: fenced(

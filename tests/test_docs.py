@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT))  # for the script; pytest knows it already
 
 from cli.main import COMMANDS, cli  # noqa: E402
 from registry.settings import Settings  # noqa: E402
+from sources.clients import CLIENTS  # noqa: E402
 from sources.readers import READERS  # noqa: E402
 from tests.made_blocks import MADE  # noqa: E402
 
@@ -63,7 +64,7 @@ def test_every_command_in_a_document_exists_with_its_options() -> None:
 
     def unknown(file: Path) -> Iterator[str]:
         for call in calls.findall(by_hand(file)):
-            for one in re.split(r" && ctxr |\| ctxr ", call.partition("  #")[0].removeprefix("ctxr ")):
+            for one in re.findall(r"(?:^| && | \| )ctxr (.*?)(?= && | \| |$)", call.partition("  #")[0]):
                 words = shlex.split(one, comments=True)
                 names = [] if words[0].startswith("-") else words[0].split("|")
                 yield from (call for name in names if not is_known([name, *words[1:]]))
@@ -98,13 +99,15 @@ def command_named(name: str) -> click.Command:
     return command
 
 
-def test_both_readmes_name_every_client() -> None:
+def test_every_client_is_named() -> None:
     connectable = command_named("install").params[0].type
     assert isinstance(connectable, click.Choice)
+    text = text_of(ROOT / "docs" / "clients.md")
+    assert [reader.name for reader in READERS if f"| `{reader.name}` |" not in text] == []
+    assert [name for name in connectable.choices if f"`ctxr install {name}`" not in text] == []
     for page in (README, KOREAN):
-        text = text_of(page)
-        assert [reader.name for reader in READERS if f"| `{reader.name}` |" not in text] == []
-        assert [name for name in connectable.choices if f"`ctxr install {name}`" not in text] == []
+        text = text_of(page).casefold()
+        assert [one.name for one in CLIENTS if one.command and one.name.casefold() not in text] == []
 
 
 def test_the_korean_readme_gives_the_same_commands_links_and_places() -> None:

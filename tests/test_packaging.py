@@ -302,6 +302,8 @@ def test_the_version_is_typed_in_pyproject_and_the_plugin_repeats_it(metadata: M
     found = {file.name: set(VERSION.findall(file.read_text(encoding="utf-8"))) for file in VERSIONED}
     assert found == {file.name: {ours} for file in VERSIONED}
     assert f"\n## {ours} (" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    formula = ROOT / "integrations" / "homebrew" / "context-registry.rb"
+    assert f"/v{ours}/context_registry-{ours}.tar.gz" in formula.read_text(encoding="utf-8")
     others = [ROOT / "compose.yaml", ROOT / "Dockerfile", ROOT / ".claude-plugin" / "marketplace.json"]
     assert [file.name for file in others if ours in file.read_text(encoding="utf-8")] == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from datetime import date
 from math import log10
 from typing import Any
 
@@ -18,6 +19,7 @@ from registry.text.privacy.hidden_characters import visible
 WIDTH = 96  # pixels of the longest bar of a duration
 LONGEST_MS = 30_000.0  # the duration with the longest bar: the usual time limit
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_MARKS = re.compile(r"`{3,}\w*\s?|`|\*\*|(?<!\S)#{1,6}\s")  # of Markdown; a row shows one line, unformatted
 _FAULTY = re.compile(r"(?:^|(?<=; ))(?:query\.)?(\w+)(?=: (?:given|missing))")
 
 _WORDS: Mapping[str, Any] = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
@@ -60,13 +62,6 @@ def bar(ms: float) -> int:
     return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
 
 
-def share(part: float | None) -> str:
-    """Format a success rate; 100 % only if nothing failed."""
-    if part is None:
-        return "–"
-    return f"{100 * part:.0f} %" if part in (0, 1) else f"{min(100 * part, 99.9):.1f} %"
-
-
 def number(value: float) -> str:
     return f"{value:,}"
 
@@ -77,6 +72,16 @@ def short_number(value: int) -> str:
         if value >= size * 10 or (value >= size and unit != "K"):
             return f"{value / size:,.1f}{unit}"
     return number(value)
+
+
+def plain(text: str) -> str:
+    """Return a line without its Markdown marks."""
+    return _MARKS.sub("", text)
+
+
+def weekday(day: str) -> str:
+    """Return the English short name of a date's weekday."""
+    return f"{date.fromisoformat(day):%a}"
 
 
 def client_icon(source: str) -> str:
@@ -119,5 +124,19 @@ def seen(value: Any) -> Any:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
-    for one in (duration, bar, share, number, short_number, client_icon, token, field, named, value, asked, model_name)
+    for one in (
+        duration,
+        bar,
+        number,
+        short_number,
+        plain,
+        weekday,
+        client_icon,
+        token,
+        field,
+        named,
+        value,
+        asked,
+        model_name,
+    )
 } | {"dollars": in_dollars}

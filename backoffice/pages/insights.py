@@ -8,14 +8,13 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
-from pydantic import Field
 
 from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.reader import as_local, midnight, utc_offset_minutes
 from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.pages.viewer.today import WEEKS, map_of, months_of
-from backoffice.queries import OperationName, StatisticsQuery
+from backoffice.queries import StatisticsQuery
 from orchestrator.views import figures
 from orchestrator.views import runs as views
 from registry.domain import format_time, now
@@ -28,7 +27,6 @@ LAST = {"24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days
 class InsightsQuery(StatisticsQuery):
     """Which period: from `from` to `to`, or else the last so much time."""
 
-    operation: OperationName | None = Field(None, description="whose times the chart shows")
     last: Literal["24h", "7d", "30d", "1y", "all"] = "30d"
 
     def period(self, at: datetime) -> StatisticsQuery:
@@ -61,7 +59,7 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
     today = midnight(request)
     year = (today - timedelta(weeks=WEEKS)).astimezone(UTC)
     said = await client.view(figures.insights, year, period.from_, period.to, utc_offset_minutes(request))
-    found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, asked.operation, SOURCE)
+    found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, SOURCE)
     days = map_of(said.pop("days"), today.date())
     return render(
         request,
@@ -70,7 +68,6 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
         limits=limits,
         shown_limits={name: as_local(request, limits[name]) for name in PERIOD},
         bucket_s=bucket_s,
-        operation=asked.operation,
         found=found,
         days=days,
         months=months_of(days),

@@ -149,6 +149,10 @@ document.addEventListener("input", (event) => {
   }
 });
 
+// --- A day that is chosen is shown at once.
+
+document.addEventListener("change", (event) => event.target.matches("[data-go]") && event.target.form.requestSubmit());
+
 // --- A search while somebody types is no execution; the search that they have settled on is one.
 
 const SETTLED_MS = 1500;

@@ -13,7 +13,7 @@ document.addEventListener("prepared", () => {
 const parked = new WeakMap();
 
 const far = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => (isIntersecting ? bring : park)(target)), {
-  rootMargin: "6000px",
+  rootMargin: "4000px",
 });
 
 function park(stretch) {

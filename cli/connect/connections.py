@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,14 +119,21 @@ def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewri
             text = part.uninstall(text)
         return text
 
-    change = rewrite(file, put_in if installs else take_out, any(part.is_private for part in parts))
+    # Uninstalling restores what was there, so it needs no copy.
+    change = rewrite(file, put_in if installs else take_out, not installs or any(part.is_private for part in parts))
     if change and installs and change.before is not None and not take_out(change.after or ""):
         is_new = take_out(change.before) == change.before
         return replace(change, original=change.before if is_new else remembered(file))
-    if change and change.after is None:
-        is_only_ours = change.before == put_in("").rstrip("\n") + "\n"
-        return replace(change, after=remembered(file), is_private=change.is_private or is_only_ours)
-    return change
+    if not change or installs:
+        return change
+    after = remembered(file) if change.after is None else change.after
+
+    def is_useless(copy: Path) -> bool:
+        with suppress(StorageError, ValueError):
+            return take_out(read(copy) or "") == (after or "")
+        return False
+
+    return replace(change, after=after, useless=tuple(filter(is_useless, file.parent.glob(f"{file.name}.*.bak"))))
 
 
 def write_changes(changes: Sequence[Rewrite]) -> Iterator[tuple[Rewrite, Path | None]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from cli.connect.settings_files import Rewrite
 from cli.connect.snippets import this_program, this_server
 from cli.output import yes_option
 from cli.shared.place import current_folder, this_place
+from registry.extras import uninstall_command
+from registry.settings import default_home, read_settings
 from sources.base import Places
 from sources.client import Client
 
@@ -43,8 +47,8 @@ project_option = click.option(
 def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -> None:
     """Connect CLIENT: its list of MCP servers, its hooks, Cursor's rule.
 
-    Shows the changes and asks. The rest of the files stays as it is, and a copy of
-    each that can hold no key or token is kept beside it. May be run again.
+    Shows the changes and asks. The rest of each file stays as it is. A file that
+    cannot hold keys is copied first, to lie beside it. May be run again.
     """
     server = this_server()
     chosen = _chosen(client, is_all, project)
@@ -81,7 +85,8 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
 def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool) -> None:
     """Remove from CLIENT's settings what `ctxr install` added, and nothing else.
 
-    The registry keeps all conversations.
+    The registry keeps all conversations; --all prints the command that removes
+    these too, and the program.
     """
     chosen = _chosen(client, is_all, project)
     changes = [
@@ -93,6 +98,17 @@ def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool)
         name = "No client is connected" if is_all else f"{chosen[0].name} is not connected"
         click.echo(f"{name}; nothing to change.")
     _carry_out(changes, yes)
+    if is_all:
+        click.echo(f"To remove all conversations and the program too: {_removal()}")
+
+
+def _removal() -> str:
+    homes = dict.fromkeys((read_settings().home, default_home()))  # the launcher stands in the usual one
+    folders = [str(home) for home in homes if home.exists()]
+    is_windows = os.name == "nt"
+    words = ["rmdir", "/s", *folders] if is_windows else ["rm", "-r", *folders]
+    remove = [subprocess.list2cmdline(words) if is_windows else shlex.join(words)] if folders else []
+    return " && ".join([*remove, uninstall_command()])
 
 
 def _chosen(name: str | None, is_all: bool, project: Path | None) -> list[Client]:

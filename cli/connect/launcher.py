@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import stat
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -21,8 +22,9 @@ run() {{
 run {program} "$@"
 run "$HOME/.local/bin/ctxr" "$@"
 run "$(command -v ctxr)" "$@"
-uvx=$(command -v uvx || echo "$HOME/.local/bin/uvx")
-[ -x "$uvx" ] && exec "$uvx" --from context-registry=={version} ctxr "$@"
+for uvx in {uvx} "$(command -v uvx)" "$HOME/.local/bin/uvx"; do
+  run "$uvx" --from context-registry=={version} ctxr "$@"
+done
 echo "error: Context Registry is not installed any more." >&2
 echo "Install it (uv tool install context-registry), or remove its entry from this client's settings." >&2
 exit 127
@@ -40,5 +42,7 @@ def write_launcher(program: Sequence[str]) -> None:
     if file is None:
         return
     # In one step: a client may start it at this moment.
-    replace_file(file, _SCRIPT.format(program=shlex.join(program), version=version("context-registry")))
+    # A client that is no child of a shell has little on its PATH, so where uvx is now is kept.
+    words = {"program": shlex.join(program), "uvx": shlex.quote(shutil.which("uvx") or "")}
+    replace_file(file, _SCRIPT.format(**words, version=version("context-registry")))
     file.chmod(file.stat().st_mode | stat.S_IXUSR)

@@ -31,6 +31,8 @@ class Rewrite:
     """No copy of it may be left behind."""
     original: str | None = None
     """For an installation into a file that is empty but for our entry: its text before, to be restored."""
+    useless: tuple[Path, ...] = ()
+    """Earlier copies that differ from the new text by our entries only."""
 
     def diff(self) -> Iterator[str]:
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
@@ -74,6 +76,8 @@ def apply(change: Rewrite) -> Path | None:
             file.unlink()
         else:
             replace_file(file, change.after)
+        for each in change.useless:
+            each.unlink(missing_ok=True)
     except OSError as exc:
         raise StorageError(f"{change.file} could not be written.", str(exc)) from exc
     return copy

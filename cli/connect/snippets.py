@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from cli.connect.launcher import launcher_file
+from registry.extras import PROGRAM, installer
 from registry.settings import Settings
 from sources.client import Client
 
@@ -79,10 +82,33 @@ def this_program() -> tuple[str, ...]:
     return (os.path.abspath(program),) if program and is_ctxr else (sys.executable, "-m", "cli.entry")
 
 
+def called() -> str:
+    """Return how a user starts this program in a shell: `ctxr`, or what works where that is not on the PATH."""
+    if installer() == "uvx":  # it puts its environment on the PATH of what it runs, and of nothing else
+        return f"uvx {PROGRAM}"
+    program, *more = this_program()
+    found = shutil.which("ctxr")
+    is_found = found is not None and Path(found).resolve().parent == Path(program).resolve().parent
+    return "ctxr" if is_found or more else shlex.quote(str(Path(program).with_stem("ctxr")))
+
+
+def as_called(text: str) -> str:
+    """Let each command `ctxr …` in a text work as it is printed."""
+    return re.sub(r"\bctxr (?=[a-z])", lambda _: f"{called()} ", text)
+
+
+def _lasting_program() -> tuple[str, ...]:
+    """Return the words that start the program also after an upgrade or a clean of uvx's cache."""
+    if launcher := launcher_file():
+        return (str(launcher),)
+    if installer() == "uvx" and (uvx := shutil.which("uvx")):
+        return (uvx, "--from", f"{PROGRAM}=={version(PROGRAM)}", "ctxr")
+    return this_program()
+
+
 def this_server() -> StdioServer:
     """Return the server as clients start it: by the launcher, with the settings of this terminal's environment."""
-    launcher = launcher_file()
-    command = (*((str(launcher),) if launcher else this_program()), "mcp")
+    command = (*_lasting_program(), "mcp")
     names = [f"CTXR_{name.upper()}" for name in Settings.model_fields if name not in ("host", "port")]
     env = {name: os.environ[name] for name in names if os.environ.get(name)}
     if "CTXR_HOME" in env:

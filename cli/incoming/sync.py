@@ -138,7 +138,7 @@ def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
 
 
 class Bars(ExitStack):
-    """Progress bars on stderr, one for each store; none if stderr is no terminal."""
+    """Progress bars on stderr, one line for all stores; none if stderr is no terminal."""
 
     _report: StoreReport | None = None
     _update: Callable[[int, int], None]
@@ -149,6 +149,7 @@ class Bars(ExitStack):
             return
         if report is not self._report:
             self.close()
+            self.callback(click.echo, "\033[A\033[2K", nl=False, err=True)  # the next bar takes the line of this one
             self._report, self._update = report, self.enter_context(progress(report.source))
         self._update(report.parsed, expected)
 
@@ -157,14 +158,28 @@ def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
     """Return the lines about stores, each with its first skipped items."""
     for report in reports:
         skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
-        new = f"{counted(report.new_messages, 'new message')} in {counted(report.parsed, 'session')}"
-        yield f"{report.source}: {new}{skipped} ({report.path})"
+        yield f"{report.source}: {_what_came([report])}{skipped} ({report.path})"
         yield from (f"  {_passed_over(one)}" for one in report.skipped[:5])
     if len(reports) > 1:
-        messages, sessions = (sum(getattr(report, name) for report in reports) for name in ("new_messages", "parsed"))
-        yield f"in all: {counted(messages, 'new message')} in {counted(sessions, 'session')}"
+        yield f"in all: {_what_came(reports)}"
     if not reports:
         yield f"No histories found on this machine. Known clients: {', '.join(NAMES)}"
+
+
+def summary(reports: Sequence[StoreReport]) -> str:
+    """Return one line about all stores."""
+    from cli.connect.snippets import called
+
+    skipped = sum(report.skipped_count for report in reports)
+    more = f", {skipped:,} passed over" if skipped else ""
+    clients = counted(len({report.source for report in reports}), "client")
+    return f"{_what_came(reports)}{more}, from {clients}. `{called()} sync` lists them"
+
+
+def _what_came(reports: Sequence[StoreReport]) -> str:
+    """Count sessions that were read, which is not those that are kept: two stores may hold the same one."""
+    messages, sessions = (sum(getattr(report, name) for report in reports) for name in ("new_messages", "parsed"))
+    return f"{counted(sessions, 'session')} read, {counted(messages, 'new message')}"
 
 
 class SkipReporter:

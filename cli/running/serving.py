@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ def up(**given: Any) -> None:
     """
     from cli.connect.launcher import write_launcher
     from cli.connect.snippets import this_program
-    from cli.incoming.sync import Bars, SkipReporter, report_lines
+    from cli.incoming.sync import Bars, SkipReporter, summary
     from cli.running.serve import ServeCallbacks
 
     settings, damage, page = _settings(given), SkipReporter(), ""
@@ -47,10 +48,10 @@ def up(**given: Any) -> None:
 
     def report(reports: Sequence[StoreReport]) -> None:
         nonlocal page
-        lines = list(damage.lines(reports))
+        lines = list(damage.lines(reports))  # later ones: the first import's are counted
         if page:  # the first import: what to do comes last, where people look
             bars.close()
-            lines = [*(report_lines(reports) if reports else [_why_none(settings)]), welcome(settings, page)]
+            lines = [summary(reports) if reports else _why_none(settings), welcome(settings, page)]
             page = ""
         for line in lines:
             click.echo(line)
@@ -67,29 +68,23 @@ def _why_none(settings: Settings) -> str:
 
 def welcome(settings: Settings, page: str) -> str:
     """Return the text that ends the first start; `page` is the dashboard's address, with a code where one is needed."""
-    from cli.connect.installation import INSTALLABLE
-    from cli.connect.snippets import this_server
+    from cli.connect.snippets import called, this_server
     from cli.running.exposure import SECRET_FILE
 
     address = local_address(settings)
     lines = [
-        "",
-        click.style("Context Registry is running.", bold=True),
-        f"  Dashboard     {page}",
-        f"  MCP (HTTP)    {address}/mcp",
-        f"  API           {address}/docs",
-        f"  Registry      {shown_address(settings.url)}",
-        "",
-        f"Connect a client: ctxr install {'|'.join(INSTALLABLE)}",
-        "Or paste this into its MCP settings (Cursor: ~/.cursor/mcp.json) and restart it:",
-        this_server().mcp_json(),
-        "",
+        click.style("Context Registry is running.", bold=True) + f" Ctrl-C ends it. Trouble? {called()} doctor",
+        f"  Dashboard   {page}",
+        f"  MCP, API    {address}/mcp, {address}/docs",
+        f"  Registry    {shown_address(settings.url)}",
+        f"Connect the clients of this machine: {called()} install --all",
+        "Or paste this into the MCP settings of any other, and restart it:",
+        "  " + re.sub(r"\n *", "", this_server().mcp_json()),
         "Then say to your AI: continue the conversation about ...",
-        "Trouble? ctxr doctor. Ctrl-C ends this server.",
     ]
     if "?" in page:
         secret = f"`Authorization: Bearer …` with the content of {settings.home / SECRET_FILE}"
-        lines.insert(3, f"                The link signs in once. Programs send {secret}")
+        lines.insert(2, f"              The link signs in once. Programs send {secret}")
     return "\n".join(lines)
 
 

@@ -33,15 +33,19 @@ def try_it() -> None:
     """
     import asyncio
 
+    from cli.connect.snippets import called
+    from registry.extras import PROGRAM, installer
     from registry.settings import read_settings
 
     folder = Path(tempfile.mkdtemp(prefix="ctxr-try-"))
     # A model would still be reading when the question is asked.
     settings = read_settings(home=folder, database_url="", database_read_url="", remote_url="", embed_model="off")
     asyncio.run(_tour(settings))
+    is_temporary = installer() == "uvx"
+    keep = f"uv tool install {PROGRAM} && ctxr up" if is_temporary else f"{called()} up"
     click.echo(f"""
-Ask more:   CTXR_HOME={folder} ctxr extract "your question"
-Keep it:    ctxr up                     (reads the same into {read_settings().home})
+Ask more:   CTXR_HOME={folder} {called()} extract "your question"
+Keep it:    {keep}    (reads the same into {read_settings().home})
 Remove it:  rm -r {folder}    (nothing else was written)""")
 
 

@@ -233,7 +233,10 @@ class LocalProcess:
 def _has_client() -> bool:
     """Return whether a client of this user is connected: its next chat should not wait for a process to start."""
     from cli.connect.connections import connections_from
+    from registry.extras import installer
 
+    if installer() == "uvx":
+        return False  # the next version is in another folder: it replaces no process of this one
     parts = [part for connection in connections_from(Path.home()).look(()) for part in connection.parts]
     return any(part.what == "server" and part.state in ("installed", "differs") for part in parts)
 

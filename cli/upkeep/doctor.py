@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import click
 
 from cli.connect.connections import connection_of
+from cli.connect.snippets import as_called
 from cli.output import as_json_option, dim, line_width, pad, show, wrap
 from cli.running.addresses import is_registry, is_taken, local_address, shown_address
 from cli.terminal import terminal
@@ -70,7 +71,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"{click.style(pad(finding['state'], 8), fg=colour)}{pad(finding['what'], 16)}{first}"
         yield from (" " * 24 + line for line in more)
         if finding["remedy"]:  # on one line, to be copied
-            yield " " * 24 + dim(f"to do: {finding['remedy']}")
+            yield " " * 24 + dim(f"to do: {as_called(finding['remedy'])}")
 
 
 def origins(settings: Settings) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,8 @@ export interface Channel {
   message_count: number;
   updated_at: string;
   first_message_preview: string | null;
+  /** Of a search: the places that match best. */
+  passages?: { snippet: string }[];
 }
 
 export interface Message {

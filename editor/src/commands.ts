@@ -7,7 +7,7 @@ import { type Documents, SCHEME } from "./documents";
 import { pickConversation } from "./picking";
 import { told } from "./problems";
 import { HAS_PROGRAMS } from "./host";
-import { resume } from "./resume";
+import { resume, startServer } from "./resume";
 import { SECTION, type Settings } from "./settings";
 import { asContext, oneLine, titleOf } from "./text";
 import { Conversations, type Row } from "./tree";
@@ -35,6 +35,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   tag: on(tag),
   resume: on((channel, { settings }) => resume(channel, settings.program)),
   openPage: on(openPage),
+  start: async ({ settings }) => startServer(settings.program),
   setToken,
   refresh: async ({ refresh }) => refresh(),
   more: async (_, given) => (given instanceof Conversations ? given.more() : undefined),

@@ -17,7 +17,7 @@ export class Documents implements vscode.TextDocumentContentProvider {
     const api = await this.api();
     const name = uri.query;
     const [channel, messages] = await Promise.all([api.channel(name), api.latest(name, MOST)]);
-    return asDocument(channel, messages, api.page(name));
+    return asDocument(channel, messages, api.page(name), vscode.env.language);
   }
 
   async open(channel: Channel): Promise<void> {

@@ -7,6 +7,7 @@ import { registerCommands } from "./commands";
 import { Documents, SCHEME } from "./documents";
 import { listen } from "./live";
 import { HAS_PROGRAMS } from "./host";
+import { isAway } from "./problems";
 import { SECTION, Settings } from "./settings";
 import { Status } from "./status";
 import { Conversations } from "./tree";
@@ -78,19 +79,29 @@ async function connect(
   refresh: () => void,
   signal: AbortSignal,
 ): Promise<void> {
+  const gone = (error: ApiError): void => {
+    setAway(isAway(error));
+    status.gone(error);
+  };
   try {
     const api = await settings.api();
     const onOpen = async (): Promise<void> => {
+      setAway(false);
       status.connected();
       refresh();
       const newest = await api.newest().catch(() => undefined);
       if (newest) status.storedAt(newest.received_at ?? newest.timestamp);
     };
-    await listen(api, { onOpen: () => void onOpen(), onStored, onGone: (error) => status.gone(error) }, signal);
+    await listen(api, { onOpen: () => void onOpen(), onStored, onGone: gone }, signal);
   } catch (error) {
-    status.gone(error instanceof ApiError ? error : new ApiError("INTERNAL_ERROR", String(error)));
+    gone(error instanceof ApiError ? error : new ApiError("INTERNAL_ERROR", String(error)));
     refresh();
   }
+}
+
+/** Where nobody answers, the empty lists say how to start the server. */
+function setAway(away: boolean): void {
+  void vscode.commands.executeCommand("setContext", `${SECTION}.isAway`, away);
 }
 
 /** Conversations of the folder that is open: by its path; by its name where it is on no disk, as in a browser. */

@@ -4,6 +4,11 @@ import * as vscode from "vscode";
 import { ApiError } from "./api";
 import { HAS_PROGRAMS } from "./host";
 
+/** Whether nobody answers at the server's address. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "UNREACHABLE";
+}
+
 export function problemText(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
   if (error.code === "UNREACHABLE" && !HAS_PROGRAMS) {

@@ -1,4 +1,4 @@
-/** Going on in another client, in a terminal: `ctxr resume` does it. Only where the editor can start programs. */
+/** What `ctxr` does in a terminal: going on in another client, and the server. Only where the editor can start programs. */
 
 import * as vscode from "vscode";
 import type { Channel } from "./api";
@@ -19,4 +19,9 @@ export async function resume(channel: Channel, program: string): Promise<void> {
     shellArgs: resumeArguments(channel.session_id, client),
   });
   terminal.show();
+}
+
+/** Start the server; the extension connects to it as soon as it answers. */
+export function startServer(program: string): void {
+  vscode.window.createTerminal({ name: "ctxr serve", shellPath: program, shellArgs: ["serve"] }).show();
 }

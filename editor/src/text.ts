@@ -1,6 +1,7 @@
 /** Conversations as text. Whatever was said in them is data: nothing here may become a command, an icon or a link to one. */
 
 import type { Channel, Extract, Message } from "./api";
+import { local } from "./times";
 
 const LONG_TOOL = 1_000;
 /** Targets of links that an editor would act on instead of showing them. */
@@ -24,7 +25,7 @@ export function withoutIcons(text: string): string {
 }
 
 /** A conversation to read, as Markdown; says what it leaves out. */
-export function asDocument(channel: Channel, messages: readonly Message[], page: string): string {
+export function asDocument(channel: Channel, messages: readonly Message[], page: string, language = "en", timeZone?: string): string {
   const known = [
     `- ${channel.source} · ${oneLine(channel.project_path ?? channel.project_name)}`,
     channel.tags.length ? `- ${oneLine(channel.tags.map((tag) => `#${tag}`).join(" "))}` : "",
@@ -35,7 +36,7 @@ export function asDocument(channel: Channel, messages: readonly Message[], page:
     `# ${titleOf(channel)}`,
     known.filter(Boolean).join("\n"),
     ...(missing > 0 ? [`> … ${missing} ↑ <${page}>`] : []),
-    ...messages.map((message) => `## ${message.role} · ${message.timestamp}\n\n${saidBy(message)}`),
+    ...messages.map((message) => `## ${message.role} · ${local(message.timestamp, language, timeZone)}\n\n${saidBy(message)}`),
   ];
   return `${harmless(parts.join("\n\n"))}\n`;
 }

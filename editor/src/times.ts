@@ -17,3 +17,14 @@ export function ago(time: string, language: string, now = Date.now()): string {
   const step = STEPS.find(([, size]) => seconds >= size);
   return step ? words.format(-Math.floor(seconds / step[1]), step[0]) : words.format(0, "second");
 }
+
+/** The day of a time where the reader is, such as "Fri, Oct 24, 2025". */
+export function dayOf(time: string, language: string, timeZone?: string): string {
+  return new Date(time).toLocaleDateString(language, { weekday: "short", year: "numeric", month: "short", day: "numeric", timeZone });
+}
+
+/** A time where the reader is. */
+export function local(time: string, language: string, timeZone?: string): string {
+  const at = new Date(time);
+  return Number.isNaN(at.getTime()) ? time : at.toLocaleString(language, { dateStyle: "medium", timeStyle: "short", timeZone });
+}

@@ -2,14 +2,14 @@
 
 import * as vscode from "vscode";
 import type { Api, Channel, ChannelsAsked } from "./api";
-import { problemText } from "./problems";
+import { isAway, problemText } from "./problems";
 import { oneLine, titleOf } from "./text";
-import { ago } from "./times";
+import { ago, dayOf } from "./times";
 
 const PAGE = 50;
 
-/** A conversation, the way to more of them, or a word about why there are none. */
-export type Row = { channel: Channel } | { cursor: string } | { note: string };
+/** A conversation, those of a day, the way to more of them, or a word about why there are none. */
+export type Row = { channel: Channel } | { day: string; channels: Channel[] } | { cursor: string } | { note: string };
 
 export class Conversations implements vscode.TreeDataProvider<Row> {
   private readonly changed = new vscode.EventEmitter<void>();
@@ -37,6 +37,7 @@ export class Conversations implements vscode.TreeDataProvider<Row> {
   getTreeItem(row: Row): vscode.TreeItem {
     if ("channel" in row) return conversationItem(row.channel);
     if ("cursor" in row) return moreItem(this);
+    if ("day" in row) return new vscode.TreeItem(row.day, vscode.TreeItemCollapsibleState.Expanded);
     const item = new vscode.TreeItem(row.note);
     item.tooltip = row.note;
     item.contextValue = "note";
@@ -44,32 +45,45 @@ export class Conversations implements vscode.TreeDataProvider<Row> {
   }
 
   async getChildren(row?: Row): Promise<Row[]> {
+    if (row) return "day" in row ? row.channels.map((channel) => ({ channel })) : [];
     const asked = this.asked();
-    if (row) return [];
     if (!asked) return [{ note: this.ifEmpty() }];
     try {
       return await this.rows(asked);
     } catch (error) {
-      return [{ note: problemText(error) }];
+      return isAway(error) ? [] : [{ note: problemText(error) }]; // an empty list shows the welcome of package.json
     }
   }
 
   private async rows(asked: ChannelsAsked): Promise<Row[]> {
     const api = await this.api();
     const page = await api.channels({ ...asked, limit: Math.min(PAGE * this.pages, 1000) });
-    const rows: Row[] = page.items.map((channel) => ({ channel }));
+    const rows: Row[] = asked.q ? page.items.map((channel) => ({ channel })) : byDay(page.items);
     if (!rows.length) return [{ note: this.ifEmpty() }];
     return page.next_cursor ? [...rows, { cursor: page.next_cursor }] : rows;
   }
 }
 
+/** The conversations under their days, the latest first; those found by words stay in their order, best first. */
+function byDay(channels: readonly Channel[]): Row[] {
+  const days = new Map<string, Channel[]>();
+  for (const channel of channels) {
+    const day = dayOf(channel.updated_at, vscode.env.language);
+    days.set(day, [...(days.get(day) ?? []), channel]);
+  }
+  return [...days].map(([day, some]) => ({ day, channels: some }));
+}
+
 function conversationItem(channel: Channel): vscode.TreeItem {
   const item = new vscode.TreeItem(titleOf(channel));
   const tags = channel.tags.map((tag) => `#${oneLine(tag, 30)}`);
-  item.description = [...tags, channel.source, ago(channel.updated_at, vscode.env.language)].join(" · ");
+  const passage = oneLine((channel.passages?.[0]?.snippet ?? "").replaceAll("**", ""), 300);
+  const project = channel.project_path ? [oneLine(channel.project_name, 40)] : [];
+  const about = [...tags, ...project, channel.source, ago(channel.updated_at, vscode.env.language)];
+  item.description = passage || about.join(" · ");
   item.tooltip = [
     titleOf(channel),
-    oneLine(channel.first_message_preview ?? "", 300),
+    passage ? about.join(" · ") : oneLine(channel.first_message_preview ?? "", 300),
     oneLine(channel.project_path ?? channel.project_name, 300),
     vscode.l10n.t("{0} messages, last {1}", channel.message_count, new Date(channel.updated_at).toLocaleString()),
   ].join("\n");

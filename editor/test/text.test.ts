@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { asContext, asDocument, harmless, oneLine, withoutIcons } from "../src/text";
-import { ago } from "../src/times";
+import { ago, dayOf, local } from "../src/times";
 import { CHANNEL, MESSAGES } from "./registry";
 
 test("a document shows every message, and says how many are missing", () => {
@@ -50,4 +50,7 @@ test("times are told as people say them", () => {
   assert.equal(ago("2025-10-24T07:00:00Z", "en", now), "3 hr. ago");
   assert.equal(ago("2025-10-23T10:00:00Z", "ko", now), "어제");
   assert.equal(ago("nonsense", "en", now), "");
+  assert.equal(dayOf("2025-10-24T16:00:00Z", "en", "Asia/Seoul"), "Sat, Oct 25, 2025");
+  assert.match(local("2025-10-24T16:00:00Z", "en", "Asia/Seoul"), /^Oct 25, 2025, 1:00/);
+  assert.equal(local("", "en"), "");
 });

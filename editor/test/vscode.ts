@@ -8,8 +8,17 @@ export class EventEmitter<Value> {
   }
 }
 
+export enum TreeItemCollapsibleState {
+  None,
+  Collapsed,
+  Expanded,
+}
+
 export class TreeItem {
-  constructor(readonly label: string) {}
+  constructor(
+    readonly label: string,
+    readonly collapsibleState = TreeItemCollapsibleState.None,
+  ) {}
 }
 
 export class ThemeIcon {

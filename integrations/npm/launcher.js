@@ -4,8 +4,10 @@
 const { spawnSync } = require("node:child_process");
 const program = `context-registry==${require("./package.json").version}`;
 const words = process.argv.slice(2);
+const fresh = require("node:path").join(require("node:os").homedir(), ".local", "bin", "uvx"); // not on this shell's PATH yet
 const runners = [
   ["uvx", [program, ...words]],
+  [fresh, [program, ...words]],
   ["pipx", ["run", program, ...words]],
 ];
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from orchestrator.answer.standing import touched_files
 from orchestrator.operations.fetch_session import other_names
-from registry.domain import format_time, preview_of
+from registry.domain import Role, format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.activity import channels_since
 from registry.monitor.token_usage import usage_of_channel
@@ -24,17 +25,20 @@ from registry.storage.conversations.message_windows import (
 )
 from registry.storage.conversations.messages import MessageFilter, by_ids, by_numbers, get_message, message_item
 from registry.storage.conversations.pins_and_views import drop_view as drop_view
-from registry.storage.conversations.pins_and_views import has_pin, list_views, pinned_channels
+from registry.storage.conversations.pins_and_views import has_pin
+from registry.storage.conversations.pins_and_views import list_views as list_views
+from registry.storage.conversations.pins_and_views import pinned_channels as pinned_channels
 from registry.storage.conversations.pins_and_views import save_view as save_view
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
-from registry.storage.paging import Page, cursor_of
+from registry.storage.paging import Page
 from registry.storage.records.executions import get_execution, readers_of
 from registry.storage.records.extract_results import deliveries_of, get_result, list_results
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
 DELIVERIES = 20
+TOOL_CALLS = 200  # of the end of a conversation: their files stand beside it
 LATEST = "latest"
 
 
@@ -128,7 +132,6 @@ class Stretch(NamedTuple):
     after: str | None = None
     before: str | None = None
     """Cursors."""
-    time: datetime | None = None
     deleted: bool = False
     """The deleted messages. A deleted conversation is shown with all its messages."""
 
@@ -162,16 +165,13 @@ def conversation(tx: ReadTransaction, name: str, wanted: Stretch) -> dict[str, A
 
 
 def _window(tx: ReadTransaction, row: ChannelRow, wanted: Stretch) -> Window:
-    size, ahead, at, after, before, time, _ = wanted
+    size, ahead, at, after, before, _ = wanted
     deleted = None if row.deleted else wanted.deleted
     if at and at != LATEST:
         message = get_message(tx, at, include_deleted=deleted is not False)
         if message.channel_number != row.number:
             raise NotFound("No such message", f"Message {at!r} is not in this conversation")
         return window_around(tx, message, ahead, size, deleted=deleted)
-    if time:
-        start = cursor_of(time, 0)
-        return read_window(tx, row.number, Page(size, start, "asc"), deleted=deleted)._replace(earlier=start)
     goes_back = at == LATEST or before is not None
     page = Page(size, before if goes_back else after, "desc" if goes_back else "asc")
     return read_window(tx, row.number, page, deleted=deleted)
@@ -193,11 +193,14 @@ def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dic
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
-    """Return what stands beside a conversation: the runs that delivered parts of it."""
+    """Return what stands beside a conversation: the files its tools touched, the runs that delivered parts of it."""
     row = get_channel(tx, name)
+    calls = messages.messages_of(tx, row.number, limit=TOOL_CALLS, roles=(Role.TOOL,))
+    files = dict.fromkeys(path for call in reversed(calls) for path in touched_files(call.payload))
     results = list_results(tx, row.name, Page(8, None, "desc"))["items"]
     return {
         "channel": item_of(tx, row),
+        "files": [path for path in files if path != row.project_path],
         "deliveries": [one for one in results if one["metadata"]],
         "readers": readers_of(tx, row, DELIVERIES),
     }

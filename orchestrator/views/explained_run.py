@@ -11,7 +11,7 @@ from orchestrator.answer.finding.relevance import LEAST_COVERAGE
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.domain import format_time, names_message, preview_of
 from registry.storage.conversations.channels import find_channel
-from registry.storage.conversations.message_windows import deleted_containing, numbers_containing
+from registry.storage.conversations.message_windows import deleted_about, numbers_containing
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import get_execution
@@ -214,7 +214,7 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
     decided, facts = _decided(answer, runner_up, is_named=is_named)
     holds_words = not words or answer is None or answer["deleted"] or bool(answer["held"])
     is_good = run["status"] == "succeeded" and holds_words
-    in_trash = [] if is_good or not words else deleted_containing(tx, words, 3)
+    in_trash = [] if is_good or not words else _in_trash(tx, words, answer)
     return {
         "answer": answer,
         "runner_up": runner_up,
@@ -226,14 +226,23 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
         "unknown": [] if is_good or not view.missed else view.missed["unknown"],
         "in_trash": [
             {
-                "id": one.id,
-                "channel": one.channel,
-                "timestamp": format_time(one.timestamp),
-                "line": preview_of(one.text),
+                "channel": one.name,
+                "timestamp": format_time(one.updated_at),
+                "title": one.title or one.first_message_preview or one.name,
             }
             for one in in_trash
         ],
     }
+
+
+MOST_WORDS_IN_TRASH = 3  # the longest words of a question: all deleted messages are read for them
+
+
+def _in_trash(tx: ReadTransaction, words: Sequence[str], answer: Item | None) -> Sequence[Any]:
+    """Return conversations whose deleted part holds more words of the question than the answer does, or all of them."""
+    longest = sorted(words, key=len, reverse=True)[:MOST_WORDS_IN_TRASH]
+    held = sum(word in answer["held"] for word in longest) if answer else 0
+    return deleted_about(tx, longest, min(len(longest), max(2, held + 1)), 3)
 
 
 CLOSE = 0.85  # share of the answer's score from which on a runner-up makes it a guess

@@ -63,26 +63,19 @@ def statistics_page(
     from_: datetime | None,
     to: datetime | None,
     bucket_s: int,
-    operation: str | None,
     without_source: str | None,
 ) -> dict[str, Any]:
-    """Return the figures of a period, those of the period before, and the runs to look at.
-
-    `operation`: whose response times the series shows.
-    """
+    """Return the figures of a period, and the runs to look at."""
     wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
     figures = execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
     is_countable = statistics.is_countable(tx, wanted)
-    timed = replace(wanted, operation=operation)
-    times = statistics.latencies(tx, timed, bucket_s) if is_countable else {}
+    times = statistics.latencies(tx, wanted, bucket_s) if is_countable else {}
     series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
     failed = replace(wanted, status="failed")
     return {
         "figures": {**figures, "series": series},
-        **_period_before(tx, wanted),
         "clients": statistics.client_figures(tx, wanted, SHOWN) if is_countable else [],
         "ratings": judgements.ratings(tx, from_, to),
-        "volumes": statistics.volumes(tx, wanted) if is_countable else None,
         "errors": [
             {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
             for group in statistics.error_groups(tx, wanted, SHOWN)
@@ -90,19 +83,3 @@ def statistics_page(
         "slowest": statistics.first_executions(tx, wanted, SHOWN, "duration_ms"),
         "failing": statistics.first_executions(tx, failed, SHOWN, "started_at"),
     }
-
-
-def _period_before(tx: ReadTransaction, wanted: ExecutionFilter) -> dict[str, Any]:
-    """Return the figures of the period of the same length before: in total (None where nothing ran) and by name."""
-    if wanted.from_ is None or wanted.to is None:
-        return {"before": None, "earlier": {}}
-    earlier = replace(wanted, from_=wanted.from_ - (wanted.to - wanted.from_), to=wanted.from_)
-    figures = execution_statistics(
-        tx, from_=earlier.from_, to=earlier.to, bucket_s=31_536_000, without_source=wanted.without_source
-    )
-    if not figures["total"]["count"]:
-        return {"before": None, "earlier": {}}
-    clients = statistics.client_figures(tx, earlier, 1000) if statistics.is_countable(tx, earlier) else []
-    tables = {"operation": figures["operations"], "source": figures["sources"], "client": clients}
-    by_name = {kind: {row[kind]: row for row in rows} for kind, rows in tables.items()}
-    return {"before": figures["total"], "earlier": by_name}

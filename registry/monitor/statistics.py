@@ -191,22 +191,6 @@ def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> l
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
 
 
-class Volumes(NamedTuple):
-    """Messages stored, duplicates recognised and messages delivered in a period."""
-
-    stored: int
-    duplicates: int
-    delivered: int
-
-
-def volumes(tx: ReadTransaction, wanted: ExecutionFilter) -> Volumes:
-    """Sum up the results of executions."""
-    result = execution.c.result
-    parts = result["new_count"], result["duplicate_count"], result["metadata", "filtered_count"]
-    sums = (func.coalesce(func.sum(cast(part.as_string(), Integer)), 0) for part in parts)
-    return Volumes(*map(int, tx.execute(select(*sums).where(*execution_conditions(wanted))).one()))
-
-
 class ErrorGroup(NamedTuple):
     """Failures of one operation that read alike but for names and numbers."""
 

@@ -55,7 +55,16 @@ channel = Table(
     Column("shared_with", String(16)),  # "project" or "team"; NULL: its owner alone sees it
     Column("shared_until", UtcTime),
     Index("ix_channel_updated_at", "updated_at", "number"),
-    Index("ix_channel_project_path", "project_path"),
+    Index(  # lists, counts and sums of channels read nothing but this
+        "ix_channel_project",
+        "project_path",
+        "deleted",
+        "source",
+        "updated_at",
+        "project_name",
+        "message_count",
+        "token_count",
+    ),
     Index("ix_channel_session_id", "session_id"),
     sqlite_autoincrement=True,
 )
@@ -117,7 +126,7 @@ conversation = Table(
     Index("ix_conversation_place", "channel_number", "place"),
     Index("ix_conversation_digest", "channel_number", "digest"),
     Index("ix_conversation_native_id", "channel_number", "native_id"),
-    Index("ix_conversation_timestamp", "timestamp", "number"),
+    Index("ix_conversation_time", "timestamp", "number", "deleted"),
     sqlite_autoincrement=True,
 )
 
@@ -304,7 +313,7 @@ execution = Table(
         "duration_ms",
     ),
     Index("ix_execution_token", "token", "started_at"),
-    Index("ix_execution_asked", "started_at", "number", "asked", "client"),
+    Index("ix_execution_words", "started_at", "number", "asked", "client", "source", "operation"),
     Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
     sqlite_autoincrement=True,
 )

@@ -139,4 +139,5 @@ def small_text(path: str | Path, largest: int = 2**20) -> str:
 
 def system_reason(exc: OSError) -> str:
     """Return the system's reason in its own words, without the path."""
-    return (exc.strerror or type(exc).__name__).lower()
+    text = exc.strerror or type(exc).__name__
+    return text[:1].lower() + text[1:]

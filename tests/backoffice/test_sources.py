@@ -16,6 +16,7 @@ from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
 from tests.cli.conftest import bare_ctxr
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
+from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, write_zip
 
 pytestmark = pytest.mark.anyio
 
@@ -106,6 +107,22 @@ async def test_a_store_that_is_gone_stays_known_and_is_no_deletion(
     [store] = (await seen(app))["stores"]
     assert (store["is_here"], store["seen"]) == (False, 1)
     assert (await http.get("/bo/channels")).json()["total"] == 1
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_an_accounts_export_is_uploaded(
+    http: httpx.AsyncClient, app: FastAPI, empty_home: Path, tmp_path: Path
+) -> None:
+    export = write_zip(tmp_path / "export.zip", chatgpt_files(chatgpt_chat()))
+    sent = await http.post("/settings/imports", files={"file": ("export.zip", export.read_bytes())})
+    assert (sent.status_code, sent.headers["location"]) == (303, "/settings#stores")
+    while (found := await seen(app))["sync"]["state"] == "running":
+        pass
+    assert [one.source for one in found["sync"]["stores"]] == ["chatgpt"]
+    [channel] = (await http.get("/bo/channels")).json()["items"]
+    assert channel["source"] == "chatgpt"
+    strange = await http.post("/settings/imports", files={"file": ("notes.txt", b"milk, eggs")})
+    assert "notes.txt" in problem_of(strange, 400)["message"]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

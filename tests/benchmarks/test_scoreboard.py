@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.retrieval.question_sets import Message, Question, QuestionSet, Session
-from benchmarks.scoreboard import Row, changes, conversations, locomo_sessions, markdown
+from benchmarks.scoreboard import Row, changes, conversations, markdown, published_sessions
 
 DAY = "2026-03-19T12:00:00+00:00"
 PARSER = Session("parser", [Message("parser-1", "user", "The parser of dates fails on leap years.", DAY)])
@@ -31,8 +31,9 @@ def test_a_table_says_of_each_program_how_often_it_finds_the_right_conversation(
     one_wording, with_wordings = conversations("tiny", [TINY])
     assert one_wording.figures == dict.fromkeys(("ctxr", "FTS5", "BM25"), (0.5, 0.5))
     assert with_wordings.figures == dict.fromkeys(("ctxr", "FTS5", "BM25"), (1.0, 1.0))
-    [sessions] = locomo_sessions([TINY])
+    [sessions] = published_sessions("longmemeval_s", [TINY])
     assert sessions.figures == dict.fromkeys(("ctxr", "FTS5", "BM25"), (0.5, 0.5, 0.5))
+    assert [one.figures for one in published_sessions("longmemeval_s", [])] == [{}]
     line = markdown([[one_wording], [one_wording]]).splitlines()[-1]
     assert line.startswith("| tiny, one wording: right conversation, first / of five | **0.500** / **0.500** | ")
     assert " | – | – | 0.000 | `python -m benchmarks.retrieval --file " in line

@@ -45,7 +45,10 @@ async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> None:
-    assert "No briefing of this day yet" in (await http.get("/today")).text
+    today = (await http.get("/today")).text
+    assert "No conversations on this day" in today
+    assert "Make the briefing" not in today
+    assert "No briefing of this day yet" in (await http.get("/today", params={"date": DAY})).text
     made = await http.post("/today", data={"date": DAY})
     assert made.status_code == 303
     page = (await http.get(made.headers["location"])).text

@@ -140,7 +140,7 @@ def clients(empty_home: Path) -> Path:
 
 async def test_a_sync_is_started_and_its_outcome_shown(server: str, page: Page, clients: Path) -> None:
     await page.goto(f"{server}/settings")
-    store = page.locator(".store", has_text="claude-code")
+    store = page.locator(".store", has_text="Claude Code")
     await expect(store).to_contain_text("not read yet")
     await page.click("text=Sync now")
     await expect(page.locator(".outcome")).to_contain_text("2 new messages")

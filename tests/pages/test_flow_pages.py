@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backoffice.pages.filters import bar, duration, share
+from backoffice.pages.filters import bar, duration
 from backoffice.pages.flow.run import waterfall
 from orchestrator.graph import describe_graph
 from orchestrator.operations import reading
@@ -317,9 +317,8 @@ async def test_errors_that_read_alike_are_one_row_with_when_they_were_seen(
     )
 
 
-async def test_statistics_say_what_was_moved_and_how_long_an_operation_took(http: httpx.AsyncClient) -> None:
-    shown = await text_of(http, "/insights?last=24h&operation=conversation_log")
-    assert re.search(r"In this period: \d+ new messages stored, 0 duplicates, \d+ messages? delivered", shown)
+async def test_statistics_say_how_long_runs_took(http: httpx.AsyncClient) -> None:
+    shown = await text_of(http, "/insights?last=24h")
     series = json.loads(shown.split('id="chart-data">')[1].split("</script>")[0])["series"]
     assert all(0 < point["p50_ms"] <= point["p95_ms"] for point in series if point["p50_ms"])
     assert any(point["p50_ms"] for point in series)
@@ -351,7 +350,3 @@ def test_durations_are_written_and_drawn_so_that_they_can_be_told_apart(
 ) -> None:
     assert duration(ms) == text
     assert ms is None or bar(ms) == width
-
-
-def test_a_success_rate_is_whole_only_if_nothing_failed() -> None:
-    assert [share(part) for part in (None, 0, 0.954, 0.99999, 1)] == ["–", "0 %", "95.4 %", "99.9 %", "100 %"]

@@ -385,6 +385,18 @@ async def test_a_conversation_whose_folder_is_not_here_has_no_commits(http: http
     assert "Commits" not in page
 
 
+async def test_beside_a_conversation_stand_its_files_and_related_ones(
+    http: httpx.AsyncClient,
+) -> None:
+    said = [{"role": "user", "text": "Does login check the user before it runs the tests?"}]
+    await http.post("/bo/ao/run", json={"operation": "conversation_log", "channel": "like it", "messages": said})
+    page = await text_of(http, f"/margin/{quote(AGENT, safe='')}")
+    assert 'title="src/login.py"' in page
+    related = page[page.index("Related") :]
+    assert 'href="/channels/like%20it"' in related
+    assert AGENT not in related
+
+
 async def test_no_text_on_a_page_can_hide(http: httpx.AsyncClient) -> None:
     hidden = "before\u202eafter \U000e0041\U000e0042 zero\u200b\u200bwidth"
     messages = [{"role": "user", "text": hidden}, {"role": "assistant", "text": f"`{hidden}`"}]

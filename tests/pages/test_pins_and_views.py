@@ -15,7 +15,7 @@ from registry.domain import Actor, Message, Role, now
 from registry.ingest.save import save_messages
 from registry.storage.conversations.channels import open_channel
 from registry.storage.conversations.pins_and_views import list_views
-from tests.pages.seeds import FIBONACCI, LONG
+from tests.pages.seeds import FIBONACCI
 from tests.pages.test_markdown import PIXEL
 
 pytestmark = pytest.mark.anyio
@@ -157,14 +157,6 @@ async def test_tokens_are_summed_up_by_client_project_model_and_day(
     talk = re.sub(r"\s+", " ", (await http.get("/channels/used")).text)
     assert "60 output tokens</span>" not in talk
     assert "60 output tokens · $0.02" in talk
-
-
-async def test_one_jumps_to_a_time_in_a_conversation(http: httpx.AsyncClient) -> None:
-    http.cookies.set("zone", "Asia/Seoul")
-    shown = (await http.get(f"/channels/{LONG}", params={"time": "2025-09-30T00:30:15"})).text
-    assert re.findall(r"step (\d+):", shown.partition('<div id="messages"')[2])[0] == "90"
-    assert "Earlier messages" in shown
-    assert 'value="2025-09-30T00:30"' in shown
 
 
 async def test_a_very_long_message_is_shortened_and_offered_as_a_file(

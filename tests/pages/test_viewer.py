@@ -233,7 +233,7 @@ async def test_a_day_chosen_is_a_day_where_the_reader_is(server: str, page: Page
     await page.fill("input[name=to]", "2025-10-03T23:59")
     # 14:30 UTC is 23:30 in Seoul; an hour later it would be the next day there.
     await expect(page.locator(".day")).to_have_count(1)
-    await expect(page.locator(".day")).to_have_text("2025-10-03")
+    await expect(page.locator(".day")).to_have_text("Fri 2025-10-03")
     await page.fill("input[name=from]", "2025-10-04T00:00")
     await page.fill("input[name=to]", "2025-10-04T23:59")
     await expect(page.locator(".channel")).to_have_count(0)

@@ -99,7 +99,8 @@ async def execution_page(
     run = view.run
     conditions = conditions_of(run["request"], view.steps.get("cr_query", {}).get("detail", {}).get("understood", {}))
     can_be_tried = run["operation"] in JUDGED and bool(run["request"])
-    is_unsure = can_be_tried and run["status"] != "failed" and not shown["case"]["is_sure"]
+    is_sure = shown["case"]["is_sure"] and (run["result"] or {}).get("confidence") == "high"
+    is_unsure = can_be_tried and run["status"] != "failed" and not is_sure
     is_whole = "pane" not in request.headers
     listing = await list_context(request, client, ExecutionsQuery(limit=ROWS)) if is_whole else {}
     candidates = await find_channels(client, ChannelsQuery(q=should, limit=6), is_recorded=False) if should else {}

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Form, Query, Request, UploadFile
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 from pydantic import BaseModel, Field
@@ -23,6 +23,7 @@ from backoffice.queries import PageQuery
 from orchestrator.views import conversations
 from orchestrator.views.tokens import list_tokens
 from registry.errors import ErrorCode, NotFound
+from sources.clients import CLIENTS
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.purging import LONG_ENOUGH_DAYS
 
@@ -41,6 +42,7 @@ async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> H
         absent=[client.client for client in clients if not client.is_here],
         elsewhere=elsewhere,
         most=20,
+        names={client.source: client.name for client in CLIENTS},
         long=LONG_ENOUGH_DAYS,
         imported=(CLAUDE.source, CHATGPT.source, GEMINI.source),
         **seen,
@@ -78,6 +80,13 @@ async def start_sync(machine: Local) -> RedirectResponse:
     """Read what is new in the stores; the page shows how it goes."""
     machine.start_sync()
     return see_other("/settings")
+
+
+@router.post("/settings/imports")
+async def import_export(machine: Local, file: UploadFile) -> RedirectResponse:
+    """Import the export of an account; the page shows how it goes."""
+    machine.start_import(file.filename or "", file.file)
+    return see_other("/settings#stores")
 
 
 @router.get("/settings/backups", dependencies=[without_parameters])

@@ -32,7 +32,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
     """Validate the address's parameters; empty ones, as forms send them, count as not given."""
     given = {name: value for name, value in request.query_params.items() if value}
-    given |= {name: as_instant(request, name, given[name]) for name in (*PERIOD, "time") if name in given}
+    given |= {name: as_instant(request, name, given[name]) for name in PERIOD if name in given}
     try:
         return shape.model_validate({**defaults, **given})
     except ValidationError as exc:

@@ -15,16 +15,14 @@ from pydantic import Field
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import Asking, Client, without_parameters
-from backoffice.pages.reader import as_local
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import blocks_of, shown
-from backoffice.queries import Start, Word
+from backoffice.queries import Word
 from orchestrator.requests.queries import QueryShape
 from orchestrator.views import conversations as views
 from registry.access import ASKING
-from registry.domain import format_time
 from registry.errors import NotFound
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
@@ -34,6 +32,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 STRETCH = 40  # messages at a time: a few screens
 AHEAD = 6  # messages shown before the one that was jumped to
 MOST_HITS = 100
+RELATED = 4  # conversations named beside one
 
 
 class ConversationQuery(QueryShape):
@@ -42,7 +41,6 @@ class ConversationQuery(QueryShape):
     at: Word | None = Field(None, description="a message's id, or `latest`")
     after: str | None = Field(None, max_length=500)
     before: str | None = Field(None, max_length=500)
-    time: Start | None = Field(None, description="the stretch from this instant on")
     q: Word | None = None
     typing: bool = Field(False, description="somebody is still typing: the search is no execution")
     deleted: bool = False
@@ -52,7 +50,7 @@ class ConversationQuery(QueryShape):
 async def conversation_page(request: Request, client: Asking, channel: Name) -> HTMLResponse:
     """Show a stretch of a conversation; `deleted` shows its deleted messages."""
     query = given_query(request, ConversationQuery)
-    wanted = query.model_dump(include={"at", "after", "before", "time", "deleted"})
+    wanted = query.model_dump(include={"at", "after", "before", "deleted"})
     found = await client.view(views.conversation, channel, views.Stretch(STRETCH, AHEAD, **wanted))
     found["blocks"] = blocks_of([shown(message) for message in found.pop("messages")])
     found["earlier"] = _other(channel, query, before=found["earlier"])
@@ -65,7 +63,6 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     nothing = dict.fromkeys(FILTERS, "")
     listing = await list_context(request, client, RegistryQuery(limit=ROWS), nothing) if is_whole else {}
     prompt = continue_prompt(found["channel"])
-    time_at = format_time(query.time) if query.time else ""
     return await asyncio.to_thread(
         render,
         request,
@@ -74,8 +71,6 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
         prompt=prompt,
         openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
         resumes=resume_commands(found["channel"]),
-        time_at=time_at,
-        shown_time=as_local(request, time_at),
         whose=other_owner(found["channel"]),
         most_hits=MOST_HITS,
         **{**listing, **found},
@@ -123,11 +118,17 @@ def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
 
 @router.get("/margin/{channel:path}", dependencies=[without_parameters])
 async def margin(request: Request, client: Asking, channel: Name) -> HTMLResponse:
-    """Return what stands beside a conversation and takes longer: deliveries, commits."""
+    """Return what stands beside a conversation and takes longer: files, commits, related ones, deliveries."""
     found = await client.view(views.margin, channel)
+    title = found["channel"]["title"] or found["channel"]["first_message_preview"]
+    like = {"text": title, "limit": RELATED + 1, "context_window": 0}
+    similar = (await client.ask("search_sessions", like, is_recorded=False)).get("sessions", []) if title else []
+    others = [one for one in similar if one["channel"] != found["channel"]["channel"] and one["match_count"]]
     query = {"session_id": found["channel"]["channel"], "limit": 100}
     answer = await client.ask("blame", query, is_recorded=False) if found["channel"]["project_path"] else {}
-    return await asyncio.to_thread(render, request, "margin.html", commits=answer.get("found", []), **found)
+    return await asyncio.to_thread(
+        render, request, "margin.html", commits=answer.get("found", []), related=others[:RELATED], **found
+    )
 
 
 @router.get("/messages/{id}")
@@ -168,4 +169,4 @@ async def message_facts(request: Request, client: Asking, message_id: Id) -> HTM
 
     found = await client.view(views.message_facts, message_id)
     found["message"] = shown(found["message"])
-    return render(request, "facts.html", most=views.DELIVERIES, **found)
+    return render(request, "facts.html", **found)

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from backoffice.channels import find_channels
 from backoffice.dependencies import SOURCE, Asking
-from backoffice.pages.flow.runs import HIDDEN
+from backoffice.pages.flow.runs import HIDDEN, by_question
 from backoffice.pages.reader import language_of, translator, utc_offset_minutes
 from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import best_hits
@@ -52,7 +52,7 @@ async def palette(
         "palette.html",
         q=words,
         commands=commands,
-        runs=asked.get("items", [])[:4],
+        runs=[run for run, _ in by_question(asked.get("items", []))][:4],
         found=found["items"],
         hits=best_hits(found),
         keys=[f"{words.removesuffix(last)}{key}" for key in KEYS if last and key.startswith(last)],

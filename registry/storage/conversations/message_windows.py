@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import Row, case, func, literal, or_, select
 
 from registry.domain import Role
 from registry.storage.conversations.messages import MessageRow
@@ -43,14 +43,14 @@ def window_around(
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
 
 
-def deleted_containing(tx: ReadTransaction, words: Sequence[str], limit: int) -> Sequence[Any]:
-    """Return deleted messages that contain all of the (at most three longest) words, the newest first."""
-    longest = sorted(words, key=len, reverse=True)[:3]
-    query = select(conversation.c.id, conversation.c.channel, conversation.c.timestamp, conversation.c.text).where(
-        conversation.c.deleted.is_(True),
-        *(conversation.c.text.icontains(word, autoescape=True) for word in longest),
-    )
-    return tx.execute(query.order_by(conversation.c.timestamp.desc()).limit(limit)).all()
+def deleted_about(tx: ReadTransaction, words: Sequence[str], least: int, limit: int) -> Sequence[Any]:
+    """Return channels whose title and deleted messages hold at least so many of the words, those with most first."""
+    places = (conversation.c.text, channel.c.title)
+    holding = (or_(*(place.icontains(word, autoescape=True) for place in places)) for word in words)
+    held = sum((func.max(case((one, 1), else_=0)) for one in holding), literal(0))
+    query = select(channel).join(conversation, conversation.c.channel_number == channel.c.number)
+    query = query.where(conversation.c.deleted.is_(True)).group_by(channel.c.number).having(held >= least)
+    return tx.execute(query.order_by(held.desc(), channel.c.updated_at.desc()).limit(limit)).all()
 
 
 def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, int]:

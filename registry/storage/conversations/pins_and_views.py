@@ -29,9 +29,11 @@ def has_pin(tx: ReadTransaction, channel_number: int) -> bool:
 
 def pinned_channels(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
     """Return the pinned channels as lists show them, those pinned last first; deleted ones are left out."""
-    query = select(channel).join_from(pin, channel, channel.c.number == pin.c.channel_number)
-    query = query.where(channel.c.deleted.is_(False)).order_by(pin.c.pinned_at.desc(), channel.c.number).limit(limit)
-    rows = tx.execute(query).all()
+    latest_first = select(pin.c.channel_number).order_by(pin.c.pinned_at.desc(), pin.c.channel_number)
+    pinned = list(tx.execute(latest_first).scalars())
+    there = channel.c.number.in_(pinned), channel.c.deleted.is_(False)
+    found = {row.number: row for row in tx.execute(select(channel).where(*there))} if pinned else {}
+    rows = [found[number] for number in pinned if number in found][:limit]
     tags = tags_of(tx, [row.number for row in rows])
     return [channel_item(row, tags[row.number]) for row in rows]
 

@@ -46,13 +46,21 @@ def unsure_executions(
 ) -> list[dict[str, Any]]:
     """Return the newest executions that guessed or found nothing, and whose question was not rated since."""
     same = execution.alias()
-    rated = select(rating.c.execution_id).join(same, same.c.id == rating.c.execution_id)
-    query = select(execution).where(
-        execution.c.status.in_((GUESSED, "not_found")),
-        execution.c.started_at >= since,
-        execution.c.source.not_in(without_sources),
-        execution.c.asked != "",
-        ~rated.where(same.c.asked == execution.c.asked, rating.c.rated_at >= execution.c.started_at).exists(),
+    last = func.max(rating.c.rated_at).label("at")
+    # The outer join makes SQLite begin with the ratings, of which there are few.
+    found = select(same.c.asked, last).select_from(rating).outerjoin(same, same.c.id == rating.c.execution_id)
+    rated = found.group_by(same.c.asked).subquery()
+    settled = rated.c.at.is_not(None) & (rated.c.at >= execution.c.started_at)
+    query = (
+        select(execution)
+        .outerjoin(rated, rated.c.asked == execution.c.asked)
+        .where(
+            execution.c.status.in_((GUESSED, "not_found")),
+            execution.c.started_at >= since,
+            execution.c.source.not_in(without_sources),
+            execution.c.asked != "",
+            ~settled,
+        )
     )
     newest = query.order_by(execution.c.started_at.desc(), execution.c.number.desc()).limit(limit)
     return [execution_item(row) for row in tx.execute(newest)]

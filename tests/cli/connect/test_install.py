@@ -19,6 +19,8 @@ from cli.connect.installation import INSTALLABLE, parts_of
 from cli.connect.jsonc import is_bare, parse
 from cli.connect.launcher import launcher_file
 from cli.connect.snippets import StdioServer
+from registry.extras import uninstall_command
+from registry.settings import default_home
 from sources.base import Places
 from sources.claude_code.client import CLAUDE_CODE
 from sources.cursor.client import CURSOR
@@ -108,8 +110,11 @@ def test_foreign_hooks_and_comments_survive_both_ways_and_a_copy_is_kept(empty_h
     assert file.stat().st_mode & 0o777 == 0o640
     [copy] = file.parent.glob("hooks.json.*.bak")
     assert copy.read_text(encoding="utf-8") == FOREIGN_HOOKS
+    other = file.with_name("hooks.json.20250101-000000.bak")
+    other.write_text("{}", encoding="utf-8")
     bare_ctxr("uninstall", "cursor", "--yes")
     assert file.read_text(encoding="utf-8") == FOREIGN_HOOKS
+    assert list(file.parent.glob("*.bak")) == [other]
 
 
 def test_a_program_that_has_moved_takes_the_place_of_the_old_one(empty_home: Path) -> None:
@@ -233,7 +238,9 @@ def test_all_clients_of_this_machine_are_connected_at_once(empty_home: Path) -> 
     assert settings["hooks"]["SessionStart"] == [
         {"hooks": [{"type": "command", "command": f"{launcher_file()} hook gemini-cli SessionStart"}]}
     ]
-    assert "No client is connected" not in bare_ctxr("uninstall", "--all", "--yes").output
+    removed = bare_ctxr("uninstall", "--all", "--yes").output
+    assert "No client is connected" not in removed
+    assert f"rm -r {default_home()} && {uninstall_command()}" in removed
     assert written(empty_home) == {}
     assert bare_ctxr("install", "--yes").exit_code == 2
     assert bare_ctxr("install", "zed", "--all", "--yes").exit_code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,13 @@ import pytest
 
 from cli.connect.launcher import launcher_file, write_launcher
 from tests.cli.conftest import Ctxr
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="clients on Windows start no shell scripts")
+
+
+@pytest.fixture(autouse=True)
+def no_uvx(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(empty_home))
 
 
 def program(file: Path, name: str) -> Path:
@@ -33,7 +41,9 @@ def launched(path: Path | None = None) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_an_entry_survives_ten_upgrades_and_a_clean_of_the_cache(empty_home: Path) -> None:
+def test_an_entry_survives_ten_upgrades_and_a_clean_of_the_cache(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     in_cache = program(empty_home / "cache" / "0" / "ctxr", "cached")
     for number in range(10):
         shutil.rmtree(in_cache.parent)
@@ -42,7 +52,9 @@ def test_an_entry_survives_ten_upgrades_and_a_clean_of_the_cache(empty_home: Pat
         assert launched().stdout == f"release-{number} mcp --client cursor\n"
     shutil.rmtree(empty_home / "cache")
     program(empty_home / "bin" / "uvx", "uvx")
-    assert launched(empty_home / "bin").stdout.startswith("uvx --from context-registry==")
+    monkeypatch.setenv("PATH", str(empty_home / "bin"), prepend=os.pathsep)
+    write_launcher([str(in_cache)])  # by uvx, which a client without a shell does not have on its PATH
+    assert launched().stdout.startswith("uvx --from context-registry==")
     program(empty_home / ".local" / "bin" / "ctxr", "tool")
     assert launched().stdout == "tool mcp --client cursor\n"
 

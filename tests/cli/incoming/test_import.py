@@ -20,9 +20,9 @@ def test_both_exports_are_brought_in_and_can_be_searched(ctxr: Ctxr, tmp_path: P
     chatgpt = write_zip(tmp_path / "chatgpt.zip", chatgpt_files(chatgpt_chat(2)))
     done = ctxr("import", str(claude), str(chatgpt))
     assert done.output.splitlines() == [
-        f"claude: 10 new messages in 1 session ({claude})",
-        f"chatgpt: 10 new messages in 1 session ({chatgpt})",
-        "in all: 20 new messages in 2 sessions",
+        f"claude: 1 session read, 10 new messages ({claude})",
+        f"chatgpt: 1 session read, 10 new messages ({chatgpt})",
+        "in all: 2 sessions read, 20 new messages",
     ]
     found = json.loads(ctxr("search", "basket", "--json").output)
     assert {session["source"] for session in found["sessions"]} == {"claude", "chatgpt"}
@@ -51,7 +51,7 @@ def test_a_damaged_export_says_what_was_passed_over(ctxr: Ctxr, tmp_path: Path) 
     (tmp_path / "conversations.json").write_bytes(whole[:-10])
     done = ctxr("import", str(tmp_path))
     assert done.exit_code == 1
-    assert "claude: 10 new messages in 1 session, 2 passed over" in done.output
+    assert "claude: 1 session read, 10 new messages, 2 passed over" in done.output
     assert "passed over: conversations.json, conversation 2: cut off or damaged" in done.output
 
 

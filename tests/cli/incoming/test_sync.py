@@ -42,13 +42,13 @@ def store_of(line: str) -> dict[str, Any]:
 
 def test_it_says_what_came_and_then_that_there_is_nothing_new(ctxr: Ctxr, claude: Path) -> None:
     write(claude, talk("Where is the basket?", "And the prices?"))
-    assert ctxr("sync").output == f"claude-code: 2 new messages in 1 session ({claude})\n"
-    assert ctxr("sync").output == f"claude-code: 0 new messages in 0 sessions ({claude})\n"
+    assert ctxr("sync").output == f"claude-code: 1 session read, 2 new messages ({claude})\n"
+    assert ctxr("sync").output == f"claude-code: 0 sessions read, 0 new messages ({claude})\n"
     again = store_of(ctxr("sync", "--json").output)
     assert (again["seen"], again["parsed"], again["new_messages"], again["skipped"]) == (1, 0, 0, [])
     assert "Where is the basket?" in ctxr("search", "basket").output
     two = [StoreReport("codex", "/a", parsed=1, new_messages=2), StoreReport("cursor", "/b", parsed=1, new_messages=1)]
-    assert list(report_lines(two))[-1] == "in all: 3 new messages in 2 sessions"
+    assert list(report_lines(two))[-1] == "in all: 2 sessions read, 3 new messages"
 
 
 def test_damage_is_said_the_second_time_too(ctxr: Ctxr, claude: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
     for news in (1, 0):
         done = ctxr("sync")
         assert done.exit_code == 1
-        assert f"claude-code: {news} new message" in done.output
+        assert f"read, {news} new message" in done.output
         assert f"passed over: {broken}: " in done.output
 
 

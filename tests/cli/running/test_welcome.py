@@ -3,12 +3,14 @@
 import json
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from cli.connect import snippets
 from cli.connect.launcher import write_launcher
-from cli.connect.snippets import StdioServer, this_program, this_server
+from cli.connect.snippets import StdioServer, as_called, this_program, this_server
 from cli.running.serving import welcome
 from registry.settings import read_settings
 from sources.cursor.client import CURSOR
@@ -34,6 +36,31 @@ def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch)
     assert this_program() == (sys.executable, "-m", "cli.entry")
 
 
+def test_commands_are_printed_as_they_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert as_called("ctxr up makes it") == f"{CTXR} up makes it"
+    monkeypatch.setenv("PATH", str(Path(CTXR).parent))
+    assert as_called("ctxr up makes it") == "ctxr up makes it"
+    (tmp_path / "CACHEDIR.TAG").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    assert as_called("ctxr up makes it") == "uvx context-registry up makes it"
+
+
+def test_on_windows_an_entry_outlives_the_cache_of_uvx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Clients start no shell scripts there, so there is no launcher."""
+    monkeypatch.setattr(snippets, "launcher_file", lambda: None)
+    assert this_server().command == (CTXR, "mcp")
+    monkeypatch.setattr(snippets, "installer", lambda: "uvx")
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    assert this_server().command == (
+        "/bin/uvx",
+        "--from",
+        f"context-registry=={version('context-registry')}",
+        "ctxr",
+        "mcp",
+    )
+
+
 def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTXR_HOME", "here")
@@ -57,13 +84,14 @@ def test_the_rule_is_one_that_cursor_always_applies() -> None:
     assert json.loads(example[1]).keys() == {"channel", "messages", "meta"}
 
 
-def test_everything_a_new_user_needs_is_shown(tmp_path: Path) -> None:
+def test_everything_a_new_user_needs_is_shown_in_ten_lines(tmp_path: Path) -> None:
     text = welcome(read_settings(home=tmp_path, port=9000), "http://127.0.0.1:9000/")
+    assert len(text.splitlines()) <= 8  # two stand before it
     for needed in (
         "http://127.0.0.1:9000/",
         "http://127.0.0.1:9000/mcp",
         str(tmp_path / "registry.db"),
-        this_server().mcp_json(),
-        "ctxr install cursor|",
+        json.dumps({"mcpServers": {"context-registry": this_server().entry()}}),
+        "install --all",
     ):
         assert needed in text

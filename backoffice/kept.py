@@ -1,0 +1,62 @@
+"""/bo/pins, /bo/views, /bo/briefings, /bo/cases, /bo/backups: short lists of what is kept beside conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict
+
+from backoffice.dependencies import Asking, without_parameters
+from backoffice.schemas import ChannelItem, ItemPage
+from orchestrator.views import conversations as views
+from orchestrator.views.runs import list_expectations
+from registry.domain import format_time
+
+router = APIRouter(prefix="/bo", tags=["kept"], dependencies=[without_parameters])
+
+MOST = 1000  # items of one list; they are few, so there are no pages
+
+
+class Kept(BaseModel):
+    """A pin, view, briefing, case or backup, with its own fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def _all(items: Sequence[Any]) -> dict[str, Any]:
+    return {"items": items, "total": len(items), "next_cursor": None}
+
+
+@router.get("/pins", response_model=ItemPage[ChannelItem], response_model_exclude_unset=True)
+async def show_pins(client: Asking) -> dict[str, Any]:
+    """List the pinned channels, those pinned last first."""
+    return _all(await client.view(views.pinned_channels, MOST))
+
+
+@router.get("/views", response_model=ItemPage[Kept])
+async def show_views(client: Asking) -> dict[str, Any]:
+    """List the saved views: each a name and the address of a page."""
+    return _all([one._asdict() for one in await client.view(views.list_views)])
+
+
+@router.get("/briefings", response_model=ItemPage[Kept])
+async def show_briefings(client: Asking) -> dict[str, Any]:
+    """List the briefings, the latest day first."""
+    return _all(await client.view(views.latest_briefings, MOST))
+
+
+@router.get("/cases", response_model=ItemPage[Kept])
+async def show_cases(client: Asking) -> dict[str, Any]:
+    """List the test cases: questions with the message each should find."""
+    cases = await client.view(list_expectations)
+    return _all([{**asdict(one), "created_at": format_time(one.created_at)} for one in cases])
+
+
+@router.get("/backups", response_model=ItemPage[Kept])
+async def show_backups(client: Asking) -> dict[str, Any]:
+    """List the backups in this registry's folder, newest first."""
+    answer = await client.run("list_backups", {}, is_recorded=False)
+    return _all(answer["backups"])
