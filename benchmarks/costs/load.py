@@ -53,9 +53,9 @@ class Outcome:
 OUTCOME_HEADS = ("load", "turns/s", "slowest, s", "errors", "retries", "messages acknowledged", "lost", "doubled")
 
 
-def two_conversations(name: str) -> list[Writer]:
+def two_conversations(name: str, chat: int = 0) -> list[Writer]:
     """What one client writes: a channel of its own, and one that all clients share."""
-    return [Writer(name, f"cursor_session_{name}"), Writer(name, "claude_session_shared")]
+    return [Writer(name, f"cursor_session_{name}_{chat}"), Writer(name, f"claude_session_shared_{chat}")]
 
 
 async def eight_servers(seconds: float = SECONDS) -> Outcome:

@@ -25,6 +25,9 @@ from benchmarks.setup.writers import Writer, audit
 
 Fault = Callable[[Service], Awaitable[None]]
 BYTES = "bytes"
+CHATS = {"mixed": 100}
+"""Pairs of conversations that a client takes in turn; 1 by default. With more of them they stay as short as real ones:
+a turn in a conversation that several clients write takes as much memory as the conversation is long."""
 
 
 def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]]:
@@ -43,7 +46,10 @@ def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]
 
 async def under_load(what: str, fault: Fault, database: str, disk: str = "") -> Outcome:
     """Clients log while the fault happens, and a little longer; then all is read back."""
-    writers = [two_conversations(f"client{number}") for number in range(HTTP_CLIENTS)]
+    writers = [
+        [writer for chat in range(CHATS.get(what, 1)) for writer in two_conversations(f"client{number}", chat)]
+        for number in range(HTTP_CLIENTS)
+    ]
     every, errors = list(itertools.chain(*writers)), list[str]()
     with service(database, disk) as running:
         running.turns = lambda: sum(len(writer.acknowledged) // 2 for writer in every)
