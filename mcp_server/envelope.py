@@ -45,6 +45,7 @@ def _chat_in(meta: Mapping[str, Any]) -> str | None:
     return None
 
 
+APP = "ui://context-registry/answer.html"  # the page in which a host of MCP Apps shows an answer of `extract`
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _TEXTS = ("text", "snippet", "line", "content", "context", "tool")
 
@@ -80,6 +81,7 @@ def published(tool: Tool) -> PublishedTool:
         description=tool.description,
         input_schema=input_schema(tool.arguments.model_json_schema()),
         output_schema=output_schema(tool.returns),
+        meta={"ui": {"resourceUri": APP}} if tool.name == "extract" else None,
         annotations=ToolAnnotations(
             read_only_hint=read_only,
             destructive_hint=destructive,

@@ -1,13 +1,15 @@
-"""The resources: the channels as documents to attach to a chat. Read-only, through operations."""
+"""The resources: the channels as documents to attach to a chat, read through operations, and the MCP App's page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from mcp.server.apps import APP_MIME_TYPE
 from mcp.types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -21,7 +23,7 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from mcp_server.envelope import client_name
+from mcp_server.envelope import APP, client_name
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.calls import QUOTED, source_of
 from registry.domain import as_json
@@ -71,6 +73,9 @@ class Resources:
         """Return the list of channels, a channel, or a channel's summary."""
         uri, client = str(params.uri), client_name(ctx)
         kind, text = JSON, ""
+        if uri == APP:
+            page = Path(__file__).with_name("answer.html").read_text(encoding="utf-8")
+            return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=APP_MIME_TYPE, text=page)])
         match uri.removeprefix(CHANNELS).split("/"):
             case [""] if uri == CHANNELS:
                 text = await self._channels(client)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server.apps import EXTENSION_ID
 from mcp.server.caching import CacheableMethod
 from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
@@ -230,7 +231,7 @@ def create_server(
     resources = Resources(run)
     bus = ChannelBus(grown) if grown else None
     older = OlderSubscriptions(bus) if bus and is_local else None
-    return Server(
+    server = Server(
         NAME,
         title="Context Registry",
         icons=[ICON],
@@ -250,6 +251,8 @@ def create_server(
         on_subscribe_resource=older.subscribe if older else None,
         on_unsubscribe_resource=older.unsubscribe if older else None,
     )
+    server.extensions[EXTENSION_ID] = {}
+    return server
 
 
 @asynccontextmanager

@@ -38,7 +38,8 @@ SAFE_ROOM = Room(9_500, in_bytes=True)
 class ServerList:
     """The file in which the client lists its MCP servers below `key`, each with `entry` beside its command.
 
-    `is_one_command`: program and arguments are one list, `command`, and the variables are in `environment`.
+    `key`: a name, or a path of names with dots. `is_one_command`: program and arguments are one list, `command`, and
+    the variables are in `environment`.
     `in_project`: the path of the same file in a project's folder, if the client reads one there.
     """
 
@@ -104,13 +105,12 @@ class Client:
     """A client. A field that is left out means that the client does not have it, or that it is not known.
 
     `source`: the source of its channels, and the name of its reader. `name`: the one that users know.
-    `handshake`: its names in the MCP handshake, in lower case. `history`: where it keeps conversations, in Markdown,
-    under `history_name` if that differs. `shown_by`: readers whose stores show that it is installed. `folder`: the
-    folder of its settings, which shows the same. `is_logged_by_model`: its model is asked to log each turn, since
-    nothing else captures its chats, or not as soon. `room`: measured with the real client, with a margin.
-    `command`: its name for `ctxr install`; "" if it can only be connected by hand. `project_option`: the effect of
-    `ctxr install --project`. `then`: what the user does after it was connected. `link`, `prompt_link`: addresses that
-    open it and offer to add a server, or with a prompt written; our part follows.
+    `handshake`: its other names in the MCP handshake, in lower case. `history`: where it keeps conversations, in
+    Markdown, under `history_name` if that differs. `folder`: that of its settings. `is_logged_by_model`: its model is
+    asked to log each turn, since nothing else captures its chats, or not as soon. `room`: measured with the real
+    client, with a margin. `installed_as`: its name for `ctxr install` if it is not the source. `project_option`: the
+    effect of `ctxr install --project`. `then`: what the user does after it was connected, if not to restart it.
+    `link`, `prompt_link`: addresses that open it and offer to add a server, or with a prompt written; our part follows.
     """
 
     source: str
@@ -118,7 +118,6 @@ class Client:
     handshake: tuple[str, ...] = ()
     history: str = ""
     history_name: str = ""
-    shown_by: tuple[str, ...] = ()
     folder: PathOf | None = None
     servers: ServerList | None = None
     hooks: Hooks | None = None
@@ -126,11 +125,21 @@ class Client:
     purge: Purge | None = None
     is_logged_by_model: bool = False
     room: Room = SAFE_ROOM
-    command: str = ""
+    installed_as: str = ""
     project_option: str = ""
     then: str = ""
     link: str = ""
     prompt_link: str = ""
+
+    @property
+    def command(self) -> str:
+        """Return its name for `ctxr install`; "" if it can only be connected by hand."""
+        return self.installed_as or (self.source if self.servers else "")
+
+    @property
+    def next_step(self) -> str:
+        """Return what the user does after it was connected."""
+        return self.then or f"Restart {self.name}."
 
     def history_in(self, places: Places) -> Path:
         """Return where it keeps conversations: the folder that `CTXR_<SOURCE>_DIR` names, else its `folder`."""

@@ -12,12 +12,15 @@ from sources.continue_dev.client import CONTINUE
 from sources.copilot.client import COPILOT_CLI, VSCODE
 from sources.cursor.client import CURSOR
 from sources.cursor_agent.client import CURSOR_AGENT
+from sources.droid.client import DROID
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.gemini.client import GEMINI_CLI
 from sources.goose.client import GOOSE
 from sources.grok.client import GROK_CLI
+from sources.kimi.client import KIMI_CODE
 from sources.memory_files.client import MEMORY_FILES
-from sources.opencode.client import OPENCODE
+from sources.openclaw.client import OPENCLAW
+from sources.opencode.client import KILO, OPENCODE
 from sources.pi.client import PI
 from sources.qwen.client import QWEN_CODE
 from sources.roo.client import ROO_CODE
@@ -35,8 +38,12 @@ CLIENTS: tuple[Client, ...] = (
     GEMINI_CLI,
     ANTIGRAVITY,
     OPENCODE,
+    KILO,
     QWEN_CODE,
     GROK_CLI,
+    KIMI_CODE,
+    DROID,
+    OPENCLAW,
     CLINE,
     ROO_CODE,
     WINDSURF,

@@ -14,8 +14,10 @@ from sources.cursor.client import CURSOR
 from sources.kit.sqlite_store import ClientDatabase
 
 _ENDS = (".jsonl", ".json", ".txt", ".md", ".yaml", ".db", ".vscdb", ".zst")
-# the credentials in a database of Cursor
-_SECRETS = "DELETE FROM ItemTable WHERE key LIKE 'cursorAuth/%' OR key LIKE 'secret://%' OR key LIKE '%token%'"
+_IN_CURSOR = "key LIKE 'cursorAuth/%' OR key LIKE 'secret://%' OR key LIKE '%token%'"
+_TABLES_OF_KEYS = ("account", "control_account", "credential", "session_share", "auth_profile_store")
+# the rows with credentials in the clients' databases, by table
+_SECRETS = {"ItemTable": _IN_CURSOR, **dict.fromkeys(_TABLES_OF_KEYS, "true")}
 
 
 class StoreFile(NamedTuple):
@@ -47,13 +49,14 @@ def is_database(path: Path) -> bool:
 def copy_database(path: Path, target: Path) -> None:
     """Copy a client's database as it is at one moment, without credentials. Raises StorageError."""
     with ClientDatabase(path) as database:
-        has_secrets = "ItemTable" in database.tables()
+        tables = _SECRETS.keys() & database.tables()
         database.copy_to(target)
-    if not has_secrets:
+    if not tables:
         return
     try:
         with closing(sqlite3.connect(target)) as copy, copy:
             copy.execute("PRAGMA secure_delete = ON")
-            copy.execute(_SECRETS)
+            for table in tables:
+                copy.execute(f"DELETE FROM {table} WHERE {_SECRETS[table]}")  # noqa: S608 - names of ours
     except sqlite3.Error as exc:
         raise StorageError(f"{path.name} cannot be copied.", f"{path}: {exc}") from exc

@@ -13,10 +13,14 @@ from sources.copilot.cli import CopilotCli
 from sources.copilot.vscode import CopilotVscode
 from sources.cursor.reader import CursorIde
 from sources.cursor_agent.reader import CursorAgent
+from sources.droid.reader import Droid
 from sources.gemini.reader import GeminiCli
 from sources.goose.reader import Goose
 from sources.grok.reader import GrokCli
+from sources.kimi.reader import KimiCode
 from sources.memory_files.reader import MemoryFiles
+from sources.openclaw.reader import OpenClaw
+from sources.opencode.client import KILO
 from sources.opencode.reader import OpenCode
 from sources.pi.reader import Pi
 from sources.qwen.reader import QwenCode
@@ -33,8 +37,12 @@ READERS: tuple[Source, ...] = (
     CopilotCli(),
     CopilotVscode(),
     OpenCode(),
+    OpenCode(KILO.source),
     QwenCode(),
     GrokCli(),
+    KimiCode(),
+    Droid(),
+    OpenClaw(),
     Cline(),
     RooCode(),
     Zed(),

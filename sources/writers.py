@@ -6,9 +6,9 @@ from sources.claude_code.writer import CLAUDE_CODE_WRITER
 from sources.codex.writer import CODEX_WRITER
 from sources.copilot.writer import COPILOT_CLI_WRITER
 from sources.gemini.writer import GEMINI_WRITER
-from sources.opencode.writer import OPENCODE_WRITER
+from sources.opencode.writer import KILO_WRITER, OPENCODE_WRITER
 from sources.qwen.writer import QWEN_WRITER
 from sources.writing import Writer
 
-_ALL = (CLAUDE_CODE_WRITER, CODEX_WRITER, GEMINI_WRITER, OPENCODE_WRITER, COPILOT_CLI_WRITER, QWEN_WRITER)
-WRITERS: dict[str, Writer] = {writer.client.source: writer for writer in _ALL}
+_OTHERS = (GEMINI_WRITER, OPENCODE_WRITER, KILO_WRITER, COPILOT_CLI_WRITER, QWEN_WRITER)
+WRITERS: dict[str, Writer] = {each.client.source: each for each in (CLAUDE_CODE_WRITER, CODEX_WRITER, *_OTHERS)}

@@ -41,7 +41,7 @@ def connections_from(home: Path) -> Connections:
                 write_launcher(this_program())
 
         diff = "\n".join(line for change in changes for line in change.diff())
-        return ConnectionPlan(client.name, diff, client.then, write)
+        return ConnectionPlan(client.name, diff, client.next_step, write)
 
     return Connections(look, plan)
 
@@ -62,7 +62,7 @@ def _has_store(client: Client, places: Places) -> bool:
     from sources.readers import READERS
 
     try:
-        return any(reader.name in client.shown_by and list(reader.find(places)) for reader in READERS)
+        return any(reader.name == client.source and list(reader.find(places)) for reader in READERS)
     except OSError:  # a folder that cannot be read
         return False
 

@@ -66,7 +66,7 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
         if not changes[known.source]:
             click.echo(f"{known.name} is connected already; nothing to change.")
             continue
-        click.echo(f"{known.name}: {known.then}")
+        click.echo(f"{known.name}: {known.next_step}")
         if known.link:
             click.echo(f"  This link adds the server alone: {server.link(known)}")
     if place := this_place():  # start the process, which also records what a cold window answers

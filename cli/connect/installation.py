@@ -66,7 +66,7 @@ def server_of(client: Client, server: StdioServer) -> StdioServer:
 
 def _server(listed: ServerList, server: StdioServer, places: Places, project: Path | None) -> ClientPart:
     file = project / listed.in_project if project and listed.in_project else listed.file(places)
-    path = (listed.key, SERVER)
+    path = (*listed.key.split("."), SERVER)
     entry = {**listed.entry, **(server.one_command() if listed.is_one_command else server.entry())}
     if listed.format == "toml":
         return ClientPart(

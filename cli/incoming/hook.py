@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-CLIENTS = ("cursor", "claude-code", "codex", "copilot-cli", "gemini-cli", "opencode", "qwen-code")
+CLIENTS = ("cursor", "claude-code", "codex", "copilot-cli", "gemini-cli", "opencode", "kilo", "qwen-code", "droid")
 """The clients with hooks in `sources.clients`. Importing those records takes longer than all the rest."""
 
 KEPT = (

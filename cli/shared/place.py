@@ -24,15 +24,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 IDENTITY = (
     *("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
     *("TZ", "PYTHONPATH", "CLAUDE_CONFIG_DIR", "CLINE_DATA_DIR", "CODEX_HOME", "COPILOT_HOME", "CURSOR_CONFIG_DIR"),
-    *(
-        "AIDER_CHAT_HISTORY_FILE",
-        "CONTINUE_GLOBAL_DIR",
-        "GEMINI_CLI_HOME",
-        "GOOSE_PATH_ROOT",
-        "GROK_HOME",
-        "PI_CODING_AGENT_DIR",
-    ),
-    "QWEN_HOME",
+    *("AIDER_CHAT_HISTORY_FILE", "CONTINUE_GLOBAL_DIR", "FACTORY_HOME_OVERRIDE", "GEMINI_CLI_HOME", "GOOSE_PATH_ROOT"),
+    *("GROK_HOME", "KIMI_CODE_HOME", "OPENCLAW_STATE_DIR", "PI_CODING_AGENT_DIR", "QWEN_HOME"),
 )
 """Variables that decide, beside `CTXR_*`, which registry and stores are used: other values, another process."""
 PATIENCE_S = 10.0  # a process that does not answer for so long hangs

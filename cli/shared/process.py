@@ -149,17 +149,17 @@ class LocalProcess:
         task.add_done_callback(self._background.discard)
 
     async def _get_ready(self, words: list[str], server: RegistryServer) -> None:
-        """Open the registry, then record what the next window answers itself."""
+        """Record what the next window answers itself, then open the registry: this process may not live long."""
         from mcp_server.transport.connection import first_answers
 
-        if self._warm_up:
-            warm_up, self._warm_up = self._warm_up, None
-            await warm_up()
         path = lists_file(self._place, words)
         if path not in self._recorded:
             self._recorded.add(path)
             with suppress(OSError):
                 write_lists(self._place, words, self._stamp, await first_answers(server))
+        if self._warm_up:
+            warm_up, self._warm_up = self._warm_up, None
+            await warm_up()
 
     async def _command(
         self, hello: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter

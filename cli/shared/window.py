@@ -155,6 +155,10 @@ class ChatWindow:
         if isinstance(method, str) and isinstance(request_id, str | int):
             if answer := self._recorded_answer(method, _params(message)):
                 self._to_client += b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (dumps(request_id).encode(), answer)
+                if method == "initialize" and self._process:  # it was reached before the client introduced itself
+                    self._process.setblocking(True)
+                    self._connect(connection=self._process)
+                    self._process = None
                 return
             self._requests[request_id] = PendingRequest(line, message)
         if self._process:

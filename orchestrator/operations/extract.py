@@ -235,7 +235,12 @@ _NOTED = ("ranking", "extract_id")  # stored with the answer, and not sent
 
 
 class ExtractArguments(ToolArguments):
-    other_names: ClassVar = {"q": "text", "session_id": "channel", "session": "channel"}
+    other_names: ClassVar = {
+        **dict.fromkeys(("q", "search", "question", "prompt", "keywords"), "text"),
+        **dict.fromkeys(("session_id", "session", "conversation_id", "channel_id"), "channel"),
+        **dict.fromkeys(("max_results", "top_k"), "limit"),
+        **{"alternatives": "also", "since": "from", "until": "to"},
+    }
     channel: ChannelName | None = None
     project: ProjectName = "all"
     query: ExtractQuery | None = None
@@ -253,10 +258,9 @@ class ExtractArguments(ToolArguments):
         if isinstance(texts := inside.get("text"), list) and texts:
             inside = {"also": texts[1:], **inside, "text": texts[0]}
         fields = {field.alias or name for name, field in ExtractQuery.model_fields.items()}
-        given = {name: inside[name] for name in ("channel", "project") if name in inside} | given
-        inside = {name: value for name, value in inside.items() if name not in ("channel", "project")}
-        renamed = {} if "text" in inside else {"query": "text", "q": "text"}
+        renamed = {name: own for name, own in {"query": "text", **cls.other_names}.items() if own not in inside}
         named = {renamed.get(name, name): value for name, value in inside.items() if value not in (None, "")}
+        given = {name: named.pop(name) for name in ("channel", "project") if name in named} | given
         merged = {name: value for name, value in given.items() if name in fields} | named
         rest = {name: value for name, value in given.items() if name not in fields and name != "query"}
         return {**rest, "query": merged} if merged else rest

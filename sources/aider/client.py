@@ -9,5 +9,4 @@ AIDER = Client(
     name="Aider",
     history="`.aider.chat.history.md` in the home folder and two levels below it; `AIDER_CHAT_HISTORY_FILE` or "
     "`CTXR_AIDER_DIRS` (folders of projects)",
-    shown_by=("aider",),
 )

@@ -13,9 +13,6 @@ ANTIGRAVITY = Client(
     name="Antigravity",
     handshake=("antigravity", "antigravity-client", "antigravity-cli", "agy"),
     history="`antigravity`, `antigravity-ide` and `antigravity-cli` in `~/.gemini`; `CTXR_ANTIGRAVITY_DIR`",
-    shown_by=("antigravity",),
     folder=lambda places: places.home / ".gemini" / "antigravity",
     servers=ServerList(lambda places: places.home / ".gemini" / "config" / "mcp_config.json"),
-    command="antigravity",
-    then="Restart Antigravity.",
 )

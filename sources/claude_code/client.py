@@ -19,9 +19,7 @@ CLAUDE_CODE = Client(
     source="claude-code",
     name="Claude Code",
     room=Room(40_000),
-    handshake=("claude-code",),
     history="`~/.claude`; `CLAUDE_CONFIG_DIR` or `CTXR_CLAUDE_CODE_DIR`",
-    shown_by=("claude-code",),
     folder=lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude"),
     servers=ServerList(_servers),
     hooks=Hooks(
@@ -35,6 +33,4 @@ CLAUDE_CODE = Client(
     purge=Purge(
         lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", ("cleanupPeriodDays",), 30
     ),
-    command="claude-code",
-    then="Restart Claude Code.",
 )

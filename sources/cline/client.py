@@ -15,13 +15,10 @@ def _data(places: Places) -> Path:
 CLINE = Client(
     source="cline",
     name="Cline",
-    handshake=("cline",),
     history="`~/.cline/data` and its folder in `globalStorage` of VS Code, VSCodium, Cursor and Windsurf; "
     "`CLINE_DATA_DIR` or `CTXR_CLINE_DIR`",
-    shown_by=("cline",),
     folder=_data,
     servers=ServerList(lambda places: _data(places) / "settings" / "cline_mcp_settings.json"),
     is_logged_by_model=True,
-    command="cline",
     then="Cline takes the server up at once; its extension shows it under MCP Servers.",
 )

@@ -20,7 +20,6 @@ CODEX = Client(
     room=Room(10_000, in_bytes=True),
     handshake=("codex", "codex-mcp-client"),
     history="`~/.codex`; `CODEX_HOME` or `CTXR_CODEX_DIR`",
-    shown_by=("codex",),
     folder=_folder,
     servers=ServerList(
         lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml", entry={"required": True}
@@ -32,6 +31,5 @@ CODEX = Client(
         typed=typed,
         untrusted=untrusted,
     ),
-    command="codex",
     then="Restart Codex, and trust the hooks when it asks, or with /hooks.",
 )

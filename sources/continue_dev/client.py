@@ -9,6 +9,5 @@ CONTINUE = Client(
     name="Continue",
     handshake=("continue", "continue-client", "continue-cli-client"),
     history="`~/.continue`; `CONTINUE_GLOBAL_DIR` or `CTXR_CONTINUE_DIR`",
-    shown_by=("continue",),
     folder=lambda places: places.folder("CONTINUE_GLOBAL_DIR", ".continue"),
 )

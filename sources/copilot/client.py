@@ -19,7 +19,6 @@ VSCODE = Client(
     handshake=("visual studio code", "visual studio code - insiders"),
     history="the `User` folders of VS Code, Insiders and VSCodium; `CTXR_VSCODE_DIR`",
     history_name="Copilot Chat in VS Code",
-    shown_by=("copilot-vscode",),
     folder=_user_folder,
     servers=ServerList(
         lambda places: _user_folder(places) / "mcp.json",
@@ -27,7 +26,7 @@ VSCODE = Client(
         entry={"type": "stdio"},
         in_project=".vscode/mcp.json",
     ),
-    command="vscode",
+    installed_as="vscode",
     project_option="connect this project only",
     then="Start the server in VS Code: MCP: List Servers.",
 )
@@ -48,7 +47,6 @@ COPILOT_CLI = Client(
     room=Room(18_000, in_bytes=True),
     handshake=("github-copilot-developer", "copilot-cli"),
     history="`~/.copilot`; `COPILOT_HOME` or `CTXR_COPILOT_CLI_DIR`",
-    shown_by=("copilot-cli",),
     folder=_cli_folder,
     servers=ServerList(lambda places: _cli_folder(places) / "mcp-config.json", entry={"type": "local", "tools": ["*"]}),
     hooks=Hooks(
@@ -58,6 +56,4 @@ COPILOT_CLI = Client(
         format="list",
         handler=_handler,
     ),
-    command="copilot-cli",
-    then="Restart Copilot CLI.",
 )

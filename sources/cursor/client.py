@@ -77,7 +77,6 @@ CURSOR = Client(
     name="Cursor",
     handshake=("cursor-vscode", "cursor"),
     history="its `User` folder; `CTXR_CURSOR_DIR`",
-    shown_by=("cursor", "cursor-agent"),
     folder=lambda places: places.home / ".cursor",
     servers=ServerList(lambda places: places.home / ".cursor" / "mcp.json"),
     hooks=Hooks(
@@ -92,9 +91,7 @@ CURSOR = Client(
     ),
     is_logged_by_model=True,
     rule=ProjectRule(".cursor/rules/context-registry.mdc", text=_RULE, alone=_RULE_ALONE),
-    command="cursor",
     project_option="put the rule into this project",
-    then="Restart Cursor.",
     link="cursor://anysphere.cursor-deeplink/mcp/install",
     prompt_link="cursor://anysphere.cursor-deeplink/prompt?text=",
 )

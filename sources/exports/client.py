@@ -19,7 +19,7 @@ CLAUDE = Client(
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "claude_desktop_config.json"),
     is_logged_by_model=True,
-    command="claude-desktop",
+    installed_as="claude-desktop",
     then="Quit Claude Desktop completely, and start it again.",
     prompt_link="claude://claude.ai/new?q=",
 )

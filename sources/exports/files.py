@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from sources.base import Skipped
-from sources.exports import torn_zip
 from sources.kit.files import File, file_at, system_reason
 
 # What reading a damaged, encrypted or foreign zip may raise.
@@ -82,12 +80,7 @@ def _in_zip(
     try:
         archive = stack.enter_context(zipfile.ZipFile(file))
     except UNREADABLE:
-        shown = printable_name(name) or "the zip"
-        yield Skipped(shown, "cut off or damaged; read as far as it goes")
-        try:
-            yield from _in_torn_zip(file, name, fingerprint)
-        except UNREADABLE as exc:
-            yield Skipped(shown, reason_of_failure(exc))
+        yield Skipped(printable_name(name) or "the zip", "cut off or damaged; download it again")
         return
     members = [member for member in archive.infolist() if _is_worth_reading(member.filename)]
     for member in sorted(members[:MOST_FILES], key=lambda member: member.filename):
@@ -104,13 +97,6 @@ def _in_zip(
                 yield Skipped(inside, reason_of_failure(exc))
             else:
                 yield from _in_zip(inner, inside, fingerprint, stack, is_inner=True)
-
-
-def _in_torn_zip(file: BinaryIO, name: str, fingerprint: str) -> Iterator[ExportFile]:
-    for member in islice(torn_zip.members_of(file), MOST_FILES):
-        if _is_worth_reading(member.name) and not member.name.lower().endswith(".zip"):
-            inside = printable_name("/".join(filter(None, (name, member.name))))
-            yield ExportFile(inside, member.size, fingerprint, partial(torn_zip.open_member, file, member))
 
 
 def _is_worth_reading(name: str) -> bool:

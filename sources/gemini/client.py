@@ -18,7 +18,6 @@ GEMINI_CLI = Client(
     room=Room(30_000),
     handshake=("gemini-cli", "gemini-cli-mcp-client"),
     history="`~/.gemini`; `GEMINI_CLI_HOME` (the folder above) or `CTXR_GEMINI_CLI_DIR`",
-    shown_by=("gemini-cli",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "settings.json"),
     hooks=Hooks(
@@ -33,6 +32,4 @@ GEMINI_CLI = Client(
         30,
         switch=("general", "sessionRetention", "enabled"),
     ),
-    command="gemini-cli",
-    then="Restart Gemini CLI.",
 )

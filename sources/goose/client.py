@@ -9,6 +9,5 @@ GOOSE = Client(
     name="Goose",
     handshake=("goose", "goose-cli", "goose-desktop"),
     history="`~/.local/share/goose/sessions`; `GOOSE_PATH_ROOT` or `CTXR_GOOSE_DIR`",
-    shown_by=("goose",),
     is_logged_by_model=True,
 )

@@ -18,9 +18,6 @@ GROK_CLI = Client(
     room=Room(18_000, in_bytes=True),
     handshake=("grok-shell-context-registry", "grok-shell"),
     history="`~/.grok/sessions`; `GROK_HOME` or `CTXR_GROK_CLI_DIR`",
-    shown_by=("grok-cli",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "config.toml", key="mcp_servers", format="toml"),
-    command="grok-cli",
-    then="Restart Grok CLI.",
 )

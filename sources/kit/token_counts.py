@@ -5,12 +5,12 @@ from __future__ import annotations
 from sources.kit.loose_json import mapping
 
 _THEIR_NAMES = {  # of each count, as the clients write it
-    "input_tokens": "input_tokens inputTokens input tokensIn prompt_tokens promptTokenCount",
+    "input_tokens": "input_tokens inputTokens input inputOther tokensIn prompt_tokens promptTokenCount",
     "output_tokens": "output_tokens outputTokens output tokensOut completion_tokens candidatesTokenCount",
     "cache_read_input_tokens": "cache_read_input_tokens cached_input_tokens cacheReadTokens cachedReadTokens "
-    "cacheReads cache_read_tokens cachedContentTokenCount cacheRead cached read",
+    "cacheReads cache_read_tokens cachedContentTokenCount cacheRead inputCacheRead cached read",
     "cache_creation_input_tokens": "cache_creation_input_tokens cacheCreationTokens cacheWriteTokens cacheWrites "
-    "cache_write_tokens cacheWrite write",
+    "cache_write_tokens cacheWrite inputCacheCreation write",
     "reasoning_tokens": "reasoning_output_tokens reasoningTokens reasoning thoughtsTokenCount thoughts",
 }
 _OURS = {theirs: ours for ours, names in _THEIR_NAMES.items() for theirs in names.split()}

@@ -1,4 +1,4 @@
-"""OpenCode. It runs no commands at its events; a small plugin does."""
+"""OpenCode, and Kilo Code, a fork of it. They run no commands at their events; a small plugin does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sources.base import Places
 from sources.client import Client, Hooks, Room, ServerList
 
 _PLUGIN = """\
-// Context Registry's hooks, written by `ctxr install opencode`, which writes it anew; `ctxr uninstall` removes it.
+// Context Registry's hooks, written by `ctxr install`, which writes it anew; `ctxr uninstall` removes it.
 import { spawn } from "node:child_process"
 
 const HOOK = @HOOK@
@@ -62,32 +62,31 @@ export const ContextRegistry = async ({ directory }) => {
 """
 
 
-def _folder(places: Places) -> Path:
-    return places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
+def _client(source: str, name: str) -> Client:
+    """Return OpenCode or a fork of it: all that is its own has its name."""
+
+    def settings(places: Places) -> Path:
+        """Return the settings file, with the ending `.jsonc` if there is one."""
+        file = places.folder("XDG_CONFIG_HOME", ".config") / source / f"{source}.json"
+        with_comments = file.with_suffix(".jsonc")
+        return with_comments if with_comments.exists() else file
+
+    return Client(
+        source=source,
+        name=name,
+        room=Room(40_000, in_bytes=True),
+        history=f"`~/.local/share/{source}`; `XDG_DATA_HOME` (the folder above) or `CTXR_{source.upper()}_DIR`",
+        folder=lambda places: settings(places).parent,
+        servers=ServerList(settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
+        hooks=Hooks(
+            events=("session.start", "chat.message", "session.idle"),
+            said={},  # its own store has it all
+            file="plugins/context-registry.js",
+            format="plugin",
+            plugin=_PLUGIN,
+        ),
+    )
 
 
-def _settings(places: Places) -> Path:
-    """Return the settings file, with the ending `.jsonc` if there is one."""
-    with_comments = _folder(places) / "opencode.jsonc"
-    return with_comments if with_comments.exists() else _folder(places) / "opencode.json"
-
-
-OPENCODE = Client(
-    source="opencode",
-    name="OpenCode",
-    room=Room(40_000, in_bytes=True),
-    handshake=("opencode",),
-    history="`~/.local/share/opencode`; `XDG_DATA_HOME` (the folder above) or `CTXR_OPENCODE_DIR`",
-    shown_by=("opencode",),
-    folder=_folder,
-    servers=ServerList(_settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
-    hooks=Hooks(
-        events=("session.start", "chat.message", "session.idle"),
-        said={},  # its own store has it all
-        file="plugins/context-registry.js",
-        format="plugin",
-        plugin=_PLUGIN,
-    ),
-    command="opencode",
-    then="Restart OpenCode.",
-)
+OPENCODE = _client("opencode", "OpenCode")
+KILO = _client("kilo", "Kilo Code")

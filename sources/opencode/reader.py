@@ -1,22 +1,19 @@
-"""Read the sessions of OpenCode from its database, and from the files that it kept before."""
+"""Read the sessions of OpenCode and Kilo Code from their database."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from sources.base import FoundSession, Places, Skipped
 from sources.kit.files import digest
 from sources.kit.loose_json import Record, mapping, read_json, string
-from sources.kit.reader import DatabaseReader
-from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase
+from sources.kit.reader import DatabaseReader, found_session
+from sources.kit.sqlite_store import ClientDatabase
 from sources.opencode.client import OPENCODE
-from sources.opencode.files import OpenCodeFiles, found_dialogue
 from sources.opencode.messages import OpenCodeDialogue
 
 # the session's columns by the names that they have in JSON
@@ -26,9 +23,10 @@ _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
 @dataclass(slots=True)
 class OpenCode(DatabaseReader):
-    """Reads the databases `opencode*.db`, `storage/` and `project/`, each a store. Secrets lie beside them.
+    """Reads the databases of OpenCode, or of its fork that `name` is: each is a store. Secrets lie beside them.
 
-    Of the tables in a database only three are read: others hold accounts.
+    Of the tables in a database only three are read: others hold accounts. The client has taken the files of its older
+    versions into its database.
     """
 
     name: str = OPENCODE.source
@@ -39,34 +37,10 @@ class OpenCode(DatabaseReader):
     }
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the stores of both generations: after its migration the client leaves the older one as it was."""
-        usual = [places.folder("XDG_DATA_HOME", ".local", "share") / "opencode"]
-        for root in places.named("CTXR_OPENCODE_DIR") or usual:
-            yield from _databases(root)
-            yield from (root / folder for folder in ("storage", "project") if (root / folder).is_dir())
-
-    def stamp(self, store: Path) -> str:
-        """Return the state of a database; files have none, see `OpenCodeFiles`."""
-        return DatabaseReader.stamp(self, store) if store.suffix == ".db" else ""
-
-    def watched(self, store: Path) -> list[Path]:
-        return [store.parent if store.suffix == ".db" else store]
-
-    def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        if store.suffix == ".db":
-            return DatabaseReader.sessions(self, store, seen)
-        return OpenCodeFiles(cache(lambda: self._in_databases(store.parent))).sessions(store, seen)
-
-    def _in_databases(self, root: Path) -> set[str]:
-        found = set()
-        for path in _databases(root):
-            with suppress(DamagedDatabase), ClientDatabase(path, self.wait_s) as database:  # its own store reports it
-                if all(columns <= database.columns(table) for table, columns in self.needed.items()):
-                    found |= {string(session_id) for (session_id,) in database.rows("SELECT id FROM session")}
-        return found
-
-    def kept(self) -> Iterable[str]:
-        return ("session/**/*", "message/**/*", "part/**/*", "*/storage/**/*")
+        usual = [places.folder("XDG_DATA_HOME", ".local", "share") / self.name]
+        for root in places.named(f"CTXR_{self.name.upper()}_DIR") or usual:
+            files = (file for name in (f"{self.name}.db", f"{self.name}-*.db") for file in sorted(root.glob(name)))
+            yield from filter(Path.is_file, files)
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the sessions with a digest of their state, without reading what was said.
@@ -103,12 +77,9 @@ class OpenCode(DatabaseReader):
             damage["not a JSON object"] += len(parts) - len(whole) + (message is None)
             if message is not None:
                 dialogue.read(message, whole)
-        return found_dialogue(dialogue, fingerprint, damage)
-
-
-def _databases(root: Path) -> Iterator[Path]:
-    found = (path for name in ("opencode.db", "opencode-*.db") for path in sorted(root.glob(name)))
-    return (path for path in found if path.is_file())
+        name = f"session {dialogue.session_id}"
+        damaged = (Skipped(f"{count} x message or part of {name}", why) for why, count in damage.items() if count)
+        return found_session(key, fingerprint, dialogue.session(), (*damaged, *dialogue.skipped()), name)
 
 
 def _described(row: Record) -> Record:

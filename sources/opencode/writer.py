@@ -1,10 +1,11 @@
-"""Write a conversation as a document that OpenCode imports."""
+"""Write a conversation as a document that OpenCode or Kilo Code imports."""
 
 from __future__ import annotations
 
 import json
 import secrets
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from string import ascii_letters, digits
@@ -12,17 +13,18 @@ from string import ascii_letters, digits
 from registry.domain import Role, now
 from registry.errors import InvalidRequest
 from sources.base import Places
+from sources.client import Client
 from sources.kit.files import small_text
 from sources.kit.loose_json import mapping, objects, read_json, string
-from sources.opencode.client import OPENCODE
+from sources.opencode.client import KILO, OPENCODE
 from sources.writing import Call, Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, times_of
 
 _TOOLS = Tools(read=("read", "filePath"), run=("bash", "command"))
 
 
-def _make(talk: Talk, version: str, places: Places, drafts: Path) -> NewSession:
+def _make(client: Client, talk: Talk, version: str, places: Places, drafts: Path) -> NewSession:
     """Make the document of `opencode export`, which the client puts into its own database."""
-    ids, model = _Ids(), _model(places)
+    ids, model = _Ids(), _model(client, places)
     session_id = ids.new("ses", descending=True)
     moments = [round(at.timestamp() * 1000) for at in times_of(talk.messages)]
     info = {
@@ -46,11 +48,11 @@ def _make(talk: Talk, version: str, places: Places, drafts: Path) -> NewSession:
     return NewSession(session_id, drafts / f"{session_id}.json", text)
 
 
-def _model(places: Places) -> dict[str, str]:
+def _model(client: Client, places: Places) -> dict[str, str]:
     """Return the chosen model: the client asks the one that a session names. InvalidRequest if there is none."""
-    home = places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
-    state = places.folder("XDG_STATE_HOME", ".local", "state") / "opencode"
-    for name in ("opencode.jsonc", "opencode.json", "config.json"):
+    home = places.folder("XDG_CONFIG_HOME", ".config") / client.source
+    state = places.folder("XDG_STATE_HOME", ".local", "state") / client.source
+    for name in (f"{client.source}.jsonc", f"{client.source}.json", "config.json"):
         settings = mapping(read_json(small_text(home / name)))
         provider, _, model = string(settings.get("model")).partition("/")
         if model:
@@ -58,7 +60,7 @@ def _model(places: Places) -> dict[str, str]:
     for chosen in objects(mapping(read_json(small_text(state / "model.json"))).get("recent")):
         if chosen.get("modelID"):
             return {"providerID": string(chosen.get("providerID")), "modelID": string(chosen["modelID"])}
-    raise InvalidRequest("OpenCode has no model chosen yet.", "Choose one in opencode, then try again")
+    raise InvalidRequest(f"{client.name} has no model chosen yet.", f"Choose one in {client.source}, then try again")
 
 
 def _parts(message: TalkPart, at: int) -> Iterator[Json]:
@@ -105,4 +107,9 @@ class _Ids:
         return f"{kind}_{value:012x}" + "".join(secrets.choice(digits + ascii_letters) for _ in range(14))
 
 
-OPENCODE_WRITER = Writer(OPENCODE, "opencode", "1.18.33", ("-s", "{}"), _make, imports=("import", "{}"))
+def _writer(client: Client, tested: str) -> Writer:
+    return Writer(client, client.source, tested, ("-s", "{}"), partial(_make, client), imports=("import", "{}"))
+
+
+OPENCODE_WRITER = _writer(OPENCODE, "1.18.33")
+KILO_WRITER = _writer(KILO, "7.7.9")

@@ -8,6 +8,5 @@ PI = Client(
     source="pi",
     name="Pi",
     history="`~/.pi/agent/sessions`; `PI_CODING_AGENT_DIR` or `CTXR_PI_DIR`",
-    shown_by=("pi",),
     folder=lambda places: places.folder("PI_CODING_AGENT_DIR", ".pi", "agent"),
 )

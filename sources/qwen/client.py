@@ -18,7 +18,6 @@ QWEN_CODE = Client(
     room=Room(30_000),
     handshake=("qwen-code", "qwen-cli", "qwen-cli-mcp-client"),
     history="`~/.qwen`; `QWEN_HOME` or `CTXR_QWEN_CODE_DIR`",
-    shown_by=("qwen-code",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "settings.json"),
     hooks=Hooks(
@@ -27,6 +26,4 @@ QWEN_CODE = Client(
         file="settings.json",
         is_among_settings=True,
     ),
-    command="qwen-code",
-    then="Restart Qwen Code.",
 )

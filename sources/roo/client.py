@@ -9,6 +9,5 @@ ROO_CODE = Client(
     name="Roo Code",
     handshake=("roo code", "roo-code"),
     history="its folder in `globalStorage` of VS Code, VSCodium, Cursor and Windsurf; `CTXR_ROO_CODE_DIR`",
-    shown_by=("roo-code",),
     is_logged_by_model=True,
 )

@@ -20,6 +20,5 @@ WINDSURF = Client(
     folder=folder_of,
     servers=ServerList(lambda places: folder_of(places) / "mcp_config.json"),
     is_logged_by_model=True,
-    command="windsurf",
     then="Refresh the servers in Windsurf's MCP panel.",
 )

@@ -18,13 +18,10 @@ def _folder(places: Places) -> Path:
 ZED = Client(
     source="zed",
     name="Zed",
-    handshake=("zed",),
     history="`~/.local/share/zed/threads/threads.db` (macOS: `~/Library/Application Support/Zed/threads`), with the "
     "extra `zst`; `CTXR_ZED_DIR`",
-    shown_by=("zed",),
     folder=_folder,
     servers=ServerList(lambda places: _folder(places) / "settings.json", key="context_servers"),
     is_logged_by_model=True,
-    command="zed",
     then="Zed starts the server at once; the agent panel's settings show it.",
 )

@@ -49,6 +49,9 @@ FINDING: list[dict[str, Any]] = [
     {"name": "extract", "arguments": {"query": {"text": TEXT}}},
     {"query": [TEXT, *ALSO]},
     {"query": {"text": [TEXT, *ALSO]}},
+    {"arguments": {"query": TEXT}},
+    {"question": TEXT, "conversation_id": "basket", "top_k": 3},
+    {"query": {"keywords": TEXT, "alternatives": ALSO, "since": "2020-01-01", "session_id": "basket"}},
 ]
 
 LOGGING: list[dict[str, Any]] = [

@@ -17,17 +17,19 @@ from tests.sources.continue_dev.continue_fuzz import CONTINUE
 from tests.sources.copilot.copilot_cli_fuzz import COPILOT_CLI
 from tests.sources.cursor.cursor_fuzz import CURSOR
 from tests.sources.cursor_agent.cursor_agent_fuzz import CURSOR_AGENT, CURSOR_TRANSCRIPTS
+from tests.sources.droid.droid_files import DROID
 from tests.sources.fuzzing import Format, lines_of
 from tests.sources.gemini.gemini_fuzz import GEMINI_CLI
 from tests.sources.goose.goose_fuzz import GOOSE
 from tests.sources.grok.grok_files import GROK_CLI
+from tests.sources.kimi.kimi_files import KIMI_CODE
 from tests.sources.pi.pi_files import PI
 from tests.sources.qwen.qwen_fuzz import QWEN_CODE
 from tests.sources.zed.zed_fuzz import ZED
 
 FORMATS = (
     *(CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, CURSOR_AGENT, CURSOR_TRANSCRIPTS, GEMINI_CLI),
-    *(ANTIGRAVITY, QWEN_CODE, CLINE_TASK, CLINE_SESSION, CONTINUE, ZED, GOOSE, GROK_CLI, PI),
+    *(ANTIGRAVITY, QWEN_CODE, CLINE_TASK, CLINE_SESSION, CONTINUE, ZED, GOOSE, GROK_CLI, KIMI_CODE, DROID, PI),
 )
 OF_LINES = [each for each in FORMATS if each.read_bytes]
 

@@ -20,9 +20,12 @@ from tests.sources.cline import cline_files as cline
 from tests.sources.codex import codex_files as codex
 from tests.sources.continue_dev import continue_files as continue_dev
 from tests.sources.copilot import copilot_files as copilot
+from tests.sources.droid import droid_files as droid
 from tests.sources.gemini import gemini_files as gemini
 from tests.sources.goose import goose_files as goose
 from tests.sources.grok import grok_files as grok
+from tests.sources.kimi import kimi_files as kimi
+from tests.sources.openclaw import test_openclaw as openclaw
 from tests.sources.opencode import opencode_files as opencode
 from tests.sources.pi import pi_files as pi
 from tests.sources.qwen import qwen_files as qwen
@@ -89,6 +92,24 @@ STORES = (
         ".local/share/opencode",
         lambda root: opencode.write_database(root, opencode.working_dialogue()),
         {"XDG_DATA_HOME": "opencode", "CTXR_OPENCODE_DIR": ""},
+    ),
+    Store(
+        "kilo",
+        ".local/share/kilo",
+        lambda root: opencode.write_database(root, opencode.working_dialogue(), name="kilo.db"),
+        {"XDG_DATA_HOME": "kilo", "CTXR_KILO_DIR": ""},
+    ),
+    Store(
+        *("kimi-code", ".kimi-code", lambda root: kimi.write(root, kimi.working_session())),
+        {"KIMI_CODE_HOME": "", "CTXR_KIMI_CODE_DIR": ""},
+    ),
+    Store(
+        *("droid", ".factory", lambda root: droid.write(root, droid.working_session())),
+        {"FACTORY_HOME_OVERRIDE": ".factory", "CTXR_DROID_DIR": ""},
+    ),
+    Store(
+        *("openclaw", ".openclaw", lambda root: openclaw.write(root, pi.working_session())),
+        {"OPENCLAW_STATE_DIR": "", "CTXR_OPENCLAW_DIR": ""},
     ),
     Store(
         *("qwen-code", ".qwen", lambda root: qwen.write(root, qwen.working_chat())),

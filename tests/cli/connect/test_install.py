@@ -226,15 +226,15 @@ def test_no_copy_of_a_file_with_keys_stays_behind(empty_home: Path, client: str)
 def test_all_clients_of_this_machine_are_connected_at_once(empty_home: Path) -> None:
     assert "None of these is on this machine" in bare_ctxr("install", "--all", "--yes").output
     (empty_home / ".gemini").mkdir()
+    (empty_home / ".openclaw").mkdir()
     (empty_home / ".config" / "opencode").mkdir(parents=True)
     done = bare_ctxr("install", "--all", "--yes")
     assert done.exit_code == 0
     assert ("Gemini CLI:" in done.output, "OpenCode:" in done.output, "Zed" in done.output) == (True, True, False)
-    settings = json_in(empty_home / ".gemini" / "settings.json")
-    assert settings["mcpServers"]["context-registry"] == {
-        "command": str(launcher_file()),
-        "args": ["mcp", "--client", "gemini-cli"],
-    }
+    settings, deeper = (json_in(empty_home / file) for file in (".gemini/settings.json", ".openclaw/openclaw.json"))
+    for client, servers in (("gemini-cli", settings["mcpServers"]), ("openclaw", deeper["mcp"]["servers"])):
+        entry = {"command": str(launcher_file()), "args": ["mcp", "--client", client]}
+        assert servers == {"context-registry": entry}
     assert settings["hooks"]["SessionStart"] == [
         {"hooks": [{"type": "command", "command": f"{launcher_file()} hook gemini-cli SessionStart"}]}
     ]

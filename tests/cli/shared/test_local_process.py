@@ -79,7 +79,7 @@ class Home:
 class Window:
     """A client's end of `ctxr mcp`, message by message."""
 
-    def __init__(self, home: Home, *program: str, revision: str = "2025-11-25") -> None:
+    def __init__(self, home: Home, *program: str, revision: str = "2025-11-25", is_late: bool = False) -> None:
         self._process = subprocess.Popen(
             program or (CTXR, "mcp"),
             env=home.env,
@@ -89,6 +89,10 @@ class Window:
         )
         self._meta = {"_meta": META} if revision > "2026" else {}
         self._number = 1
+        while is_late and not any("socket" in os.readlink(file) for file in self._files()):
+            time.sleep(0.01)
+        if is_late:
+            time.sleep(0.1)  # it takes over the connection within 2 ms
         if self._meta:
             self.ask("server/discover", {})
         else:
@@ -102,6 +106,10 @@ class Window:
 
     def __exit__(self, *_: object) -> None:
         self._process.communicate(timeout=PATIENT)
+
+    def _files(self) -> list[Path]:
+        """Return the files that the program has open."""
+        return [file for file in Path(f"/proc/{self._process.pid}/fd").iterdir() if file.is_symlink()]
 
     def ask(self, method: str, params: dict[str, Any], number: int = 0) -> None:
         """Send a request."""
@@ -330,6 +338,16 @@ def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home
         assert [tool["name"] for tool in lists["tools"]] == [tool["name"] for tool in by_the_process["tools"]]
         assert len(lists["prompts"]) == 7
         assert len(lists["resources"]) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="that a window is connected is read from /proc")
+def test_a_client_that_introduces_itself_when_the_window_is_connected_is_known_by_its_name(home: Home) -> None:
+    with Window(home):
+        wait_for_lists(home)
+    with Window(home, is_late=True) as window:
+        window.call("conversation_log", messages=said("hi"))
+        channel = window.hear()["result"]["structuredContent"]["result"]["channel"]
+    assert channel.startswith("cursor_session_")
 
 
 def wait_for_lists(home: Home) -> None:

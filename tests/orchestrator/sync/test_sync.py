@@ -204,7 +204,6 @@ async def test_what_gemini_copilot_and_opencode_kept_comes_in_once_each_under_it
     copilot_files.write_chat(empty_home / ".config" / "Code" / "User", copilot_files.working_chat())
     opencode = empty_home / ".local" / "share" / "opencode"
     opencode_files.write_database(opencode, opencode_files.working_dialogue())
-    opencode_files.write_files(opencode, opencode_files.working_dialogue())
 
     reports = await run_sync(orchestrator, empty_home)
     again = await run_sync(orchestrator, empty_home)

@@ -1,4 +1,4 @@
-"""Builds what OpenCode keeps: its database, and the files that it wrote before, in both of their layouts."""
+"""Builds the database that OpenCode keeps."""
 
 from __future__ import annotations
 
@@ -176,22 +176,3 @@ def _replace(connection: sqlite3.Connection, table: str, row: Record) -> None:
     names, marks = ", ".join(row), ", ".join("?" * len(row))
     statement = f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})"  # noqa: S608
     connection.execute(statement, tuple(row.values()))
-
-
-def write_files(root: Path, dialogue: Dialogue, *, is_oldest: bool = False) -> Path:
-    """The session as files, in `storage/` or in the layout of the first versions."""
-    base = root / "project" / "home-ann-shop" / "storage" / "session" if is_oldest else root / "storage"
-    info = base / "info" if is_oldest else base / "session" / "global"
-    for message, parts in dialogue.messages:
-        _write(base / "message" / dialogue.session / f"{message['id']}.json", message)
-        place = (dialogue.session, message["id"]) if is_oldest else (message["id"],)
-        for part in parts:
-            own = {"sessionID": dialogue.session, "messageID": message["id"]}
-            _write(base.joinpath("part", *place) / f"{part['id']}.json", own | part)
-    return _write(info / f"{dialogue.session}.json", dialogue.info())
-
-
-def _write(file: Path, record: Record) -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(record), encoding="utf-8")
-    return file

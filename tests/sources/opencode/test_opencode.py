@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -24,7 +23,6 @@ from tests.sources.opencode.opencode_files import (
     tool,
     working_dialogue,
     write_database,
-    write_files,
 )
 from tests.sources.untouched import opened_files, state_of
 
@@ -76,12 +74,8 @@ def said(session: Session) -> list[tuple[str, str]]:
     return [(each.role.value, each.text) for each in session.messages]
 
 
-@pytest.mark.parametrize("form", ["database", "files", "first files"])
-def test_a_session_reads_as_it_went_however_it_is_kept(root: Path, form: str) -> None:
-    if form == "database":
-        write_database(root, working_dialogue())
-    else:
-        write_files(root, working_dialogue(), is_oldest=form == "first files")
+def test_a_session_reads_as_it_went(root: Path) -> None:
+    write_database(root, working_dialogue())
     [store] = stores(root)
     [each] = found(store).values()
 
@@ -190,18 +184,6 @@ def test_what_was_reverted_is_kept_and_marked(part: str | None, standing: int) -
     assert len(session.messages) == 9
 
 
-def test_a_session_that_is_in_both_is_taken_from_the_database_and_the_files_are_left_alone(root: Path) -> None:
-    write_files(root, working_dialogue(1))
-    write_files(root, working_dialogue(2))
-    write_database(root, working_dialogue(1), name="opencode-dev.db")
-    database, files = stores(root)
-
-    assert list(found(database)) == [working_dialogue(1).session]
-    sessions = found(files)
-    assert [len(sessions[working_dialogue(number).session].session.messages) for number in (1, 2)] == [0, 9]
-    assert results(files, seen_of(sessions)) == []
-
-
 def test_a_second_pass_finds_only_what_has_changed(root: Path) -> None:
     dialogue = working_dialogue(2)
     store = write_database(root, working_dialogue(1), dialogue)
@@ -246,33 +228,16 @@ def test_a_session_is_not_read_again_only_because_another_one_is_newer(root: Pat
     assert list(found(store, seen)) == [second.session]
 
 
-def test_a_session_in_files_is_read_again_when_it_went_on(root: Path) -> None:
-    dialogue = working_dialogue()
-    write_files(root, dialogue)
-    store = root / "storage"
-    seen = seen_of(found(store))
-    assert results(store, seen) == []
-
-    session = next((store / "session").rglob("*.json"))
-    before = session.read_text(encoding="utf-8"), session.stat().st_mtime_ns
-    dialogue.user("Thanks")
-    write_files(root, dialogue)
-    session.write_text(before[0], encoding="utf-8")
-    os.utime(session, ns=(before[1], before[1]))  # only a message is new
-    assert [each.session.messages[-1].text for each in found(store, seen).values()] == ["Thanks"]
-
-
 def test_messages_that_are_only_in_the_wal_are_read_and_nothing_in_the_folder_changes(root: Path) -> None:
     write_database(root, working_dialogue(1))
     store = write_database(root, working_dialogue(2), is_crashed=True)
-    write_files(root, working_dialogue(3))
     (root / "auth.json").write_text('{"anthropic": {"access": "sk-secret"}}', encoding="utf-8")
     before = state_of(root)
     with opened_files() as opened:
         everything = [each for place in stores(root) for each in found(place).values()]
         OpenCode().stamp(store)
 
-    assert len(everything) == 3
+    assert len(everything) == 2
     assert all(said(each.session) == SAID for each in everything)
     assert state_of(root) == before
     assert not any("auth.json" in path for path in opened)
@@ -316,22 +281,6 @@ def test_damaged_rows_cost_only_themselves(root: Path) -> None:
     assert each.skipped == (Skipped(f"2 x message or part of session {each.key}", "not a JSON object"),)
 
 
-def test_damaged_files_cost_only_themselves_and_are_told_once(root: Path) -> None:
-    write_files(root, working_dialogue(1))
-    broken = write_files(root, working_dialogue(2))
-    broken.write_text("{torn", encoding="utf-8")
-    (root / "storage" / "part" / "msg_001_001" / "prt_msg_001_001_004.json").write_bytes(b"\xff\xfe")
-    (root / "storage" / "message" / working_dialogue(1).session / "msg_001_002.json").unlink()
-    (root / "storage" / "session" / "global" / "folder.json").mkdir()
-
-    everything = results(root / "storage")
-    sessions = {each.key: each for each in everything if isinstance(each, FoundSession)}
-    assert said(sessions[working_dialogue(1).session].session) == SAID[:4]
-    assert sessions[working_dialogue(2).session].skipped == (Skipped(str(broken), "not a JSON object"),)
-    assert [each.why for each in everything if isinstance(each, Skipped)] == ["a folder, not a file"]
-    assert [each for each in results(root / "storage", seen_of(sessions)) if isinstance(each, FoundSession)] == []
-
-
 def test_what_this_reader_does_not_know_is_counted(root: Path) -> None:
     dialogue = Dialogue()
     dialogue.user("Hi", {"type": "brandNew"}, {})
@@ -344,14 +293,6 @@ def test_what_this_reader_does_not_know_is_counted(root: Path) -> None:
     }
     empty = found(write_database(root, Dialogue(2)))[Dialogue(2).session]
     assert empty.skipped == (Skipped(f"session {empty.key}", "no conversation in it"),)
-
-
-def test_a_damaged_database_does_not_hide_the_older_files(root: Path) -> None:
-    write_files(root, working_dialogue(1))
-    (root / "opencode.db").write_bytes(b"no database" * 1000)
-    assert list(found(root / "storage")) == [working_dialogue(1).session]
-    with pytest.raises(StorageError):
-        results(root / "opencode.db")
 
 
 def test_a_prompt_of_opencode_run_is_without_the_quotes_that_it_is_kept_in() -> None:

@@ -20,7 +20,7 @@ from sources.opencode.messages import _IGNORED
 from sources.opencode.reader import OpenCode
 from tests.sources.anything import ANYTHING, DEEP, change, check, or_anything
 from tests.sources.opencode import opencode_files
-from tests.sources.opencode.opencode_files import tool, working_dialogue, write_database, write_files
+from tests.sources.opencode.opencode_files import tool, working_dialogue, write_database
 
 KINDS = ("compaction", "file", "reasoning", "retry", "subtask", "text", "tool")
 IDS = or_anything("m1", "p1", "")
@@ -112,20 +112,6 @@ def test_any_values_in_the_database_are_read_to_the_end(values: dict[str, object
         sessions = [each for each in OpenCode().sessions(store, {}) if isinstance(each, FoundSession)]
         assert len(sessions) == 1
         check(sessions[0].session)
-
-
-@given(
-    st.sampled_from(["session", "message", "part"]),
-    st.binary(max_size=20) | ANYTHING.map(lambda value: json.dumps(value).encode()),
-)
-def test_any_file_is_read_or_told(kind: str, content: bytes) -> None:
-    with TemporaryDirectory() as folder:
-        write_files(Path(folder), working_dialogue())
-        store = Path(folder) / "storage"
-        next((store / kind).rglob("*.json")).write_bytes(content)
-        for each in OpenCode().sessions(store, {}):
-            if isinstance(each, FoundSession):
-                check(each.session)
 
 
 def test_bottomless_parameters_and_results_do_no_harm() -> None:

@@ -1,0 +1,77 @@
+"""Read the sessions of Droid: records in a chain, their messages in Anthropic's form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from registry.domain import Role, Session
+from sources.droid.client import DROID
+from sources.kit import drafts
+from sources.kit.drafts import Conversation
+from sources.kit.loose_json import Record, mapping, string
+from sources.kit.reader import FileReader, ParseFile, parse_lines
+
+_BOOKKEEPING = ("agent_turn_outcome", "todo_state", "session_end")
+
+
+class Droid(FileReader):
+    """Reads `sessions/<folder>/`. Keys lie beside `sessions`."""
+
+    client = DROID
+    patterns = ("sessions/*/*.jsonl",)
+
+    def parser(self, store: Path) -> ParseFile:
+        return lambda file: parse_lines(file, DroidChat(file.session_id))
+
+
+@dataclass(slots=True)
+class DroidChat(Conversation):
+    """Builds a session from its records. Pure."""
+
+    _start: Record = field(default_factory=dict)
+    _parents: dict[str, str] = field(default_factory=dict)
+    _leaf: str = ""
+
+    def read(self, record: Record) -> None:
+        kind, own = string(record.get("type")), string(record.get("id"))
+        if kind == "session_start":
+            self._start = self._start or record
+            self.folder = self.folder or string(record.get("cwd"))
+        elif kind == "message":
+            self.begin(own, record.get("timestamp"))
+            self._parents[own], self._leaf = string(record.get("parentId")), own
+            self._read_message(mapping(record.get("message")))
+        elif kind == "compaction_state":
+            self.begin(own, record.get("timestamp"))
+            self.inject(string(record.get("summaryText")), compaction={})
+        elif kind not in _BOOKKEEPING:
+            self.pass_over("record", kind)
+
+    def session(self) -> Session:
+        """Return the session as read so far; messages that its user left are marked."""
+        self.supersede_off_path(self._parents, self._leaf)
+        return self.build(self._start.get("title"), parent=string(self._start.get("parent")), relation="fork")
+
+    def _read_message(self, message: Record) -> None:
+        role = string(message.get("role"))
+        if role not in ("user", "assistant"):
+            self.pass_over("message", role)
+            return
+        self.model = string(message.get("modelId"))
+        for place, block in enumerate(drafts.blocks_of(message.get("content"))):
+            kind, text, part = string(block.get("type")), string(block.get("text")), f":{place}" if place else ""
+            if kind == "text":
+                is_clients = text.startswith("<system-reminder>") or message.get("visibility") == "llm_only"
+                self.inject(text, part) if is_clients else self.say(Role(role), text, part)
+            elif kind == "thinking":
+                self.say(Role.THINKING, string(block.get("thinking")), part)
+            elif kind == "tool_use":
+                self.call(string(block.get("id")), block.get("name"), block.get("input", {}))
+            elif kind == "tool_result":
+                outcome = drafts.outcome(block.get("is_error") is True)
+                self.answer(block.get("tool_use_id"), drafts.content_text(block.get("content")), outcome)
+            elif name := drafts.attachment_name(block):
+                self.say(Role.USER, "", part, attachments=[name])
+            elif kind != "redacted_thinking":
+                self.pass_over("block", kind)

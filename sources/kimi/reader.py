@@ -1,0 +1,103 @@
+"""Read the sessions of Kimi Code, and of its sub-agents, from the log of each agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from registry.domain import Role
+from sources.base import FoundSession
+from sources.kimi.client import KIMI_CODE
+from sources.kit import drafts
+from sources.kit.drafts import Conversation, supersede
+from sources.kit.files import File, small_text, status_of
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at
+from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+
+
+class KimiCode(FileReader):
+    """Reads `sessions/<folder>/<session>/agents/<agent>/wire.jsonl`. Keys lie beside `sessions`."""
+
+    client = KIMI_CODE
+    patterns = ("sessions/*/*/agents/*/wire.jsonl",)
+    beside = ("sessions/*/*/state.json",)
+
+    def session_file(self, file: File) -> SessionFile:
+        """Return the session of the main agent, or of a sub-agent; `folder` is that of both."""
+        agent, folder = Path(file.path).parent.name, Path(file.path).parents[2]
+        own, parent = (folder.name, None) if agent == "main" else (f"{folder.name}-{agent}", folder.name)
+        return SessionFile(file, file.path, own, parent, str(folder), f"+{status_of(str(folder / 'state.json'))}")
+
+    def parser(self, store: Path) -> ParseFile:
+        return _parse
+
+
+def _parse(file: SessionFile) -> Iterator[FoundSession]:
+    damage, state = Damage(), mapping(read_json(small_text(Path(file.folder, "state.json"))))
+    log = AgentLog(file.session_id, string(state.get("cwd")))
+    for record in json_lines(file.path, damage):
+        log.read(record)
+    session = log.build(state.get("title"), parent=string(state.get("forkedFrom")), relation="fork")
+    if file.agent_of:
+        session = log.build(parent=file.agent_of)
+    yield file.found(session, damage.skipped() + log.skipped())
+
+
+@dataclass(slots=True)
+class AgentLog(Conversation):
+    """Builds a session from the records that change what the model is sent. Pure."""
+
+    _step: int = 0  # position of the first message of a step of the model
+
+    def read(self, record: Record) -> None:
+        kind, message, event = (record.get(name) for name in ("type", "message", "event"))
+        self.begin(text_at(message, "id") or text_at(event, "uuid"), record.get("time"))
+        if kind == "profile.bind":
+            self.model = string(record.get("modelAlias"))
+        elif kind == "context.append_message":
+            self._add_message(mapping(message))
+        elif kind == "context.append_loop_event":
+            self._add_event(mapping(event))
+        elif kind == "context.apply_compaction":
+            self.inject(drafts.content_text(record.get("summary")), compaction={})
+        elif kind == "context.undo":
+            self._undo(record.get("count"))
+
+    def _add_message(self, message: Record) -> None:
+        """Add what was typed, or what the client tells the model between."""
+        content = message.get("content")
+        text = "\n\n".join(drafts.texts_in(content))
+        origin = mapping(message.get("origin"))
+        is_typed = origin.get("kind") in (None, "user") or origin.get("name") == "subagent"
+        if is_typed and message.get("role") == "user":
+            parts = [string(part.get("type")) for part in objects(content)]
+            self.say(Role.USER, text, attachments=[part.removesuffix("_url") for part in parts if part != "text"])
+        else:
+            self.inject(text)
+
+    def _add_event(self, event: Record) -> None:
+        kind, part = string(event.get("type")), mapping(event.get("part"))
+        if kind == "step.begin":
+            self._step = len(self.drafts)
+        elif kind == "content.part":
+            self.say(Role.ASSISTANT, string(part.get("text")))
+            self.say(Role.THINKING, string(part.get("think")))
+        elif kind == "tool.call":
+            self.call(string(event.get("toolCallId")), event.get("name"), event.get("args", {}))
+        elif kind == "tool.result":
+            result = mapping(event.get("result"))
+            outcome = drafts.outcome(result.get("isError") is True)
+            self.answer(event.get("toolCallId"), drafts.content_text(result.get("output")), outcome)
+        elif kind == "step.end":
+            self.count_tokens(self._step, event.get("usage"))
+        else:
+            self.pass_over("event", kind)
+
+    def _undo(self, count: object) -> None:
+        """Mark the last `count` turns: the user took them back."""
+        standing = [draft for draft in self.drafts if "superseded" not in draft.more]
+        asked = [place for place, draft in enumerate(standing) if draft.role is Role.USER]
+        if isinstance(count, int) and 0 < count <= len(asked):
+            supersede(standing[asked[-count] :])

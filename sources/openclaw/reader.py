@@ -1,0 +1,42 @@
+"""Read the sessions of OpenClaw: Pi's entries, as rows of each agent's database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sources.base import FoundSession, Places
+from sources.kit.loose_json import mapping, read_json
+from sources.kit.reader import DatabaseReader, found_session
+from sources.kit.sqlite_store import ClientDatabase
+from sources.openclaw.client import OPENCLAW
+from sources.pi.reader import Tree
+
+
+@dataclass(slots=True)
+class OpenClaw(DatabaseReader):
+    """Reads `agents/<agent>/agent/openclaw-agent.sqlite`, one table of it: others hold keys."""
+
+    name: str = OPENCLAW.source
+    needed: ClassVar[dict[str, frozenset[str]]] = {
+        "transcript_events": frozenset(("session_id", "seq", "event_json", "created_at"))
+    }
+
+    def find(self, places: Places) -> Iterator[Path]:
+        yield from sorted(OPENCLAW.history_in(places).glob("agents/*/agent/openclaw-agent.sqlite"))
+
+    def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        statement = "SELECT session_id, count(*), max(created_at) FROM transcript_events GROUP BY 1 ORDER BY 3 DESC"
+        for session_id, count, latest in database.rows(statement):
+            yield str(session_id), f"{count}|{latest}", {}
+
+    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
+        tree = Tree(key)
+        for (event,) in database.rows(
+            "SELECT event_json FROM transcript_events WHERE session_id = ? ORDER BY seq", (key,)
+        ):
+            tree.read(mapping(read_json(event)))
+        name = f"session {key}"
+        return found_session(key, fingerprint, tree.session(), tree.skipped(f" of {name}"), name)
