@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,9 +10,8 @@ from heapq import nlargest
 from math import log
 from operator import or_
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import func, select
 
 from registry.search.candidates import (
     Place,
@@ -27,6 +25,7 @@ from registry.search.candidates import (
 from registry.search.echoes import find_echoes
 from registry.search.scope import Scope
 from registry.search.spelling import correct
+from registry.storage.conversations.facets import kept_for_a_moment
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import MessageIndex, index_of
 from registry.storage.tables import channel
@@ -298,21 +297,13 @@ def _looked_up(place: Place, corpus: Corpus, search: Search, also: Sequence[str]
     )
 
 
-_counted: WeakKeyDictionary[Engine, tuple[float, Corpus]] = WeakKeyDictionary()
 _COUNTED = select(func.sum(channel.c.message_count), func.sum(channel.c.token_count), func.count()).where(
     channel.c.deleted.is_(False)
 )
 
 
+@kept_for_a_moment
 def corpus_of(tx: ReadTransaction) -> Corpus:
-    """Return the size of the registry, counted from its channels; of more than 5 000 the count is kept for a moment."""
-    known_until, known = _counted.get(tx.engine, (0.0, Corpus(0, 0.0)))
-    started = time.monotonic()
-    if started < known_until:
-        return known
+    """Return the size of the registry, counted from its channels."""
     messages, tokens, channels = tx.execute(_COUNTED).one()
-    corpus = Corpus(int(messages or 0) + channels + ASSUMED, int(tokens or 0) / max(int(messages or 0), 1))
-    if channels > 5_000:
-        ended = time.monotonic()
-        _counted[tx.engine] = ended + 100 * (ended - started), corpus
-    return corpus
+    return Corpus(int(messages or 0) + channels + ASSUMED, int(tokens or 0) / max(int(messages or 0), 1))
