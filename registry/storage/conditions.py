@@ -15,7 +15,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from registry.project import Project
+from registry.project import Project, repository_id
 from registry.storage.tables import channel, tag
 
 Rule = tuple[Callable[[Any, Any], ColumnElement[bool]], ColumnElement[Any], Any]
@@ -35,8 +35,11 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
-    """Return a condition: the channel's project is that of a path, or has that name in any case."""
-    return or_(path == Project.from_path(project).path, func.lower(channel.c.project_name) == project.lower())
+    """Return a condition: the channel's project is that of a path or its repository, or has that name."""
+    repository = repository_id(project)
+    of_repository = [channel.c.repository == repository] if repository else []
+    is_named = func.lower(channel.c.project_name) == project.lower()
+    return or_(path == Project.from_path(project).path, is_named, *of_repository)
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
