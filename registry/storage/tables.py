@@ -269,6 +269,8 @@ extract_result = Table(
     sqlite_autoincrement=True,
 )
 
+_OUTCOME = ("operation", "source", "status", "error_code", "duration_ms")
+
 execution = Table(
     "execution",
     metadata,
@@ -291,29 +293,9 @@ execution = Table(
     Column("token", Text),  # the name of the one that was shown; None: none was needed
     Column("asked", String(200), nullable=False, server_default=""),  # the beginning of what was asked
     # Lists and statistics read nothing but these, never a million rows.
-    Index(
-        "ix_execution_started_at",
-        "started_at",
-        "number",
-        "operation",
-        "source",
-        "status",
-        "error_code",
-        "duration_ms",
-        "channel",
-    ),
+    Index("ix_execution_started_at", "started_at", "number", *_OUTCOME, "channel"),
     Index("ix_execution_operation", "operation", "started_at", "number", "source", "status", "channel"),
-    Index(
-        "ix_execution_channel",
-        "channel",
-        "started_at",
-        "number",
-        "operation",
-        "source",
-        "status",
-        "error_code",
-        "duration_ms",
-    ),
+    Index("ix_execution_channel", "channel", "started_at", "number", *_OUTCOME),
     Index("ix_execution_token", "token", "started_at"),
     Index("ix_execution_words", "started_at", "number", "asked", "client", "source", "operation"),
     Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
