@@ -79,8 +79,11 @@ def _origin(folder: Path, most: int) -> str | None:
     if address.hostname:
         port = f":{address.port}" if address.port else ""
         return f"{address.hostname}{port}/{address.path.strip('/').removesuffix('.git')}"
-    cloned = (Path(top) / remote.removeprefix("file://")).resolve()
-    return _origin(cloned, most - 1) or str(cloned)
+    cloned = (Path(top) / remote.removeprefix("file://").removesuffix("/.git")).resolve()
+    known = (
+        _origin(cloned, most - 1) if (cloned / ".git").exists() else None
+    )  # a bare one may lie in another repository
+    return known or str(cloned)
 
 
 def _text_of(file: Path) -> str:

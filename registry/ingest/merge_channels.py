@@ -29,7 +29,7 @@ from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 
 # taken over if the remaining channel has none
-_KEPT = ("title", "summary", "project_path", "project_name", "repository", "owner", "shared_with", "shared_until")
+_KEPT = ("title", "summary", "project_path", "project_name", "owner", "shared_with", "shared_until")
 
 
 def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:

@@ -66,7 +66,8 @@ class QuickLook:
         """Return the latest channels of a folder or its repository, as `channels.some_channels` does."""
         query = """
             SELECT number, name, source, coalesce(session_id, name), title, first_message_preview,
-            message_count, date(updated_at) FROM channel WHERE deleted = 0 AND (project_path = ? OR repository = ?)
+            message_count, date(updated_at) FROM channel WHERE deleted = 0 AND project_path IN (
+            SELECT ? UNION SELECT project_path FROM channel WHERE repository = ?)
             ORDER BY updated_at DESC, number DESC LIMIT ?"""
         return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, repository, most))]
 

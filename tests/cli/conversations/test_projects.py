@@ -1,4 +1,4 @@
-"""A project is its repository: its subfolders and worktrees belong to it."""
+"""A project is its repository: its subfolders and worktrees belong to it, wherever it is moved or cloned."""
 
 from __future__ import annotations
 
@@ -111,11 +111,12 @@ def test_a_moved_repository_and_its_clones_find_its_sessions(
     either_ctxr: Ctxr, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log(either_ctxr, "basket", shop / "web")
-    clone, bare, fork, other = (tmp_path / name for name in ("clone", "bare.git", "fork", "other"))
+    clone, bare, fork, other = (tmp_path / name for name in ("clone", "other/bare.git", "fork", "other"))
+    git(tmp_path, "init", "--quiet", str(other))
+    git(other, "commit", "--quiet", "--allow-empty", "--message", "another")
     git(tmp_path, "clone", "--quiet", str(shop), str(clone))
     git(tmp_path, "clone", "--quiet", "--bare", str(shop), str(bare))
     git(tmp_path, "clone", "--quiet", str(bare), str(fork))
-    git(tmp_path, "init", "--quiet", str(other))
     assert found_in(either_ctxr, clone, monkeypatch) == {"basket"}
     moved = shop.rename(tmp_path / "store")
     assert found_in(either_ctxr, moved, monkeypatch) == {"basket"}
@@ -123,6 +124,12 @@ def test_a_moved_repository_and_its_clones_find_its_sessions(
     assert found_in(either_ctxr, moved / "web", monkeypatch) == {"basket", "till"}
     for stranger in (fork, other):
         assert found_in(either_ctxr, stranger, monkeypatch) == set()
+    log(either_ctxr, "fork", fork)
+    second = tmp_path / "second"
+    git(tmp_path, "clone", "--quiet", str(bare), str(second))
+    assert found_in(either_ctxr, second, monkeypatch) == {"fork"}
+    assert found_in(either_ctxr, moved, monkeypatch) == {"basket", "till"}
+    assert found_in(either_ctxr, other, monkeypatch) == set()
 
 
 @pytest.mark.parametrize(
@@ -166,3 +173,14 @@ def test_a_repository_is_known_whose_first_commit_came_after_its_first_session(
     assert listed(ctxr, "all") == {"young", "empty"}  # any question brings the registry up to date
     assert found_in(ctxr, young.rename(tmp_path / "grown"), monkeypatch) == {"young"}
     assert found_in(ctxr, empty.rename(tmp_path / "bare"), monkeypatch) == set()
+
+
+def test_sessions_that_were_moved_to_another_project_leave_the_clones(
+    ctxr: Ctxr, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log(ctxr, "basket", shop)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(shop), str(clone))
+    assert found_in(ctxr, clone, monkeypatch) == {"basket"}
+    assert ctxr("project", "move", str(shop), str(tmp_path / "garden")).exit_code == 0
+    assert found_in(ctxr, clone, monkeypatch) == set()
