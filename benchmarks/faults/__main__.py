@@ -27,7 +27,7 @@ Fault = Callable[[Service], Awaitable[None]]
 BYTES = "bytes"
 CHATS = {"mixed": 100}
 """Pairs of conversations that a client takes in turn; 1 by default. With more of them they stay as short as real ones:
-a turn in a conversation that several clients write takes as much memory as the conversation is long."""
+a question whose words are in every message of a conversation takes as much memory as the conversation is long."""
 
 
 def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]]:

@@ -19,8 +19,9 @@ from sources.base import Places, Source, Watched
 
 logger = logging.getLogger(__name__)
 
-STEP_MS = 300
-"""Milliseconds between two looks at what the system reported; a burst of changes is reported after one or two looks."""
+STEP_MS = 1000
+"""Milliseconds between two looks at what the system reported, each a wake-up of an idle server. A burst of changes is
+reported after one or two looks."""
 
 MOST = 500
 """Folders watched of one store; changes in others are found by the regular sync."""

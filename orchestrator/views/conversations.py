@@ -14,7 +14,7 @@ from registry.monitor.activity import channels_since
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
 from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel, item_of
-from registry.storage.conversations.facets import projects_by_activity, projects_like, sources, tags_like
+from registry.storage.conversations.facets import known_names, projects_by_activity, projects_like, tags_like
 from registry.storage.conversations.message_windows import (
     Window,
     counts_with_deleted,
@@ -76,7 +76,7 @@ def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -
     return {
         "place": str(newest_place(tx)) if is_newest else None,
         "news": channels_since(tx, last_visit) if last_visit else 0,
-        "sources": sources(tx)[:50],
+        "sources": sorted(known_names(tx).sources)[:50],
     }
 
 

@@ -162,8 +162,11 @@ def overlap(stored: Sequence[bytes], sent: Sequence[bytes]) -> int:
     return 0
 
 
-def recognise(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions:
-    """Return which of the sent messages are stored already. `stored` is in conversation order."""
+def recognise(stored: Sequence[Utterance], sent: Sequence[Utterance], *, is_whole: bool = True) -> Positions:
+    """Return which of the sent messages are stored already.
+
+    `stored`: in conversation order; only the end of the conversation, if not `is_whole`.
+    """
     places = defaultdict[bytes, list[int]](list)
     for at, one in enumerate(stored):
         places[one.digest].append(at)
@@ -174,13 +177,13 @@ def recognise(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positio
         return 1.0 + sent[new].is_long + 2.0 * is_same_instant
 
     candidates = _nearest([places.get(one.digest, ()) for one in sent], len(stored))
-    may_be_whole = bool(sent) and not _is_later(sent[0], _newest(stored))
+    may_be_whole = is_whole and bool(sent) and not _is_later(sent[0], _newest(stored))
     found: Positions = [None] * len(sent)
     for old, new in best_chain(candidates, evidence, opened, MESSAGES, may_be_whole=may_be_whole):
         found[new] = old
     if None in found:
         # what was sent before is sent again, however unlikely it looks: it must never add a message
-        found = _within(stored, sent) or found
+        found = latest_places(stored, sent) or found
     return [None] * len(sent) if is_new_turn(stored, sent, found) else found
 
 
@@ -198,7 +201,7 @@ def _is_later(new: Utterance, newest: int | None) -> bool:
     return newest is not None and new.instant is not None and new.instant > newest
 
 
-def _within(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions | None:
+def latest_places(stored: Sequence[Utterance], sent: Sequence[Utterance]) -> Positions | None:
     """Return the latest positions that hold all sent messages in order, with any others between them."""
     places: Positions = []
     at = len(stored)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from registry.domain import Message, Role, instant_of
-from registry.ingest.alignment import Positions, Texts, Transcript, Utterance, is_new_turn, overlap, recognise
+from registry.ingest.alignment import (
+    Positions,
+    Texts,
+    Transcript,
+    Utterance,
+    is_new_turn,
+    latest_places,
+    overlap,
+    recognise,
+)
 from registry.ingest.paraphrase import (
     Accept,
     accept_from_client,
@@ -135,16 +144,17 @@ def recognise_stored(
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
     if among is not None:
-        of_session = _by_native_id(_Stored(tx, into, among), sent) or Recognised([None] * len(sent))
-        return replace(of_session, end=max((row.place for row in _Stored(tx, into).last(1)), default=0.0))
-    stored = _Stored(tx, into)
+        of_session = _by_native_id(_Stored(tx, into, sent, among), sent) or Recognised([None] * len(sent))
+        return replace(of_session, end=max((row.place for row in _Stored(tx, into, sent).last(1)), default=0.0))
     if any(is_masked(one.message.text) for one in sent):
         digests = digests_here(tx, into.number, sent)
         sent = [one._replace(digest=digest) for one, digest in zip(sent, digests, strict=True)]
+    stored = _Stored(tx, into, sent)
     found = next(found for step in STEPS if (found := step(stored, sent)))
     if any(one.stored_id for one in sent):
-        old = with_named(tx, found.old, stored.rows, sent)
-        found = replace(found, old=old) if found.is_reordered else Recognised(old, stored.rows)
+        rows = max(found.order, stored.end or stored.rows, key=len)
+        old = with_named(tx, found.old, rows, sent)
+        found = replace(found, old=old) if found.is_reordered else Recognised(old, rows)
     return replace(found, old=_with_forgotten(found, sent))
 
 
@@ -164,11 +174,18 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
     return old
 
 
+MOST_ASKED = 1000  # messages looked up in one statement; for a call with more the whole channel is read
+SHORTEST_END = 64  # messages read at once from the end of a channel: a turn and some before it, of several clients
+
+
 class _Stored:
     """The stored messages of a channel, read when a step needs them."""
 
-    def __init__(self, tx: ReadTransaction, into: ChannelRow, among: ColumnElement[bool] | None = None) -> None:
+    def __init__(
+        self, tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent], among: ColumnElement[bool] | None = None
+    ) -> None:
         self.tx = tx
+        self.sent = sent
         self.is_session = into.session_id is not None
         is_in_channel = conversation.c.channel_number == into.number
         self._is_within = is_in_channel if among is None else and_(is_in_channel, among)
@@ -177,17 +194,83 @@ class _Stored:
     def rows(self) -> Sequence[MessageRow]:
         return self.last(None)
 
-    def last(self, count: int | None) -> Sequence[MessageRow]:
-        query = select(*_COLUMNS).where(self._is_within)
+    def last(self, count: int | None, *conditions: ColumnElement[bool]) -> Sequence[MessageRow]:
+        query = select(*_COLUMNS).where(self._is_within, *conditions)
         return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
 
-    def may_hold(self, digests: Sequence[bytes]) -> bool:
+    def said_then(self) -> Sequence[MessageRow]:
+        """Return the messages with the words and the time of one sent; none if too many were sent."""
+        moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
+        if not moments or len(self.sent) > MOST_ASKED:
+            return []
+        has_words = conversation.c.digest.in_({one.digest for one in self.sent})
+        return self.last(None, has_words, conversation.c.timestamp.in_(moments))
+
+    def next_to(self, row: MessageRow) -> Sequence[MessageRow]:
+        query = select(*_COLUMNS).where(self._is_within, conversation.c.place > row.place)
+        return self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).all()
+
+    @cached_property
+    def end(self) -> Sequence[MessageRow] | None:
+        """Return the end of the channel, if it is enough to recognise all of `sent`; None if the rest is needed.
+
+        It is enough if it holds, in order, every message sent whose words are stored, the newest message, and those
+        with the words and the time, or the id, of one sent. The first row only stands before the others. A call that
+        begins as the channel does may be the whole conversation with another end, so it is compared with all.
+        """
+        if len(self.sent) > MOST_ASKED or self.sent[0].digest == self._first_words():
+            return None
+        has_words = conversation.c.digest.in_({one.digest for one in self.sent})
+        digests = set(map(bytes, self._all(conversation.c.digest, has_words)))
+        held = [_of_sent(one) for one in self.sent if one.digest in digests]
+        moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
+        is_named = conversation.c.id.in_([one.stored_id for one in self.sent if one.stored_id])
+        is_meant = or_(is_named, and_(has_words, conversation.c.timestamp.in_(moments)))
+        first = self._value(func.min(conversation.c.place), is_meant)
+        newest = self._value(func.max(conversation.c.timestamp))
+        count = max(SHORTEST_END, len(self.sent))
+        while len(rows := self.last(count)) == count:
+            end = [_of_row(row) for row in rows[1:]]
+            has_meant = first is None or rows[0].place < first
+            has_newest = any(row.timestamp == newest for row in rows[1:])
+            if has_meant and has_newest and latest_places(end, held) is not None:
+                return rows
+            count *= 4
+        return None
+
+    def _first_words(self) -> bytes | None:
+        query = select(conversation.c.digest).where(self._is_within)
+        first = self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).scalar()
+        return None if first is None else bytes(first)
+
+    def end_by_id(self) -> Sequence[MessageRow]:
+        """Return the end of the channel in which the ids sent can be, and at least one row; all if words count too."""
+        ids = {one.message.native_id for one in self.sent}
+        if len(ids) > MOST_ASKED or self._value(conversation.c.number, conversation.c.native_id.is_(None)) is not None:
+            return self.rows
+        first = self._value(func.min(conversation.c.place), conversation.c.native_id.in_(ids))
+        if first is None:
+            return self.last(1)
+        before = self._value(func.max(conversation.c.place), conversation.c.place < first)
+        return self.last(None, conversation.c.place >= (first if before is None else before))
+
+    def has_among(self, digests: Sequence[bytes]) -> bool:
         """Return whether some of these words are stored; of too many they may be."""
-        # more are not put into one statement: the whole channel is read
-        if not digests or len(digests) > 1000:
-            return bool(digests)
-        query = select(conversation.c.number).where(self._is_within, conversation.c.digest.in_(set(digests)))
-        return self.tx.execute(query.limit(1)).first() is not None
+        if len(digests) > MOST_ASKED:
+            return True
+        return bool(digests) and self._value(conversation.c.number, conversation.c.digest.in_(set(digests))) is not None
+
+    def begins_with(self, questions: Sequence[bytes]) -> bool:
+        """Return whether the first questions of the channel are these."""
+        query = select(conversation.c.digest).where(self._is_within, conversation.c.role == Role.USER)
+        first = query.order_by(conversation.c.place, conversation.c.number).limit(len(questions))
+        return all(bytes(old) == new for old, new in zip(self.tx.execute(first).scalars(), questions, strict=False))
+
+    def _all(self, what: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Iterable[Any]:
+        return self.tx.execute(select(what).where(self._is_within, *conditions).distinct()).scalars()
+
+    def _value(self, what: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Any:
+        return self.tx.execute(select(what).where(self._is_within, *conditions).limit(1)).scalar()
 
 
 _LATEST_PLACE_FIRST = (conversation.c.place.desc(), conversation.c.number.desc())
@@ -197,15 +280,16 @@ def _by_native_id(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     """Recognise by the client's own ids; messages stored without one by their words, turn by turn."""
     if not any(one.message.native_id for one in sent):
         return None
-    by_id = {row.native_id: row for row in stored.rows if row.native_id}
+    rows = stored.end_by_id()
+    by_id = {row.native_id: row for row in rows if row.native_id}
     old: Known = [by_id.get(one.message.native_id) for one in sent]
-    if None in old and len(by_id) < len(stored.rows):
-        old = [of_id or nameless for of_id, nameless in zip(old, _nameless(stored, sent), strict=True)]
-    return Recognised(old, stored.rows)
+    if None in old and len(by_id) < len(rows):
+        old = [of_id or nameless for of_id, nameless in zip(old, _nameless(stored.tx, rows, sent), strict=True)]
+    return Recognised(old, rows)
 
 
-def _nameless(stored: _Stored, sent: Sequence[Sent]) -> Known:
-    in_words = known_by_turns(stored.tx, stored.rows, sent, accept_from_client)
+def _nameless(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequence[Sent]) -> Known:
+    in_words = known_by_turns(tx, rows, sent, accept_from_client)
     return [row if row is not None and row.native_id is None else None for row in in_words]
 
 
@@ -223,25 +307,42 @@ def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     digests = [one.digest for one in sent]
     tail = stored.last(len(sent))
     known = overlap([row.digest for row in tail], digests)
-    if stored.may_hold(digests[known:]):
+    if stored.has_among(digests[known:]):
         return None
     old: Known = [*tail[len(tail) - known :], *[None] * (len(sent) - known)]
     return Recognised([None] * len(sent) if _is_new_turn(tail, sent, old) else old, tail)
 
 
+def _by_time(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+    """Recognise by words and time those before the new ones: of a chat that several clients write, each sends its own.
+
+    None if an old message may be among the new ones, or the others stand in another order.
+    """
+    said = {(bytes(row.digest), row.timestamp): row for row in stored.said_then()}
+    old: Known = [said.get((one.digest, one.message.timestamp)) for one in sent]
+    known = [row for row in old if row is not None]
+    is_in_order = all(one.place < other.place for one, other in pairwise(known))
+    if not known or any(old[len(known) :]) or not is_in_order:
+        return None
+    if stored.has_among([one.digest for one in sent[len(known) :]]):
+        return None
+    return Recognised(old, [*known, *stored.next_to(known[-1])])
+
+
 def _by_alignment(stored: _Stored, sent: Sequence[Sent]) -> Recognised:
-    """Align with the whole channel; if messages stay new, try a resend with shortened answers."""
-    found = _best_order(stored.rows, sent)
-    if None in found.old:
-        shortened = Recognised(_known_as_shortened(stored, sent), stored.rows)
-        found = min(found, shortened, key=_new_count)
-    return found
+    """Align with the channel; if messages stay new, try a resend with shortened answers."""
+    found = replace(_best_order(stored.end[1:], sent, is_whole=False), order=stored.end) if stored.end else None
+    if found is None or found.is_reordered:
+        found = _best_order(stored.rows, sent)
+    shortened = _as_shortened(stored, sent) if None in found.old else None
+    return min(found, shortened, key=_new_count) if shortened else found
 
 
 STEPS: tuple[Callable[[_Stored, Sequence[Sent]], Recognised | None], ...] = (
     _by_native_id,
     _by_turns,
     _by_overlap,
+    _by_time,
     _by_alignment,
 )
 """The first that has an answer gives it; the last one always has."""
@@ -252,14 +353,16 @@ def known_by_turns(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequen
     return _known_in_words(tx, in_turns(rows), sent, partial(recognise_by_turns, accept=accept))
 
 
-def _known_as_shortened(stored: _Stored, sent: Sequence[Sent]) -> Known:
+def _as_shortened(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     """Recognise the conversation sent again from its first question on, with some answers shortened."""
-    nothing: Known = [None] * len(sent)
+    questions = [one.digest for one in sent if one.message.role is Role.USER]
+    if sent[0].message.role is not Role.USER or not stored.begins_with(questions):
+        return None
     rows = in_turns(stored.rows)
-    if not rows or not rows[0].role == sent[0].message.role == Role.USER:
-        return nothing
+    if rows[0].role != Role.USER:
+        return None
     old = _known_in_words(stored.tx, rows, sent, recognise_shortened_resend)
-    return nothing if _is_new_turn(rows, sent, old) else old
+    return None if _is_new_turn(rows, sent, old) else Recognised(old, stored.rows)
 
 
 def _known_in_words(
@@ -286,12 +389,12 @@ def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
     return texts
 
 
-def _best_order(rows: Sequence[MessageRow], sent: Sequence[Sent]) -> Recognised:
+def _best_order(rows: Sequence[MessageRow], sent: Sequence[Sent], *, is_whole: bool = True) -> Recognised:
     orders = [rows, sorted(rows, key=lambda row: (row.timestamp, row.number))]
     spoken = [_of_sent(one) for one in sent]
     readings: list[Recognised] = []
     for order in orders:
-        found = recognise([_of_row(row) for row in order], spoken)
+        found = recognise([_of_row(row) for row in order], spoken, is_whole=is_whole)
         old = [None if place is None else order[place] for place in found]
         readings.append(Recognised(old, order, is_reordered=order is not rows))
         if None not in old:

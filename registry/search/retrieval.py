@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, reduce
 from heapq import nlargest
+from math import log
 from operator import or_
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import func, select
 
 from registry.search.candidates import (
     Place,
@@ -26,6 +25,7 @@ from registry.search.candidates import (
 from registry.search.echoes import find_echoes
 from registry.search.scope import Scope
 from registry.search.spelling import correct
+from registry.storage.conversations.facets import kept_for_a_moment
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import MessageIndex, index_of
 from registry.storage.tables import channel
@@ -153,15 +153,19 @@ class SearchResult:
         return stretches
 
     def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
-        """Return True if a channel's score is above the floor, or a message is clearly more similar than by chance.
+        """Return True if a channel is about the request: by its score or, asked in several wordings, of which one fits
+        anything, by how much of one or how many rare words of all it holds; or by a message that is clearly more
+        similar than by chance.
 
         Less is enough in the time or place that a request names (`is_narrowed`).
         """
-        floor = 0.0 if is_narrowed or len(self.wordings) == 1 else weights.FLOOR_SEVERAL
-        if self.similar and self.similar.vectors:
-            if self.similar.beyond_chance(channel_number) >= 1.5:
-                return True
-            floor += weights.FLOOR_MODEL
+        has_vectors = bool(self.similar and self.similar.vectors)
+        if self.similar and has_vectors and self.similar.beyond_chance(channel_number) >= 1.5:
+            return True
+        if len(self.wordings) > 1 and not is_narrowed:
+            rare = self.rarity_in(channel_number) / log(self.corpus.size)
+            return rare >= weights.RARE_WORDS or self.covered(channel_number) >= weights.MEDIUM
+        floor = weights.FLOOR_MODEL if has_vectors else 0.0
         return any(one.score >= floor for one in self.channels if one.number == channel_number)
 
     def is_called(self, channel_number: int) -> bool:
@@ -293,21 +297,13 @@ def _looked_up(place: Place, corpus: Corpus, search: Search, also: Sequence[str]
     )
 
 
-_counted: WeakKeyDictionary[Engine, tuple[float, Corpus]] = WeakKeyDictionary()
 _COUNTED = select(func.sum(channel.c.message_count), func.sum(channel.c.token_count), func.count()).where(
     channel.c.deleted.is_(False)
 )
 
 
+@kept_for_a_moment
 def corpus_of(tx: ReadTransaction) -> Corpus:
-    """Return the size of the registry, counted from its channels; of more than 5 000 the count is kept for a moment."""
-    known_until, known = _counted.get(tx.engine, (0.0, Corpus(0, 0.0)))
-    started = time.monotonic()
-    if started < known_until:
-        return known
+    """Return the size of the registry, counted from its channels."""
     messages, tokens, channels = tx.execute(_COUNTED).one()
-    corpus = Corpus(int(messages or 0) + channels + ASSUMED, int(tokens or 0) / max(int(messages or 0), 1))
-    if channels > 5_000:
-        ended = time.monotonic()
-        _counted[tx.engine] = ended + 100 * (ended - started), corpus
-    return corpus
+    return Corpus(int(messages or 0) + channels + ASSUMED, int(tokens or 0) / max(int(messages or 0), 1))

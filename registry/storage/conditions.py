@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Integer, Text, bindparam, func, or_, select, tuple_
+from sqlalchemy import Boolean, ColumnElement, Integer, Text, bindparam, func, or_, select, tuple_
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -54,13 +54,13 @@ def is_one_of(
     Without `values` it is among those that are `given` to the statement. Statements that are executed many times for
     one answer are built once: that takes longer than executing them.
     """
-    kind = _Numbers if isinstance(column.type, Integer) else _Texts
-    return column.bool_op("IN")(kind(_GIVEN if values is None else json.dumps(list(values))))
+    kind = _AmongNumbers if isinstance(column.type, Integer) else _AmongTexts
+    return kind(column, _GIVEN if values is None else json.dumps(list(values)))
 
 
 def is_pair_of(first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[bool]:
     """Return a condition: two numbers are one of the pairs that are `given` to the statement."""
-    return tuple_(first, second).bool_op("IN")(_Pairs(_GIVEN))
+    return _AmongPairs(tuple_(first, second), _GIVEN)
 
 
 def given(values: Collection[int] | Collection[tuple[int, int]]) -> dict[str, str]:
@@ -71,33 +71,35 @@ def given(values: Collection[int] | Collection[tuple[int, int]]) -> dict[str, st
 _GIVEN = bindparam("given", type_=Text)
 
 
-class _Texts(FunctionElement[Any]):
-    """The values of a JSON array. SQLAlchemy's own table functions take several times as long to build."""
+class _AmongTexts(FunctionElement[bool]):
+    """The first clause is one of the second, a JSON array. SQLAlchemy's table functions take longer to build."""
 
+    type = Boolean()
     inherit_cache = True
+    # PostgreSQL walks the index once for an array, and once for each value of a subquery.
     templates: ClassVar = {
-        "sqlite": "(SELECT value FROM json_each({}))",
-        "postgresql": "(SELECT json_array_elements_text(CAST({} AS JSON)))",
+        "sqlite": "{} IN (SELECT value FROM json_each({}))",
+        "postgresql": "{} = ANY (ARRAY(SELECT json_array_elements_text(CAST({} AS JSON))))",
     }
 
 
-class _Numbers(_Texts):
+class _AmongNumbers(_AmongTexts):
     inherit_cache = True
     templates: ClassVar = {
-        "sqlite": _Texts.templates["sqlite"],
-        "postgresql": "(SELECT CAST(json_array_elements_text(CAST({} AS JSON)) AS BIGINT))",
+        "sqlite": _AmongTexts.templates["sqlite"],
+        "postgresql": "{} = ANY (ARRAY(SELECT CAST(json_array_elements_text(CAST({} AS JSON)) AS BIGINT)))",
     }
 
 
-class _Pairs(_Texts):
+class _AmongPairs(_AmongTexts):
     inherit_cache = True
     templates: ClassVar = {
-        "sqlite": "(SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({}))",
-        "postgresql": "(SELECT CAST(pair ->> 0 AS BIGINT), CAST(pair ->> 1 AS BIGINT)"
+        "sqlite": "{} IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({}))",
+        "postgresql": "{} IN (SELECT CAST(pair ->> 0 AS BIGINT), CAST(pair ->> 1 AS BIGINT)"
         " FROM json_array_elements(CAST({} AS JSON)) AS pair)",
     }
 
 
-@compiles(_Texts)
-def _as_subquery(given: _Texts, compiler: SQLCompiler, **options: Any) -> str:
-    return given.templates[compiler.dialect.name].format(compiler.process(given.clauses, **options))
+@compiles(_AmongTexts)
+def _as_condition(among: _AmongTexts, compiler: SQLCompiler, **options: Any) -> str:
+    return among.templates[compiler.dialect.name].format(*(compiler.process(one, **options) for one in among.clauses))

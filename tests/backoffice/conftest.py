@@ -12,7 +12,9 @@ import pytest
 from fastapi import FastAPI
 
 from orchestrator.service import Orchestrator
+from registry.access import Level
 from registry.registry import Registry
+from registry.storage.safety.tokens import create_token
 from tests.backoffice.application import application
 from tests.backoffice.event_stream import Open, Stream
 
@@ -54,6 +56,45 @@ def log(http: httpx.AsyncClient) -> Log:
         return ids
 
     return store
+
+
+class Person:
+    """Somebody with a token, and what they do over HTTP."""
+
+    def __init__(self, http: httpx.AsyncClient, secret: str) -> None:
+        self._http, self.headers = http, {"authorization": f"Bearer {secret}"}
+
+    async def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
+        return await self._http.request(method, path, headers=self.headers, **given)
+
+    async def log(self, channel: str, *texts: str, **meta: str) -> dict[str, Any]:
+        messages = [{"role": "user", "text": text} for text in texts]
+        answer = await self.ask(
+            "POST", "/bo/conversations", json={"channel": channel, "messages": messages, "meta": meta}
+        )
+        assert answer.status_code == 201, answer.text
+        logged: dict[str, Any] = answer.json()
+        return logged
+
+    async def sees(self) -> list[str]:
+        return sorted(one["channel"] for one in (await self.ask("GET", "/bo/channels")).json()["items"])
+
+    async def run(self, operation: str, channel: str, **query: Any) -> httpx.Response:
+        return await self.ask("POST", "/bo/ao/run", json={"operation": operation, "channel": channel, "query": query})
+
+
+Hire = Callable[..., Awaitable[Person]]
+
+
+@pytest.fixture
+def hire(http: httpx.AsyncClient, orchestrator: Orchestrator) -> Hire:
+    """Give somebody a token."""
+
+    async def hired(name: str, level: Level = Level.WRITE, **given: Any) -> Person:
+        made = await orchestrator.registry.write(lambda tx: create_token(tx, name, level, **given))
+        return Person(http, made.secret)
+
+    return hired
 
 
 @pytest.fixture

@@ -60,7 +60,9 @@ _LEAD = re.compile(  # says that a value follows
 )
 _TOLD = re.compile(r"[\"'`”’)]?\s?(?![랑와과도])[가-힣]")  # a Korean particle or verb behind a value
 _PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with)|\blogin:)[ \t]{1,2}\Z|[:/]\Z")  # kim / …
-_MADE = re.compile(r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![\w./#])")
+_MADE = re.compile(  # a Korean particle may follow it at once
+    r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
+)
 _LABEL = re.compile(  # of a value; these say nothing about it: value, default, data, …
     r"(?<![\w.-])(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
@@ -232,6 +234,8 @@ def _find_below(text: str, stop: int, strong: Container[int], *, is_strong: bool
         for start, end in _values(text, line.start(), line.end()):
             before = text[max(line.start(), start - 48) : start]
             is_alone = not before.strip(" >*-") and not text[end : line.end()].strip(" .!?")
+            if _HEX.fullmatch(text[start:end]) and not is_alone:
+                continue  # a digest, a commit
             is_led = is_alone or _LEAD.search(before) or _TOLD.match(text, end)
             if form(text[start:end]) >= (Form.NUMBERED if is_strong and is_led else Form.STRANGE):
                 yield Secret("password", start, end)

@@ -28,6 +28,7 @@ _CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")  # names of
 _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
+_CALL = re.compile(r"\w*\(")  # PIN_LOCKED(42301)
 _PIN_TOLD = re.compile(r"[\"'`”’)]?\s?[가-힣]")  # a Korean particle or verb behind a number
 
 
@@ -43,6 +44,8 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
         if not is_pin(value) or re.search(r"[\n;={}<>]", between.strip(" =")):
             continue
         if not is_direct and _OTHER_NOUN.match(between):
+            continue
+        if cue.name.words.isascii() and _CALL.fullmatch(between):
             continue
         if re.search(r"\d\d", between) and len(value) != known:  # it belongs to something else
             continue

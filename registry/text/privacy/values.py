@@ -73,7 +73,7 @@ _REMARK = re.compile(  # tells something about a password
     r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
     r"|invalid|valid|public|static|generic|local|global|manual|normal|wrong|right|weak|strong|short|empty|blank|unknown|safe|secure"
     r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|simple|complex|easy|clear|true|false"
-    r"|string|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
+    r"|string|array|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
     r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|column|table|value|name|error"
     r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|version|option|page|step"
     r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+"
@@ -191,11 +191,11 @@ def is_typed_korean(value: str) -> bool:
 
 def is_word(value: str) -> bool:
     """Return whether words may be a password, and tell nothing about it."""
-    parts = re.split("[-_]", re.sub(r"[_-]\d+$", "", value.lower()))
+    parts = re.split("[-_]|(?<=[a-z])(?=[A-Z])", re.sub(r"[_-]\d+$", "", value))
     return (
         len(value) > 4
         and not is_placeholder(value)
-        and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in parts)
+        and all(_WORD.fullmatch(part) and not _REMARK.fullmatch(part) for part in map(str.lower, parts))
     )
 
 

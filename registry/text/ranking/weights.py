@@ -12,5 +12,7 @@ DATE = 0.5  # of the best score, if it was said on a date that the request names
 # Confidence: the share of the request that the conversation holds, and how far it leads the next one
 HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15
-# Below this score nothing is answered: of several wordings, and more with the model, by which all messages score
-FLOOR_SEVERAL, FLOOR_MODEL = 0.45, 0.4
+# Nothing is answered below this score, with the model, by which all messages score; nor, of several wordings, by a
+# conversation that holds fewer words than these, each as rare as can be
+FLOOR_MODEL = 0.4
+RARE_WORDS = 2.4

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +21,8 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrate import migrate_engine
 from registry.storage.tables import conversation
 
+START = datetime(2026, 5, 4, 9, tzinfo=UTC)
+
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
@@ -31,6 +36,11 @@ def send(engine: Engine, channel: str, letters: str) -> int:
     """How many messages a call adds: capitals are the user's, the others the assistant's, `.` a system message."""
     roles = {True: Role.USER, False: Role.ASSISTANT}
     messages = [Message(Role.SYSTEM if letter == "." else roles[letter.isupper()], letter) for letter in letters]
+    return store(engine, channel, messages)
+
+
+def store(engine: Engine, channel: str, messages: Sequence[Message]) -> int:
+    """How many of these messages are new."""
     with engine.begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
         into = open_channel(tx, channel, "cursor", now())
@@ -43,6 +53,44 @@ def test_the_same_call_twice_adds_nothing(engine: Engine, calls: list[str], name
     for letters in calls:
         send(engine, str(name), letters)
         assert send(engine, str(name), letters) == 0, (calls, letters)
+
+
+def test_any_part_of_a_long_chat_sent_again_adds_nothing(engine: Engine) -> None:
+    chance = random.Random(7)
+    for words in ("AaBbCco.", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"):
+        letters = "".join(chance.choices(words, k=400))
+        send(engine, words, letters)
+        parts = [letters[at : at + chance.randint(1, 9)] for at in chance.sample(range(400), 12)]
+        assert [send(engine, words, part) for part in [*parts, letters[::3], letters]] == [0] * 14
+        assert send(engine, words, letters[-3:] + "?!") == 2
+
+
+def test_a_turn_in_an_endless_chat_reads_no_more_than_in_a_short_one(engine: Engine) -> None:
+    send(engine, "endless", "S" + "AaBbCcoo" * 400)
+    peaks = []
+    for turn in ("oxA", "aay", "Czo"):
+        tracemalloc.start()
+        send(engine, "endless", turn)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(peaks) < 600_000  # bytes; all 3 200 messages are 2 MB
+
+
+def test_clients_that_write_one_endless_chat_read_their_own_last_messages(engine: Engine) -> None:
+    told: dict[str, list[Message]] = {"kim": [], "lee": []}
+
+    def turn(who: str, count: int) -> int:
+        begun = len(told[who])
+        spoken = (Message(Role.USER, f"{who} {begun + n}", START + timedelta(seconds=begun + n)) for n in range(count))
+        told[who] += spoken
+        return store(engine, "shared", told[who][-6 - count :])
+
+    assert [turn(who, 1500) for who in told] == [1500, 1500]
+    tracemalloc.start()
+    assert [turn(who, 2) for _ in range(3) for who in told] == [2] * 6
+    assert tracemalloc.get_traced_memory()[1] < 600_000
+    tracemalloc.stop()
+    assert store(engine, "shared", told["kim"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count, islice
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -330,6 +332,21 @@ async def test_only_so_many_messages_are_counted_as_are_there(registry: Registry
     assert (before.size, after.size) == (6 + 3 + 100, 3 + 2 + 100)  # messages, their channels, and those assumed
     left = ["redis four", "kafka five", "kafka six"]
     assert after.average_length == pytest.approx(sum(len(analyze(said)) for said in left) / 3)
+
+
+async def test_a_large_registry_is_counted_anew_after_a_moment(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.storage.conversations.facets.MANY", 1)
+    clock = count()
+    monkeypatch.setattr("registry.storage.conversations.facets.time", SimpleNamespace(monotonic=clock.__next__))
+    before = await registry.read(corpus_of)  # took 1 s
+    await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "shop"), soft=True))
+    assert await registry.read(corpus_of) == before
+    restricted = registry.seen_by(Access("kim", Level.READ, ("kim*",)))
+    assert (await restricted.read(corpus_of)).size == 100  # those assumed
+    list(islice(clock, 100))
+    assert (await registry.read(corpus_of)).size < before.size
 
 
 async def test_a_word_of_a_small_registry_is_still_worth_something(registry: Registry) -> None:
