@@ -77,13 +77,11 @@ def _origin(folder: Path, most: int) -> str | None:
         return first[1] if first else None
     address = urlsplit(_SCP.sub(r"ssh://\1/", remote))
     if address.hostname:
-        port = f":{address.port}" if address.port else ""
-        return f"{address.hostname}{port}/{address.path.strip('/').removesuffix('.git')}"
+        host = address.netloc.rpartition("@")[2].lower()
+        return f"{host}/{address.path.strip('/').removesuffix('.git')}"
     cloned = (Path(top) / remote.removeprefix("file://").removesuffix("/.git")).resolve()
-    known = (
-        _origin(cloned, most - 1) if (cloned / ".git").exists() else None
-    )  # a bare one may lie in another repository
-    return known or str(cloned)
+    is_bare = not (cloned / ".git").exists()  # it may lie in another repository
+    return str(cloned) if is_bare else _origin(cloned, most - 1) or str(cloned)
 
 
 def _text_of(file: Path) -> str:

@@ -36,10 +36,8 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
     """Return a condition: the channel's project is that of a path or its repository, or has that name."""
-    repository = repository_id(project)
-    of_repository = [channel.c.repository == repository] if repository else []
-    is_named = func.lower(channel.c.project_name) == project.lower()
-    return or_(path == Project.from_path(project).path, is_named, *of_repository)
+    is_here = or_(path == Project.from_path(project).path, channel.c.repository == (repository_id(project) or ""))
+    return or_(is_here, func.lower(channel.c.project_name) == project.lower())
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:

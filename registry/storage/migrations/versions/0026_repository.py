@@ -8,11 +8,10 @@ from sqlalchemy import Column, Text
 revision = "0026"
 down_revision = "0025"
 
-PROJECT = ("project_path", "deleted", "source", "updated_at", "project_name", "message_count", "token_count")
-
 
 def upgrade() -> None:
     """Add it to the index, too, so that lists and counts of a project go on reading nothing else."""
     op.add_column("channel", Column("repository", Text))
     op.drop_index("ix_channel_project", "channel")
-    op.create_index("ix_channel_project", "channel", [*PROJECT, "repository"])
+    facts = ("source", "updated_at", "project_name", "message_count", "token_count", "repository")
+    op.create_index("ix_channel_project", "channel", ["project_path", "deleted", *facts])
