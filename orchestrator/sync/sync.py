@@ -22,6 +22,7 @@ from orchestrator.sync.store_report import StoreReport
 from registry.domain import now
 from registry.errors import RegistryError
 from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
+from registry.storage.conversations.belonging import save_repositories, unknown_repositories
 from sources.base import Counts, FoundSession, Places, Skipped, Source
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ async def sync(
                 logger.exception("Bringing in %s failed", report.path)
                 report.is_complete = False
                 report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
+        if found := await orchestrator.registry.read(unknown_repositories):
+            await orchestrator.registry.write(lambda tx: save_repositories(tx, found))
     return reports
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from registry.project import Project
+from registry.project import Project, repository_id
 from registry.storage.tables import channel, tag
 
 Rule = tuple[Callable[[Any, Any], ColumnElement[bool]], ColumnElement[Any], Any]
@@ -35,8 +35,9 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
-    """Return a condition: the channel's project is that of a path, or has that name in any case."""
-    return or_(path == Project.from_path(project).path, func.lower(channel.c.project_name) == project.lower())
+    """Return a condition: the channel's project is that of a path or its repository, or has that name."""
+    is_here = or_(path == Project.from_path(project).path, channel.c.repository == (repository_id(project) or ""))
+    return or_(is_here, func.lower(channel.c.project_name) == project.lower())
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:

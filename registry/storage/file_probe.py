@@ -62,13 +62,14 @@ class QuickLook:
         query = "SELECT key, fingerprint FROM store_session WHERE source = ? AND path = ?"
         return dict(self._connection.execute(query, (source, path)))
 
-    def latest_channels(self, folder: str, most: int) -> list[ChannelAsRead]:
-        """Return a folder's latest channels, as `channels.some_channels` does."""
+    def latest_channels(self, folder: str, repository: str | None, most: int) -> list[ChannelAsRead]:
+        """Return the latest channels of a folder or its repository, as `channels.some_channels` does."""
         query = """
             SELECT number, name, source, coalesce(session_id, name), title, first_message_preview,
-            message_count, date(updated_at) FROM channel WHERE deleted = 0 AND project_path = ?
+            message_count, date(updated_at) FROM channel WHERE deleted = 0 AND project_path IN (
+            SELECT ? UNION SELECT project_path FROM channel WHERE repository = ?)
             ORDER BY updated_at DESC, number DESC LIMIT ?"""
-        return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, most))]
+        return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, repository, most))]
 
     def texts_of(self, channel: str) -> list[str]:
         query = "SELECT text FROM conversation WHERE channel = ? AND deleted = 0 ORDER BY timestamp, number"

@@ -36,6 +36,7 @@ channel = Table(
     Column("nickname", Text, unique=True),
     Column("project_path", Text),
     Column("project_name", Text),
+    Column("repository", Text),  # a digest by which a moved or cloned folder is recognised; NULL: not known
     Column("summary", Text),  # the client's own
     Column("made_summary", Text),
     Column("made_summary_by", String(64)),
@@ -64,6 +65,7 @@ channel = Table(
         "project_name",
         "message_count",
         "token_count",
+        "repository",
     ),
     Index("ix_channel_session_id", "session_id"),
     sqlite_autoincrement=True,

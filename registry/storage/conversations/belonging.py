@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 
 from sqlalchemy import or_, select, update
 
-from registry.project import Project
+from registry.domain import now
+from registry.project import Project, repository_id
 from registry.storage.conditions import is_one_of
-from registry.storage.conversations.channels import MOVED, ChannelRow, change_channel
+from registry.storage.conversations.channels import MOVED, ChannelRow, change_channel, project_columns
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import channel
 
@@ -41,5 +42,21 @@ def move_channel(tx: WriteTransaction, row: ChannelRow, path: str) -> None:
     if isinstance(said, str):
         before[said] = project.path
     moved = {old: project.path for old in before if old != project.path}
-    changes = {"project_path": project.path, "project_name": project.name, "meta": {**row.meta, MOVED: moved}}
-    change_channel(tx, row, changes)
+    change_channel(tx, row, {**project_columns(project), "meta": {**row.meta, MOVED: moved}})
+
+
+_LATELY = timedelta(days=1)
+"""A repository is looked up again while its folder had chats lately: its first commit or remote often follows them."""
+
+
+def unknown_repositories(tx: ReadTransaction) -> dict[str, str]:
+    """Return the repositories, by folder, that are here and not stored with all channels of that folder."""
+    is_due = or_(channel.c.repository.is_(None), channel.c.updated_at >= now() - _LATELY)
+    query = select(channel.c.project_path, channel.c.repository).where(channel.c.project_path.is_not(None), is_due)
+    found = {(path, known): repository_id(path) for path, known in tx.execute(query.distinct())}
+    return {path: current for (path, known), current in found.items() if current and current != known}
+
+
+def save_repositories(tx: WriteTransaction, found: Mapping[str, str]) -> None:
+    for path, current in found.items():
+        tx.execute(update(channel).where(channel.c.project_path == path).values(repository=current))

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete
 
 from registry.domain import Role, format_time, now, preview_of, storable
 from registry.errors import NotFound
-from registry.project import Project
+from registry.project import Project, repository_id
 from registry.storage.column_types import shown
 from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
 from registry.storage.conversations.nicknames import check_nickname
@@ -140,7 +140,7 @@ def make_channels(
     """Create channels by name with their `meta`; one whose name was taken meanwhile is left out."""
     if not described:
         return {}
-    nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name"))
+    nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name", "repository"))
     rows = [
         {**nothing, **_new_values(tx, name, source, at), **masked(tx, storable(_described_by(meta)))}
         for name, meta in described.items()
@@ -196,8 +196,12 @@ def _described_by(
         moved = known.get(MOVED) or {}
         project = Project.from_path(moved.get(known["project"], known["project"]))
         if project.path != project_path:
-            changes |= {"project_path": project.path, "project_name": project.name}
+            changes |= project_columns(project)
     return changes
+
+
+def project_columns(project: Project) -> dict[str, str | None]:
+    return {"project_path": project.path, "project_name": project.name, "repository": repository_id(project.path)}
 
 
 MOVED = "project_moved"
