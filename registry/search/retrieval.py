@@ -154,7 +154,7 @@ class SearchResult:
 
     def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
         """Return True if a channel is about the request: by its score or, asked in several wordings, of which one fits
-        anything, by how much of one or how many rare words of all it holds; or by a message that is clearly more
+        anything, by half of the request or so many rare words; or by a message that is clearly more
         similar than by chance.
 
         Less is enough in the time or place that a request names (`is_narrowed`).
@@ -164,7 +164,7 @@ class SearchResult:
             return True
         if len(self.wordings) > 1 and not is_narrowed:
             rare = self.rarity_in(channel_number) / log(self.corpus.size)
-            return rare >= weights.RARE_WORDS or self.covered(channel_number) >= weights.MEDIUM
+            return rare >= weights.RARE_WORDS or self.covered(channel_number) >= 0.5
         floor = weights.FLOOR_MODEL if has_vectors else 0.0
         return any(one.score >= floor for one in self.channels if one.number == channel_number)
 
