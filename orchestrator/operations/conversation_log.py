@@ -19,10 +19,10 @@ from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, Session, format_time, now
 from registry.errors import InvalidRequest
-from registry.ingest.dedup import STORED_ID
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.save import Saved
+from registry.ingest.stored import STORED_ID
 from registry.project import Project
 from registry.storage.conversations.channels import find_channel
 from registry.storage.database import WriteTransaction

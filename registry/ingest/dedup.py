@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, select
 
-from registry.domain import Message, Role, instant_of
+from registry.domain import Role
 from registry.ingest.alignment import (
     Positions,
     Texts,
     Transcript,
-    Utterance,
     is_new_turn,
-    latest_places,
     overlap,
     recognise,
 )
@@ -29,6 +27,7 @@ from registry.ingest.paraphrase import (
     recognise_by_turns,
     recognise_shortened_resend,
 )
+from registry.ingest.stored import Sent, StoredMessages, utterance_of_row, utterance_of_sent
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
@@ -36,37 +35,7 @@ from registry.storage.exchange.counterparts import digests_here, with_named
 from registry.storage.tables import conversation
 from registry.text.privacy.secrets import is_masked
 
-_COLUMNS = (
-    conversation.c.number,
-    conversation.c.channel_number,
-    conversation.c.id,
-    conversation.c.seq,
-    conversation.c.turn,
-    conversation.c.place,
-    conversation.c.role,
-    conversation.c.digest,
-    conversation.c.timestamp,
-    conversation.c.native_id,
-    conversation.c.received_at,
-    conversation.c.forgotten,
-)
-STORED_ID = "stored_id"
 JUST_NOW = timedelta(minutes=5)  # a model logs a turn within this time
-
-
-class Sent(NamedTuple):
-    """A message as it came, with the digest of its words."""
-
-    message: Message
-    digest: bytes
-    stored_id: str | None = None  # its id here, as told to another machine
-
-    @classmethod
-    def of(cls, message: Message) -> Sent:
-        if STORED_ID not in message.more:
-            return cls(message, message.digest)
-        more = {key: value for key, value in message.more.items() if key != STORED_ID}
-        return cls(replace(message, more=more), message.digest, str(message.more[STORED_ID]))
 
 
 Known = list[MessageRow | None]  # for each message sent the stored one it repeats, or None
@@ -144,12 +113,12 @@ def recognise_stored(
     if into.seq_count == 0 or not sent:
         return Recognised([None] * len(sent))
     if among is not None:
-        of_session = _by_native_id(_Stored(tx, into, sent, among), sent) or Recognised([None] * len(sent))
-        return replace(of_session, end=max((row.place for row in _Stored(tx, into, sent).last(1)), default=0.0))
+        of_session = _by_native_id(StoredMessages(tx, into, sent, among), sent) or Recognised([None] * len(sent))
+        return replace(of_session, end=max((row.place for row in StoredMessages(tx, into, sent).last(1)), default=0.0))
     if any(is_masked(one.message.text) for one in sent):
         digests = digests_here(tx, into.number, sent)
         sent = [one._replace(digest=digest) for one, digest in zip(sent, digests, strict=True)]
-    stored = _Stored(tx, into, sent)
+    stored = StoredMessages(tx, into, sent)
     found = next(found for step in STEPS if (found := step(stored, sent)))
     if any(one.stored_id for one in sent):
         rows = max(found.order, stored.end or stored.rows, key=len)
@@ -174,109 +143,7 @@ def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
     return old
 
 
-MOST_ASKED = 1000  # messages looked up in one statement; for a call with more the whole channel is read
-SHORTEST_END = 64  # messages read at once from the end of a channel: a turn and some before it, of several clients
-
-
-class _Stored:
-    """The stored messages of a channel, read when a step needs them."""
-
-    def __init__(
-        self, tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent], among: ColumnElement[bool] | None = None
-    ) -> None:
-        self.tx = tx
-        self.sent = sent
-        self.is_session = into.session_id is not None
-        is_in_channel = conversation.c.channel_number == into.number
-        self._is_within = is_in_channel if among is None else and_(is_in_channel, among)
-
-    @cached_property
-    def rows(self) -> Sequence[MessageRow]:
-        return self.last(None)
-
-    def last(self, count: int | None, *conditions: ColumnElement[bool]) -> Sequence[MessageRow]:
-        query = select(*_COLUMNS).where(self._is_within, *conditions)
-        return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
-
-    def said_then(self) -> Sequence[MessageRow]:
-        """Return the messages with the words and the time of one sent; none if too many were sent."""
-        moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
-        if not moments or len(self.sent) > MOST_ASKED:
-            return []
-        has_words = conversation.c.digest.in_({one.digest for one in self.sent})
-        return self.last(None, has_words, conversation.c.timestamp.in_(moments))
-
-    def next_to(self, row: MessageRow) -> Sequence[MessageRow]:
-        query = select(*_COLUMNS).where(self._is_within, conversation.c.place > row.place)
-        return self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).all()
-
-    @cached_property
-    def end(self) -> Sequence[MessageRow] | None:
-        """Return the end of the channel, if it is enough to recognise all of `sent`; None if the rest is needed.
-
-        It is enough if it holds, in order, every message sent whose words are stored, the newest message, and those
-        with the words and the time, or the id, of one sent. The first row only stands before the others. A call that
-        begins as the channel does may be the whole conversation with another end, so it is compared with all.
-        """
-        if len(self.sent) > MOST_ASKED or self.sent[0].digest == self._first_words():
-            return None
-        has_words = conversation.c.digest.in_({one.digest for one in self.sent})
-        digests = set(map(bytes, self._all(conversation.c.digest, has_words)))
-        held = [_of_sent(one) for one in self.sent if one.digest in digests]
-        moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
-        is_named = conversation.c.id.in_([one.stored_id for one in self.sent if one.stored_id])
-        is_meant = or_(is_named, and_(has_words, conversation.c.timestamp.in_(moments)))
-        first = self._value(func.min(conversation.c.place), is_meant)
-        newest = self._value(func.max(conversation.c.timestamp))
-        count = max(SHORTEST_END, len(self.sent))
-        while len(rows := self.last(count)) == count:
-            end = [_of_row(row) for row in rows[1:]]
-            has_meant = first is None or rows[0].place < first
-            has_newest = any(row.timestamp == newest for row in rows[1:])
-            if has_meant and has_newest and latest_places(end, held) is not None:
-                return rows
-            count *= 4
-        return None
-
-    def _first_words(self) -> bytes | None:
-        query = select(conversation.c.digest).where(self._is_within)
-        first = self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).scalar()
-        return None if first is None else bytes(first)
-
-    def end_by_id(self) -> Sequence[MessageRow]:
-        """Return the end of the channel in which the ids sent can be, and at least one row; all if words count too."""
-        ids = {one.message.native_id for one in self.sent}
-        if len(ids) > MOST_ASKED or self._value(conversation.c.number, conversation.c.native_id.is_(None)) is not None:
-            return self.rows
-        first = self._value(func.min(conversation.c.place), conversation.c.native_id.in_(ids))
-        if first is None:
-            return self.last(1)
-        before = self._value(func.max(conversation.c.place), conversation.c.place < first)
-        return self.last(None, conversation.c.place >= (first if before is None else before))
-
-    def has_among(self, digests: Sequence[bytes]) -> bool:
-        """Return whether some of these words are stored; of too many they may be."""
-        if len(digests) > MOST_ASKED:
-            return True
-        return bool(digests) and self._value(conversation.c.number, conversation.c.digest.in_(set(digests))) is not None
-
-    def begins_with(self, questions: Sequence[bytes]) -> bool:
-        """Return whether the first questions of the channel are these."""
-        query = select(conversation.c.digest).where(self._is_within, conversation.c.role == Role.USER)
-        first = query.order_by(conversation.c.place, conversation.c.number).limit(len(questions))
-        return all(bytes(old) == new for old, new in zip(self.tx.execute(first).scalars(), questions, strict=False))
-
-    def _all(self, what: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Iterable[Any]:
-        return self.tx.execute(select(what).where(self._is_within, *conditions).distinct()).scalars()
-
-    def _value(self, what: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Any:
-        return self.tx.execute(select(what).where(self._is_within, *conditions).limit(1)).scalar()
-
-
-_LATEST_PLACE_FIRST = (conversation.c.place.desc(), conversation.c.number.desc())
-
-
-def _by_native_id(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+def _by_native_id(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
     """Recognise by the client's own ids; messages stored without one by their words, turn by turn."""
     if not any(one.message.native_id for one in sent):
         return None
@@ -293,7 +160,7 @@ def _nameless(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequence[Se
     return [row if row is not None and row.native_id is None else None for row in in_words]
 
 
-def _by_turns(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+def _by_turns(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
     if not stored.is_session or not any(row.native_id for row in stored.rows):
         return None
     old = known_by_turns(stored.tx, stored.rows, sent, accept_from_model)
@@ -302,7 +169,7 @@ def _by_turns(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     return Recognised(old, stored.rows)
 
 
-def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+def _by_overlap(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
     """Recognise the usual call: the last turns, then new ones. None if an old message may be among the new ones."""
     digests = [one.digest for one in sent]
     tail = stored.last(len(sent))
@@ -313,7 +180,7 @@ def _by_overlap(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     return Recognised([None] * len(sent) if _is_new_turn(tail, sent, old) else old, tail)
 
 
-def _by_time(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+def _by_time(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
     """Recognise by words and time those before the new ones: of a chat that several clients write, each sends its own.
 
     None if an old message may be among the new ones, or the others stand in another order.
@@ -329,7 +196,7 @@ def _by_time(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
     return Recognised(old, [*known, *stored.next_to(known[-1])])
 
 
-def _by_alignment(stored: _Stored, sent: Sequence[Sent]) -> Recognised:
+def _by_alignment(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised:
     """Align with the channel; if messages stay new, try a resend with shortened answers."""
     found = replace(_best_order(stored.end[1:], sent, is_whole=False), order=stored.end) if stored.end else None
     if found is None or found.is_reordered:
@@ -338,7 +205,7 @@ def _by_alignment(stored: _Stored, sent: Sequence[Sent]) -> Recognised:
     return min(found, shortened, key=_new_count) if shortened else found
 
 
-STEPS: tuple[Callable[[_Stored, Sequence[Sent]], Recognised | None], ...] = (
+STEPS: tuple[Callable[[StoredMessages, Sequence[Sent]], Recognised | None], ...] = (
     _by_native_id,
     _by_turns,
     _by_overlap,
@@ -353,7 +220,7 @@ def known_by_turns(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequen
     return _known_in_words(tx, in_turns(rows), sent, partial(recognise_by_turns, accept=accept))
 
 
-def _as_shortened(stored: _Stored, sent: Sequence[Sent]) -> Recognised | None:
+def _as_shortened(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
     """Recognise the conversation sent again from its first question on, with some answers shortened."""
     questions = [one.digest for one in sent if one.message.role is Role.USER]
     if sent[0].message.role is not Role.USER or not stored.begins_with(questions):
@@ -371,8 +238,10 @@ def _known_in_words(
     sent: Sequence[Sent],
     read: Callable[[Transcript, Transcript], Positions],
 ) -> Known:
-    ours = Transcript([_of_row(row) for row in rows], stored_texts(tx, rows))
-    theirs = Transcript([_of_sent(one) for one in sent], lambda places: {at: sent[at].message.text for at in places})
+    ours = Transcript([utterance_of_row(row) for row in rows], stored_texts(tx, rows))
+    theirs = Transcript(
+        [utterance_of_sent(one) for one in sent], lambda places: {at: sent[at].message.text for at in places}
+    )
     return [None if place is None else rows[place] for place in read(ours, theirs)]
 
 
@@ -391,10 +260,10 @@ def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
 
 def _best_order(rows: Sequence[MessageRow], sent: Sequence[Sent], *, is_whole: bool = True) -> Recognised:
     orders = [rows, sorted(rows, key=lambda row: (row.timestamp, row.number))]
-    spoken = [_of_sent(one) for one in sent]
+    spoken = [utterance_of_sent(one) for one in sent]
     readings: list[Recognised] = []
     for order in orders:
-        found = recognise([_of_row(row) for row in order], spoken, is_whole=is_whole)
+        found = recognise([utterance_of_row(row) for row in order], spoken, is_whole=is_whole)
         old = [None if place is None else order[place] for place in found]
         readings.append(Recognised(old, order, is_reordered=order is not rows))
         if None not in old:
@@ -408,7 +277,7 @@ def _new_count(found: Recognised) -> int:
 
 def _is_new_turn(rows: Sequence[MessageRow], sent: Sequence[Sent], old: Known) -> bool:
     found = [None if row is None else 0 for row in old]
-    return is_new_turn([_of_row(row) for row in rows], [_of_sent(one) for one in sent], found)
+    return is_new_turn([utterance_of_row(row) for row in rows], [utterance_of_sent(one) for one in sent], found)
 
 
 def _is_logged_just_now(rows: Sequence[MessageRow], sent: Sequence[Sent], old: Known) -> bool:
@@ -417,12 +286,3 @@ def _is_logged_just_now(rows: Sequence[MessageRow], sent: Sequence[Sent], old: K
     said_last = max(row.timestamp for row in rows)
     is_last_turn = any(row is not None and row.timestamp == said_last for row in old)
     return is_last_turn and began - said_last <= JUST_NOW
-
-
-def _of_row(row: MessageRow) -> Utterance:
-    return Utterance(row.role, bytes(row.digest), row.native_id, instant_of(row.timestamp))
-
-
-def _of_sent(one: Sent) -> Utterance:
-    is_long = len(one.message.text) >= 40  # characters; equal words are hardly chance then
-    return Utterance(one.message.role, one.digest, one.message.native_id, instant_of(one.message.timestamp), is_long)

@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import delete, select, update
 
 from registry.domain import Message, Role
-from registry.ingest.dedup import Known, Recognised, Sent, known_by_turns
+from registry.ingest.dedup import Known, Recognised, known_by_turns
 from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
 from registry.ingest.save import unindex_questions
+from registry.ingest.stored import Sent
 from registry.storage.conversations.channels import (
     ChannelRow,
     change_channel,

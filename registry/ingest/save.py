@@ -11,8 +11,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, insert, select, text
 
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
-from registry.ingest.dedup import Known, Recognised, Sent, recognise_stored
+from registry.ingest.dedup import Known, Recognised, recognise_stored
 from registry.ingest.own_calls import QUESTION, as_kept, is_recall
+from registry.ingest.stored import Sent
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows

@@ -1,0 +1,156 @@
+"""Read the stored messages of a channel, as far as recognising what was sent needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+
+from registry.domain import Message, Role, instant_of
+from registry.ingest.alignment import Utterance, latest_places
+from registry.storage.conversations.channels import ChannelRow
+from registry.storage.conversations.messages import MessageRow
+from registry.storage.database import ReadTransaction
+from registry.storage.tables import conversation
+
+STORED_ID = "stored_id"
+MOST_ASKED = 1000  # messages looked up in one statement; for a call with more the whole channel is read
+SHORTEST_END = 64  # messages read at once from the end of a channel: a turn and some before it, of several clients
+
+_COLUMNS = (
+    conversation.c.number,
+    conversation.c.channel_number,
+    conversation.c.id,
+    conversation.c.seq,
+    conversation.c.turn,
+    conversation.c.place,
+    conversation.c.role,
+    conversation.c.digest,
+    conversation.c.timestamp,
+    conversation.c.native_id,
+    conversation.c.received_at,
+    conversation.c.forgotten,
+)
+_LATEST_PLACE_FIRST = (conversation.c.place.desc(), conversation.c.number.desc())
+
+
+class Sent(NamedTuple):
+    """A message as it came, with the digest of its words."""
+
+    message: Message
+    digest: bytes
+    stored_id: str | None = None  # its id here, as told to another machine
+
+    @classmethod
+    def of(cls, message: Message) -> Sent:
+        if STORED_ID not in message.more:
+            return cls(message, message.digest)
+        more = {key: value for key, value in message.more.items() if key != STORED_ID}
+        return cls(replace(message, more=more), message.digest, str(message.more[STORED_ID]))
+
+
+class StoredMessages:
+    """The stored messages of a channel, read when a step needs them."""
+
+    def __init__(
+        self, tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent], among: ColumnElement[bool] | None = None
+    ) -> None:
+        self.tx = tx
+        self.sent = sent
+        self.is_session = into.session_id is not None
+        is_in_channel = conversation.c.channel_number == into.number
+        self._is_within = is_in_channel if among is None else and_(is_in_channel, among)
+
+    @cached_property
+    def rows(self) -> Sequence[MessageRow]:
+        return self.last(None)
+
+    def last(self, count: int | None, *conditions: ColumnElement[bool]) -> Sequence[MessageRow]:
+        query = select(*_COLUMNS).where(self._is_within, *conditions)
+        return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
+
+    def said_then(self) -> Sequence[MessageRow]:
+        """Return the messages with the words and the time of one sent; none if too many were sent."""
+        moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
+        if not moments or len(self.sent) > MOST_ASKED:
+            return []
+        has_words = conversation.c.digest.in_({one.digest for one in self.sent})
+        return self.last(None, has_words, conversation.c.timestamp.in_(moments))
+
+    def next_to(self, row: MessageRow) -> Sequence[MessageRow]:
+        query = select(*_COLUMNS).where(self._is_within, conversation.c.place > row.place)
+        return self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).all()
+
+    @cached_property
+    def end(self) -> Sequence[MessageRow] | None:
+        """Return the end of the channel, if it is enough to recognise all of `sent`; None if the rest is needed.
+
+        It is enough if it holds, in order, every message sent whose words are stored, the newest message, and those
+        with the words and the time, or the id, of one sent. The first row only stands before the others. A call that
+        begins as the channel does may be the whole conversation with another end, so it is compared with all.
+        """
+        if len(self.sent) > MOST_ASKED or self.sent[0].digest == self._first_words():
+            return None
+        has_words = conversation.c.digest.in_({one.digest for one in self.sent})
+        digests = set(map(bytes, self._all(conversation.c.digest, has_words)))
+        held = [utterance_of_sent(one) for one in self.sent if one.digest in digests]
+        moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
+        is_named = conversation.c.id.in_([one.stored_id for one in self.sent if one.stored_id])
+        is_meant = or_(is_named, and_(has_words, conversation.c.timestamp.in_(moments)))
+        first = self._value(func.min(conversation.c.place), is_meant)
+        newest = self._value(func.max(conversation.c.timestamp))
+        count = max(SHORTEST_END, len(self.sent))
+        while len(rows := self.last(count)) == count:
+            end = [utterance_of_row(row) for row in rows[1:]]
+            has_meant = first is None or rows[0].place < first
+            has_newest = any(row.timestamp == newest for row in rows[1:])
+            if has_meant and has_newest and latest_places(end, held) is not None:
+                return rows
+            count *= 4
+        return None
+
+    def _first_words(self) -> bytes | None:
+        query = select(conversation.c.digest).where(self._is_within)
+        first = self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).scalar()
+        return None if first is None else bytes(first)
+
+    def end_by_id(self) -> Sequence[MessageRow]:
+        """Return the end of the channel in which the ids sent can be, and at least one row; all if words count too."""
+        ids = {one.message.native_id for one in self.sent}
+        if len(ids) > MOST_ASKED or self._value(conversation.c.number, conversation.c.native_id.is_(None)) is not None:
+            return self.rows
+        first = self._value(func.min(conversation.c.place), conversation.c.native_id.in_(ids))
+        if first is None:
+            return self.last(1)
+        before = self._value(func.max(conversation.c.place), conversation.c.place < first)
+        return self.last(None, conversation.c.place >= (first if before is None else before))
+
+    def has_among(self, digests: Sequence[bytes]) -> bool:
+        """Return whether some of these words are stored; of too many they may be."""
+        if len(digests) > MOST_ASKED:
+            return True
+        return bool(digests) and self._value(conversation.c.number, conversation.c.digest.in_(set(digests))) is not None
+
+    def begins_with(self, questions: Sequence[bytes]) -> bool:
+        """Return whether the first questions of the channel are these."""
+        query = select(conversation.c.digest).where(self._is_within, conversation.c.role == Role.USER)
+        first = query.order_by(conversation.c.place, conversation.c.number).limit(len(questions))
+        return all(bytes(old) == new for old, new in zip(self.tx.execute(first).scalars(), questions, strict=False))
+
+    def _all(self, what: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Iterable[Any]:
+        return self.tx.execute(select(what).where(self._is_within, *conditions).distinct()).scalars()
+
+    def _value(self, what: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Any:
+        return self.tx.execute(select(what).where(self._is_within, *conditions).limit(1)).scalar()
+
+
+def utterance_of_row(row: MessageRow) -> Utterance:
+    return Utterance(row.role, bytes(row.digest), row.native_id, instant_of(row.timestamp))
+
+
+def utterance_of_sent(one: Sent) -> Utterance:
+    is_long = len(one.message.text) >= 40  # characters; equal words are hardly chance then
+    return Utterance(one.message.role, one.digest, one.message.native_id, instant_of(one.message.timestamp), is_long)
