@@ -31,7 +31,7 @@ from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
 
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
-SURE = 13.0  # evidence from which on a prompt is answered; see `evidence_in`
+SURE = 10.0  # evidence from which on a prompt is answered; see `evidence_in`
 DISMISSED = "a hint from it was called not useful in this project"
 
 
