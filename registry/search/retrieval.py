@@ -153,9 +153,9 @@ class SearchResult:
         return stretches
 
     def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
-        """Return True if a channel is about the request: by its score or, asked in several wordings, of which one fits
-        anything, by half of the request or so many rare words; or by a message that is clearly more
-        similar than by chance.
+        """Return True if a channel is about the request: a message is clearly more similar than by chance, or its score
+        is above the floor. Of several wordings one fits anything: there it holds half of the request, or so many rare
+        words.
 
         Less is enough in the time or place that a request names (`is_narrowed`).
         """
