@@ -38,12 +38,12 @@ SAFE_ROOM = Room(9_500, in_bytes=True)
 class ServerList:
     """The file in which the client lists its MCP servers below `key`, each with `entry` beside its command.
 
-    `key`: a name, or a path of names with dots. `is_one_command`: program and arguments are one list, `command`, and
-    the variables are in `environment`.
+    `file`: below the client's folder, or a function that finds it. `key`: a name, or a path of names with dots.
+    `is_one_command`: program and arguments are one list, `command`, and the variables are in `environment`.
     `in_project`: the path of the same file in a project's folder, if the client reads one there.
     """
 
-    file: PathOf
+    file: str | PathOf
     key: str = "mcpServers"
     format: Literal["json", "toml"] = "json"
     entry: Mapping[str, Any] = field(default_factory=dict)
@@ -56,17 +56,17 @@ class Hooks:
     """The commands that the client runs at its events, listed in `file` in its folder.
 
     `events`: those that we ask for. `said`: the role and the field of the payload with a message's text, by event;
-    all other events only tell that there is news. `format`: `list` is `hooks: {event: [handler]}` and a version,
-    `groups` is `hooks: {event: [{matcher?, hooks: [handler]}]}`, `plugin` a program. `handler`: returns a handler for
-    a command. `plugin`: the program for a client that runs no commands, in which `@HOOK@` stands for the words of our
-    command as JSON. `untrusted`: given the file, our events and a pattern of our commands, returns the events whose
-    hook the user has to trust first. `is_among_settings`: the file holds other settings too. `acts`: the event before
-    a tool runs, and a pattern of the tools that change something. `typed`: returns what the user typed in a prompt,
-    in the pieces in which the reader will find it.
+    all other events only tell that there is news, which the client's own files have. `format`: `list` is
+    `hooks: {event: [handler]}` and a version, `groups` is `hooks: {event: [{matcher?, hooks: [handler]}]}`, `plugin` a
+    program. `handler`: returns a handler for a command. `plugin`: the program for a client that runs no commands, in
+    which `@HOOK@` stands for the words of our command as JSON. `untrusted`: given the file, our events and a pattern
+    of our commands, returns the events whose hook the user has to trust first. `is_among_settings`: the file holds
+    other settings too. `acts`: the event before a tool runs, and a pattern of the tools that change something.
+    `typed`: returns what the user typed in a prompt, in the pieces in which the reader will find it.
     """
 
     events: tuple[str, ...]
-    said: Mapping[str, tuple[Role, str]]
+    said: Mapping[str, tuple[Role, str]] = field(default_factory=dict)
     file: str = "hooks.json"
     format: Literal["list", "groups", "plugin"] = "groups"
     handler: Callable[[str], Mapping[str, Any]] = lambda command: {"type": "command", "command": command}
@@ -79,13 +79,13 @@ class Hooks:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """The setting by which the client deletes old conversations itself.
+    """The setting, in a file below its folder, by which the client deletes old conversations itself.
 
     `setting`: the path of keys to a number of days or a text such as `30d` or `4w`; `days` if it is not set.
     `switch`: the path of keys to a value that ends it if it is false.
     """
 
-    file: PathOf
+    file: str
     setting: tuple[str, ...]
     days: int
     switch: tuple[str, ...] = ()
@@ -140,6 +140,12 @@ class Client:
     def next_step(self) -> str:
         """Return what the user does after it was connected."""
         return self.then or f"Restart {self.name}."
+
+    def settings_file(self, places: Places, file: str | PathOf) -> Path:
+        """Return a file of its settings, which is named below its folder, or found by a function."""
+        if callable(file):
+            return file(places)
+        return self.folder(places) / file if self.folder else Path(file)
 
     def history_in(self, places: Places) -> Path:
         """Return where it keeps conversations: the folder that `CTXR_<SOURCE>_DIR` names, else its `folder`."""

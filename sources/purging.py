@@ -7,16 +7,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sources.base import Places
-from sources.client import Purge
+from sources.client import Client
 from sources.kit.files import small_text
 from sources.kit.loose_json import read_json, value_at
 
 LONG_ENOUGH_DAYS = 365  # days: a client that keeps conversations at least this long is not warned about
 
 
-def days_kept(purge: Purge, places: Places) -> float | None:
-    """Return after how many days the client deletes a conversation; None if it never does."""
-    settings = read_json(small_text(purge.file(places)))
+def days_kept(client: Client, places: Places) -> float | None:
+    """Return after how many days a client deletes a conversation; None if it never does."""
+    if not (purge := client.purge):
+        return None
+    settings = read_json(small_text(client.settings_file(places, purge.file)))
     if purge.switch and value_at(settings, *purge.switch) is False:
         return None
     given = re.fullmatch(r"(\d{1,6})\s*([hdwmy]?)", str(value_at(settings, *purge.setting)).strip().lower())

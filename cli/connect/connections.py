@@ -54,8 +54,8 @@ def connection_of(client: Client, places: Places, projects: Sequence[Path] = ())
     parts = list(_parts(client, places, projects))
     if not client.purge:
         return Connection(client.name, client.command, True, parts)
-    deleted_by = f"{'.'.join(client.purge.setting)} in {client.purge.file(places)}"
-    return Connection(client.name, client.command, True, parts, days_kept(client.purge, places), deleted_by)
+    deleted_by = f"{'.'.join(client.purge.setting)} in {client.settings_file(places, client.purge.file)}"
+    return Connection(client.name, client.command, True, parts, days_kept(client, places), deleted_by)
 
 
 def _has_store(client: Client, places: Places) -> bool:

@@ -50,7 +50,7 @@ class ClientPart:
 def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[ClientPart]:
     """Return everything that connects a client, in the home folder or in a project's folder."""
     if client.servers:
-        yield _server(client.servers, server_of(client, server), places, project)
+        yield _server(client, client.servers, server_of(client, server), places, project)
     if client.hooks and client.folder:
         yield _hooks(client.source, client.hooks, server, client.folder(places) / client.hooks.file)
     if client.rule and project:
@@ -64,8 +64,12 @@ def server_of(client: Client, server: StdioServer) -> StdioServer:
     return server.started_by(client, is_captured=client.is_logged_by_model and client.hooks is not None)
 
 
-def _server(listed: ServerList, server: StdioServer, places: Places, project: Path | None) -> ClientPart:
-    file = project / listed.in_project if project and listed.in_project else listed.file(places)
+def _server(
+    client: Client, listed: ServerList, server: StdioServer, places: Places, project: Path | None
+) -> ClientPart:
+    file = client.settings_file(places, listed.file)
+    if project and listed.in_project:
+        file = project / listed.in_project
     path = (*listed.key.split("."), SERVER)
     entry = {**listed.entry, **(server.one_command() if listed.is_one_command else server.entry())}
     if listed.format == "toml":

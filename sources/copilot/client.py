@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from sources.base import Places
 from sources.client import Client, Hooks, Room, ServerList, settings_of_the_system
-
-
-def _user_folder(_: Places) -> Path:
-    return settings_of_the_system("Code") / "User"
-
 
 VSCODE = Client(
     source="copilot-vscode",
@@ -19,21 +12,12 @@ VSCODE = Client(
     handshake=("visual studio code", "visual studio code - insiders"),
     history="the `User` folders of VS Code, Insiders and VSCodium; `CTXR_VSCODE_DIR`",
     history_name="Copilot Chat in VS Code",
-    folder=_user_folder,
-    servers=ServerList(
-        lambda places: _user_folder(places) / "mcp.json",
-        key="servers",
-        entry={"type": "stdio"},
-        in_project=".vscode/mcp.json",
-    ),
+    folder=lambda _: settings_of_the_system("Code") / "User",
+    servers=ServerList("mcp.json", key="servers", entry={"type": "stdio"}, in_project=".vscode/mcp.json"),
     installed_as="vscode",
     project_option="connect this project only",
     then="Start the server in VS Code: MCP: List Servers.",
 )
-
-
-def _cli_folder(places: Places) -> Path:
-    return places.folder("COPILOT_HOME", ".copilot")
 
 
 def _handler(command: str) -> dict[str, str | int]:
@@ -47,11 +31,10 @@ COPILOT_CLI = Client(
     room=Room(18_000, in_bytes=True),
     handshake=("github-copilot-developer", "copilot-cli"),
     history="`~/.copilot`; `COPILOT_HOME` or `CTXR_COPILOT_CLI_DIR`",
-    folder=_cli_folder,
-    servers=ServerList(lambda places: _cli_folder(places) / "mcp-config.json", entry={"type": "local", "tools": ["*"]}),
+    folder=lambda places: places.folder("COPILOT_HOME", ".copilot"),
+    servers=ServerList("mcp-config.json", entry={"type": "local", "tools": ["*"]}),
     hooks=Hooks(
         events=("sessionStart", "userPromptSubmitted", "preToolUse", "agentStop", "sessionEnd"),
-        said={},  # its own files have it all
         file="hooks/context-registry.json",
         format="list",
         handler=_handler,

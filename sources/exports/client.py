@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from sources.base import Places
 from sources.client import Client, ServerList, settings_of_the_system
-
-
-def _folder(_: Places) -> Path:
-    return settings_of_the_system("Claude")
-
 
 CLAUDE = Client(
     source="claude",
     name="Claude Desktop",
     handshake=("claude-ai", "claude", "claude-desktop"),
-    folder=_folder,
-    servers=ServerList(lambda places: _folder(places) / "claude_desktop_config.json"),
+    folder=lambda _: settings_of_the_system("Claude"),
+    servers=ServerList("claude_desktop_config.json"),
     is_logged_by_model=True,
     installed_as="claude-desktop",
     then="Quit Claude Desktop completely, and start it again.",

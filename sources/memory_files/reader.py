@@ -20,7 +20,7 @@ from sources.kit.jsonl import Damage
 from sources.kit.loose_json import string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 from sources.memory_files.client import MEMORY_FILES
-from sources.windsurf.client import folder_of as windsurf_folder
+from sources.windsurf.client import WINDSURF
 
 _FIRST_RECORDS = 20  # of a transcript, one of which names the working folder
 
@@ -32,7 +32,7 @@ class MemoryFiles(FileReader):
     patterns = ("projects/*/memory/*.md", "memories/*.md")
 
     def roots(self, places: Places) -> Iterable[Path]:
-        return [CLAUDE_CODE.history_in(places), CODEX.history_in(places), windsurf_folder(places)]
+        return [client.history_in(places) for client in (CLAUDE_CODE, CODEX, WINDSURF)]
 
     def find(self, places: Places) -> Iterator[Path]:
         for root in FileReader.find(self, places):

@@ -80,7 +80,6 @@ def _client(source: str, name: str) -> Client:
         servers=ServerList(settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
         hooks=Hooks(
             events=("session.start", "chat.message", "session.idle"),
-            said={},  # its own store has it all
             file="plugins/context-registry.js",
             format="plugin",
             plugin=_PLUGIN,

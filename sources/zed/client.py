@@ -21,7 +21,7 @@ ZED = Client(
     history="`~/.local/share/zed/threads/threads.db` (macOS: `~/Library/Application Support/Zed/threads`), with the "
     "extra `zst`; `CTXR_ZED_DIR`",
     folder=_folder,
-    servers=ServerList(lambda places: _folder(places) / "settings.json", key="context_servers"),
+    servers=ServerList("settings.json", key="context_servers"),
     is_logged_by_model=True,
     then="Zed starts the server at once; the agent panel's settings show it.",
 )

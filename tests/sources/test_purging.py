@@ -30,11 +30,11 @@ def test_what_is_set_counts_and_else_the_clients_own_custom(
 ) -> None:
     assert client.purge
     places = Places(tmp_path, {})
-    file = client.purge.file(places)
+    file = client.settings_file(places, client.purge.file)
     file.parent.mkdir()
     if settings is not None:
         file.write_text(settings)
-    assert days_kept(client.purge, places) == days
+    assert days_kept(client, places) == days
 
 
 def test_conversations_whose_files_are_gone_are_counted_and_others_keys_are_no_files(tmp_path: Path) -> None:
