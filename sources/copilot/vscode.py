@@ -19,7 +19,7 @@ from sources.kit.files import File
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, mapping, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
-from sources.kit.sqlite_store import WAIT_S, ClientDatabase
+from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
 
 TitlesOf = Callable[[str], tuple[Record, tuple[Skipped, ...]]]
@@ -37,9 +37,6 @@ class CopilotVscode(FileReader):
         "globalStorage/GitHub.copilot-chat/transcripts/*.jsonl",
     )
     beside = ("workspaceStorage/*/workspace.json",)
-
-    def __init__(self, wait_s: float = WAIT_S) -> None:
-        self._wait_s = wait_s
 
     def roots(self, places: Places) -> Iterable[Path]:
         servers = (".vscode-server", ".vscode-server-insiders")
@@ -65,7 +62,7 @@ class CopilotVscode(FileReader):
 
     def parser(self, store: Path) -> ParseFile:
         """Return the parser of one file; facts about workspaces are read once."""
-        project_of, titles_of = cache(project_of_workspace), cache(self._listed_titles)
+        project_of, titles_of = cache(project_of_workspace), cache(_listed_titles)
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
             project = project_of(Path(file.folder))
@@ -75,18 +72,19 @@ class CopilotVscode(FileReader):
 
         return parse
 
-    def _listed_titles(self, folder: str) -> tuple[Record, tuple[Skipped, ...]]:
-        """Return the entries of the list of sessions by id, or why there are none."""
-        database = Path(folder) / "state.vscdb"
-        if not database.exists():
-            return {}, ()
-        query = "SELECT value FROM ItemTable WHERE key = 'chat.ChatSessionStore.index'"
-        try:
-            with ClientDatabase(database, self._wait_s) as opened:
-                rows = opened.rows(query)
-        except StorageError as exc:
-            return {}, (Skipped(f"the titles in {database}", exc.details),)
-        return mapping(value_at(read_json(rows[0][0]), "entries")) if rows else {}, ()
+
+def _listed_titles(folder: str) -> tuple[Record, tuple[Skipped, ...]]:
+    """Return the entries of the list of sessions by id, or why there are none."""
+    database = Path(folder) / "state.vscdb"
+    if not database.exists():
+        return {}, ()
+    query = "SELECT value FROM ItemTable WHERE key = 'chat.ChatSessionStore.index'"
+    try:
+        with ClientDatabase(database) as opened:
+            rows = opened.rows(query)
+    except StorageError as exc:
+        return {}, (Skipped(f"the titles in {database}", exc.details),)
+    return mapping(value_at(read_json(rows[0][0]), "entries")) if rows else {}, ()
 
 
 def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iterator[FoundSession]:

@@ -23,7 +23,7 @@ from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conv
 from sources.cursor.times import bubble_time
 from sources.kit.files import digest
 from sources.kit.loose_json import mapping, read_json
-from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, last_change, stamp
+from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
 
 _BUILDS = ("Cursor", "Cursor Nightly")
@@ -46,7 +46,6 @@ class CursorIde:
     """
 
     name: str = CURSOR.source
-    wait_s: float = WAIT_S
     clock: Callable[[], datetime] = field(default=now)
 
     def find(self, places: Places) -> Iterator[Path]:
@@ -73,7 +72,7 @@ class CursorIde:
     def count(self, store: Path) -> int:
         if not store.exists():
             return 0
-        with ClientDatabase(store, self.wait_s) as database:
+        with ClientDatabase(store) as database:
             return len(GlobalStore(database).composer_ids())
 
     def watched(self, store: Path) -> Iterable[Path]:
@@ -92,7 +91,7 @@ class CursorIde:
             yield Skipped(f"{store.parent.name}/{store.name}", "not there; only the workspaces' own were read")
             yield from self._workspaces(store, seen, WorkspaceProjects(), frozenset())
             return
-        with ClientDatabase(store, self.wait_s) as database:
+        with ClientDatabase(store) as database:
             everything, workspaces = GlobalStore(database), WorkspaceProjects()
             composer_ids = everything.composer_ids()
             yield from self._workspaces(store, seen, workspaces, frozenset(composer_ids))
@@ -108,7 +107,7 @@ class CursorIde:
         done = set(known)
         for folder in workspace_folders(store.parents[1]):
             try:
-                rows = note_workspace(folder, workspaces, self.wait_s)
+                rows = note_workspace(folder, workspaces)
             except StorageError as exc:
                 yield Skipped(f"workspace {folder.name}", exc.details)
                 continue

@@ -133,7 +133,7 @@ def workspace_folders(user_folder: Path) -> list[Path]:
     return sorted(map(Path, folders_in(store_entries(user_folder / "workspaceStorage"))))
 
 
-def note_workspace(folder: Path, workspaces: WorkspaceProjects, wait_s: float) -> WorkspaceRows:
+def note_workspace(folder: Path, workspaces: WorkspaceProjects) -> WorkspaceRows:
     """Read one workspace, and note its project and which composers it lists. Raises StorageError."""
     project = project_of_workspace(folder)
     if project:
@@ -141,7 +141,7 @@ def note_workspace(folder: Path, workspaces: WorkspaceProjects, wait_s: float) -
     database = folder / DATABASE
     if not database.exists():
         return WorkspaceRows([], set(), {})
-    with ClientDatabase(database, wait_s) as opened:
+    with ClientDatabase(database) as opened:
         rows = workspace_rows(opened)
     if project:
         for composer_id in rows.listed:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,7 @@ from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import digest, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, string
-from sources.kit.sqlite_store import WAIT_S, BusyDatabase, ClientDatabase
+from sources.kit.sqlite_store import BusyDatabase, ClientDatabase
 
 LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
 _FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
@@ -110,7 +109,6 @@ class CursorAgent:
     """
 
     name: str = CURSOR_AGENT.source
-    wait_s: float = WAIT_S
     clock: Callable[[], datetime] = field(default=now)
 
     def find(self, places: Places) -> Iterator[Path]:
@@ -137,12 +135,12 @@ class CursorAgent:
         """Yield the changed conversations, newest first, databases before transcripts.
 
         A conversation in which nothing was said is a FoundSession without messages, so it is not read again. Waits for
-        locked databases `wait_s` seconds in all. Raises StorageError, also at the end if a database was still in use:
-        then the store has to be read once more.
+        the first locked database only. Raises StorageError, also at the end if a database was still in use: then the
+        store has to be read once more.
         """
         files = walk(store)
         yield from files.skipped
-        reading = _Pass(seen, ProjectFolders(files.stored), files.written, self.clock(), self.wait_s)
+        reading = _Pass(seen, ProjectFolders(files.stored), files.written, self.clock())
         for stored in sorted(files.stored, key=lambda each: each.modified, reverse=True):
             yield from reading.stored(stored)
         have_databases = {stored.session_id for stored in files.stored if stored.modified} - reading.unread
@@ -162,7 +160,6 @@ class _Pass:
     workspaces: ProjectFolders
     transcripts: Mapping[str, TranscriptFile]
     now: datetime
-    patience_s: float
     unread: set[str] = field(default_factory=set)
     busy: list[BusyDatabase] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
@@ -174,13 +171,11 @@ class _Pass:
             self.passed_over["not begun yet"] += 1
         if earlier.files == files or not chat.modified:
             return
-        began = time.monotonic()
         try:
-            with ClientDatabase(Path(chat.folder, DATABASE), self.patience_s) as database:
+            with ClientDatabase(Path(chat.folder, DATABASE), waits=not self.busy) as database:
                 yield from self._conversation(chat, AgentStore(database), earlier, files)
         except BusyDatabase as exc:
             self.busy.append(exc)
-            self.patience_s = max(0.0, self.patience_s - (time.monotonic() - began))
         except StorageError as exc:
             self.unread.add(chat.session_id)
             yield Skipped(chat.key, exc.details)

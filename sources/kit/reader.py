@@ -16,7 +16,7 @@ from sources.kit import drafts
 from sources.kit.files import File, document, files_below, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, mapping, read_json
-from sources.kit.sqlite_store import WAIT_S, ClientDatabase, DamagedDatabase, stamp
+from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,6 @@ class DatabaseReader(ABC):
     """
 
     name: str
-    wait_s: float = WAIT_S
     needed: ClassVar[Mapping[str, frozenset[str]]]
 
     def stamp(self, store: Path) -> str:
@@ -162,7 +161,7 @@ class DatabaseReader(ABC):
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed sessions, newest first. Raises StorageError."""
-        with ClientDatabase(store, self.wait_s) as database:
+        with ClientDatabase(store) as database:
             if not all(columns <= database.columns(table) for table, columns in self.needed.items()):
                 yield Skipped(str(store), "no database of a version that this reader knows")
                 return

@@ -86,12 +86,12 @@ class ClientDatabase:
     """A client's database, opened strictly read-only, with the contents of its WAL.
 
     No statement leaves a transaction open, so the client can checkpoint between them. Raises StorageError if it cannot
-    be opened, BusyDatabase if it stays locked longer than `wait_s` seconds, DamagedDatabase if it cannot be read.
+    be opened, BusyDatabase if it stays locked, DamagedDatabase if it cannot be read.
     """
 
-    def __init__(self, path: Path, wait_s: float = WAIT_S) -> None:
+    def __init__(self, path: Path, *, waits: bool = True) -> None:
         self._path = path
-        self._wait_s = wait_s
+        self._wait_s = WAIT_S if waits else 0.0
         self._temporary: TemporaryDirectory[str] | None = None
         self._unlocked: tuple[int, int] | None = None
 

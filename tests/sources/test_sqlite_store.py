@@ -32,8 +32,8 @@ def writer(database: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def keys(path: Path, wait_s: float = 0.05) -> list[str]:
-    with ClientDatabase(path, wait_s) as opened:
+def keys(path: Path) -> list[str]:
+    with ClientDatabase(path) as opened:
         return [key for (key,) in opened.rows(KEYS)]
 
 
@@ -117,12 +117,15 @@ def test_an_unfinished_transaction_of_a_killed_client_is_undone_in_a_copy_only(d
     assert everything_in(scratch) == before
 
 
-def test_a_locked_database_is_waited_for(database: Path, writer: sqlite3.Connection) -> None:
+def test_a_locked_database_is_waited_for(
+    database: Path, writer: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 20.0)
     writer.execute("PRAGMA journal_mode=delete")
     writer.execute("BEGIN EXCLUSIVE")
     release = Timer(0.05, lambda: writer.execute("COMMIT"))
     release.start()
-    assert keys(database, wait_s=20) == ["a"]
+    assert keys(database) == ["a"]
     release.join()
 
 
@@ -169,7 +172,8 @@ def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
         return connect(path, options, wait_s)
 
     monkeypatch.setattr(sources.kit.sqlite_store, "_connect", connect_in_the_end)
-    assert keys(database, wait_s=60) == ["a"]  # it is there at the third try, however long the machine takes for two
+    monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 60.0)
+    assert keys(database) == ["a"]  # it is there at the third try, however long the machine takes for two
 
 
 def test_a_file_that_goes_away_while_we_read_is_reported(database: Path) -> None:

@@ -58,7 +58,7 @@ def read(session: Record) -> Session:
 
 
 def results(user: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
-    return list(CopilotVscode(wait_s=0.05).sessions(user, seen or {}))
+    return list(CopilotVscode().sessions(user, seen or {}))
 
 
 def found(user: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:

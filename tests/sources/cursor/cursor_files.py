@@ -125,7 +125,7 @@ class CursorFiles:
 
     def read(self, seen: Mapping[str, str] | None = None, now: datetime = NOW) -> list[FoundSession | Skipped]:
         """What the reader answers."""
-        return list(CursorIde(wait_s=0.05, clock=lambda: now).sessions(self.store, seen or {}))
+        return list(CursorIde(clock=lambda: now).sessions(self.store, seen or {}))
 
     def sessions(self) -> dict[str, Session]:
         """The sessions found, by id."""

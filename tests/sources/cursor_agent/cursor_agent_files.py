@@ -202,7 +202,7 @@ class AgentFiles:
 
     def read(self, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
         """What the reader answers."""
-        return list(CursorAgent(wait_s=0.05, clock=lambda: NOW).sessions(self.root, seen or {}))
+        return list(CursorAgent(clock=lambda: NOW).sessions(self.root, seen or {}))
 
     def sessions(self) -> dict[str, Session]:
         """The sessions found, by id."""

@@ -489,7 +489,7 @@ def test_a_locked_database_is_waited_for_then_reported_and_read_another_time(cur
     with closing(sqlite3.connect(locked, isolation_level=None)) as client:
         client.execute("PRAGMA journal_mode=delete")
         client.execute("BEGIN EXCLUSIVE")
-        sessions = CursorAgent(wait_s=0.05).sessions(cursor.root, {})
+        sessions = CursorAgent().sessions(cursor.root, {})
         found = next(sessions)
         assert isinstance(found, FoundSession)
         with pytest.raises(StorageError, match="1 conversation in use"):

@@ -58,7 +58,7 @@ def stores(root: Path) -> list[Path]:
 
 
 def results(store: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
-    return list(OpenCode(wait_s=0.05).sessions(store, seen or {}))
+    return list(OpenCode().sessions(store, seen or {}))
 
 
 def found(store: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
