@@ -57,20 +57,20 @@ class Hooks:
 
     `events`: those that we ask for. `said`: the role and the field of the payload with a message's text, by event;
     all other events only tell that there is news, which the client's own files have. `format`: `list` is
-    `hooks: {event: [handler]}` and a version, `groups` is `hooks: {event: [{matcher?, hooks: [handler]}]}`, `plugin` a
-    program. `handler`: returns a handler for a command. `plugin`: the program for a client that runs no commands, in
-    which `@HOOK@` stands for the words of our command as JSON. `untrusted`: given the file, our events and a pattern
-    of our commands, returns the events whose hook the user has to trust first. `is_among_settings`: the file holds
-    other settings too. `acts`: the event before a tool runs, and a pattern of the tools that change something.
-    `typed`: returns what the user typed in a prompt, in the pieces in which the reader will find it.
+    `hooks: {event: [handler]}` and a version, `groups` is `hooks: {event: [{matcher?, hooks: [handler]}]}`. `handler`:
+    returns a handler for a command. `plugin`: the program for a client that runs no commands, in which `@HOOK@` stands
+    for the words of our command as JSON. `untrusted`: given the file, our events and a pattern of our commands, returns
+    the events whose hook the user has to trust first. `is_among_settings`: the file holds other settings too. `acts`:
+    the event before a tool runs, and a pattern of the tools that change something. `typed`: returns what the user typed
+    in a prompt, in the pieces in which the reader will find it.
     """
 
     events: tuple[str, ...]
     said: Mapping[str, tuple[Role, str]] = field(default_factory=dict)
     file: str = "hooks.json"
-    format: Literal["list", "groups", "plugin"] = "groups"
+    format: Literal["list", "groups"] = "groups"
     handler: Callable[[str], Mapping[str, Any]] = lambda command: {"type": "command", "command": command}
-    plugin: str = ""
+    plugin: Path | None = None
     untrusted: Callable[[Path, tuple[str, ...], re.Pattern[str]], Sequence[str]] | None = None
     is_among_settings: bool = False
     acts: tuple[str, str] = ("", "")
@@ -93,11 +93,10 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class ProjectRule:
-    """A file in a project's folder with our words to the client's model; `alone` for a project without hooks."""
+    """A file in a project's folder with our words to the client's model, which are in `text`."""
 
     file: str
-    text: str
-    alone: str
+    text: Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ from registry.registry import Registry
 from registry.settings import Settings
 from sources.claude_code.client import CLAUDE_CODE
 from sources.clients import CLIENTS
-from sources.cursor.client import CURSOR
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = StdioServer(("/path/to/ctxr", "mcp"))
@@ -311,7 +310,6 @@ MADE: Mapping[str, Callable[[], str]] = {
     "figures": lambda: chosen_figures(("", "ctxr", "another"), 0),
     "figures-ko": lambda: chosen_figures(("", "ctxr", "다른 프로그램"), 1),
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
-    "cursor-rule": lambda: fenced("markdown", CURSOR.rule.alone if CURSOR.rule else ""),
     "claude-code": lambda: fenced(
         "sh", f"claude mcp add --scope user {SERVER} -- {shlex.join(EXAMPLE.started_by(CLAUDE_CODE).words)}"
     ),

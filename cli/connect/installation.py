@@ -54,7 +54,7 @@ def parts_of(client: Client, server: StdioServer, places: Places, project: Path 
     if client.hooks and client.folder:
         yield _hooks(client.source, client.hooks, server, client.folder(places) / client.hooks.file)
     if client.rule and project:
-        text = client.rule.text
+        text = client.rule.text.read_text(encoding="utf-8")
         yield ClientPart("rule", project / client.rule.file, lambda _: text, lambda _: "")
 
 
@@ -82,8 +82,9 @@ def _server(
 
 
 def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> ClientPart:
-    if hooks.format == "plugin":
-        plugin = hooks.plugin.replace("@HOOK@", json.dumps(server.hook_words(source)))
+    if hooks.plugin:
+        text = hooks.plugin.read_text(encoding="utf-8")
+        plugin = text.replace("@HOOK@", json.dumps(server.hook_words(source)))
         return ClientPart("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
     handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
     if hooks.format == "list":

@@ -71,7 +71,8 @@ def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: 
     assert hooks["version"] == 1
     assert hooks["hooks"]["stop"] == [{"command": f"{launcher_file()} hook cursor stop"}]
     assert hooks["hooks"].keys() == {"sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"}
-    assert written(project) == {".cursor/rules/context-registry.mdc": CURSOR.rule and CURSOR.rule.text}
+    assert CURSOR.rule
+    assert written(project) == {".cursor/rules/context-registry.mdc": CURSOR.rule.text.read_text(encoding="utf-8")}
     assert "cursor://anysphere.cursor-deeplink/mcp/install?name=context-registry&config=" in result.output
 
 

@@ -77,11 +77,11 @@ def test_what_is_pasted_into_a_config_file_is_json() -> None:
 
 def test_the_rule_is_one_that_cursor_always_applies() -> None:
     assert CURSOR.rule
-    front = CURSOR.rule.alone.split("---\n")[1]
-    assert "alwaysApply: true\n" in front
-    example = re.search(r"```json\n(.*?)```", CURSOR.rule.alone, re.DOTALL)
-    assert example is not None
-    assert json.loads(example[1]).keys() == {"channel", "messages", "meta"}
+    by_hand = Path(__file__).parents[3] / "docs" / "connecting-by-hand.md"  # for a project without hooks
+    for file, fields in ((CURSOR.rule.text, {"query"}), (by_hand, {"channel", "messages", "meta"})):
+        rule = file.read_text(encoding="utf-8")
+        assert "alwaysApply: true\n" in rule.split("---\n")[1]
+        assert fields in [json.loads(example).keys() for example in re.findall(r"```json\n(.*?)```", rule, re.DOTALL)]
 
 
 def test_everything_a_new_user_needs_is_shown_in_ten_lines(tmp_path: Path) -> None:

@@ -31,8 +31,10 @@ console.log(JSON.stringify(said))
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node")
 def test_a_prompt_gets_a_hint_behind_it_and_a_sub_agent_s_none(tmp_path: Path) -> None:
     assert OPENCODE.hooks
+    assert OPENCODE.hooks.plugin
     command = json.dumps([sys.executable, "-c", HOOK])
-    (tmp_path / "plugin.mjs").write_text(OPENCODE.hooks.plugin.replace("@HOOK@", command), encoding="utf-8")
+    plugin = OPENCODE.hooks.plugin.read_text(encoding="utf-8")
+    (tmp_path / "plugin.mjs").write_text(plugin.replace("@HOOK@", command), encoding="utf-8")
     (tmp_path / "run.mjs").write_text(RUN, encoding="utf-8")
     chats: list[Any] = [
         ["ses_1", None, [["fix the login", False], ["a file that was read", True], ["and the logout", False]]],

@@ -1,0 +1,51 @@
+// Context Registry's hooks, written by `ctxr install`, which writes it anew; `ctxr uninstall` removes it.
+import { spawn } from "node:child_process"
+
+const HOOK = @HOOK@
+
+// What `ctxr hook` answers; nothing if it cannot be run or takes long.
+const tell = (event, payload) =>
+  new Promise((answer) => {
+    const child = spawn(HOOK[0], [...HOOK.slice(1), event], { stdio: ["pipe", "pipe", "ignore"], timeout: 5000 })
+    let said = ""
+    child.stdout.on("data", (part) => (said += part))
+    child.on("error", () => answer(""))
+    child.on("close", () => answer(said.trim()))
+    child.stdin.on("error", () => {})
+    child.stdin.end(JSON.stringify(payload))
+  })
+
+export const ContextRegistry = async ({ directory }) => {
+  const notes = new Map()
+  const subAgents = new Set()
+  const ask = (id) => {
+    const told = tell("session.start", { session_id: id, cwd: directory })
+    notes.set(id, [...(notes.get(id) ?? []), told])
+  }
+  return {
+    event: async ({ event }) => {
+      if (event.type === "session.created") {
+        const { id, parentID } = event.properties.info
+        parentID ? subAgents.add(id) : ask(id)
+      }
+      if (event.type !== "session.idle") return
+      await tell(event.type, { session_id: event.properties.sessionID, cwd: directory })
+    },
+    "chat.message": async ({ sessionID }, { message, parts }) => {
+      const typed = parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text)
+      if (subAgents.has(sessionID) || !typed.length) return
+      const prompt = typed.join("\n")
+      const hint = await tell("chat.message", { session_id: sessionID, cwd: directory, prompt })
+      const id = `${parts.at(-1).id}0` // the parts are put in the order of their ids
+      if (hint) parts.push({ id, sessionID, messageID: message.id, type: "text", text: hint, synthetic: true })
+    },
+    "experimental.chat.system.transform": async (input, output) => {
+      const id = input.sessionID
+      if (!id || output.system.some((text) => text.includes("title generator"))) return // no chat
+      const late = !(await notes.get(id)?.at(-1)) // on a busy machine the first answer may come too late
+      if (late && (notes.get(id) ?? []).length < 2) ask(id)
+      const note = await notes.get(id).at(-1)
+      if (note) output.system.push(note)
+    },
+  }
+}
