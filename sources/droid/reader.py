@@ -30,8 +30,6 @@ class DroidChat(Conversation):
     """Builds a session from its records. Pure."""
 
     _start: Record = field(default_factory=dict)
-    _parents: dict[str, str] = field(default_factory=dict)
-    _leaf: str = ""
 
     def read(self, record: Record) -> None:
         kind, own = string(record.get("type")), string(record.get("id"))
@@ -40,7 +38,7 @@ class DroidChat(Conversation):
             self.folder = self.folder or string(record.get("cwd"))
         elif kind == "message":
             self.begin(own, record.get("timestamp"))
-            self._parents[own], self._leaf = string(record.get("parentId")), own
+            self.follow(own, record.get("parentId"))
             self._read_message(mapping(record.get("message")))
         elif kind == "compaction_state":
             self.begin(own, record.get("timestamp"))
@@ -49,8 +47,6 @@ class DroidChat(Conversation):
             self.pass_over("record", kind)
 
     def session(self) -> Session:
-        """Return the session as read so far; messages that its user left are marked."""
-        self.supersede_off_path(self._parents, self._leaf)
         return self.build(self._start.get("title"), parent=string(self._start.get("parent")), relation="fork")
 
     def _read_message(self, message: Record) -> None:

@@ -229,6 +229,8 @@ class Conversation:
     unknown: Counter[str] = field(default_factory=Counter)
     drafts: list[Draft] = field(default_factory=list)
     calls: dict[str, Draft] = field(default_factory=dict)
+    _parents: dict[str, str] = field(default_factory=dict)
+    _leaf: str = ""
 
     def begin(self, record_id: object, at: object) -> None:
         """Begin a record of the client: set id and time of the messages that follow."""
@@ -275,16 +277,24 @@ class Conversation:
         for draft in self.drafts[since : since + 1]:
             draft.more |= {"usage": usage} if usage else {}
 
-    def supersede_off_path(self, parents: Mapping[str, str], leaf: str) -> None:
+    def follow(self, record_id: str, parent: object) -> bool:
+        """Note which record this one follows, for a client whose user can take steps back; False if it is known."""
+        if record_id in self._parents:
+            return False
+        if record_id:
+            self._parents[record_id], self._leaf = string(parent), record_id
+        return True
+
+    def _supersede_off_path(self) -> None:
         """Mark the messages of the records that do not lead to the last one: the user took a step back behind them.
 
-        `parents`: by record. If the chain to the root is torn, nothing is known, and nothing is marked.
+        If the chain to the root is torn, nothing is known, and nothing is marked.
         """
-        live: set[str] = set()
-        while leaf in parents and leaf not in live:
+        live, leaf = set[str](), self._leaf
+        while leaf in self._parents and leaf not in live:
             live.add(leaf)
-            leaf = parents[leaf]
-        gone = set() if leaf else parents.keys() - live
+            leaf = self._parents[leaf]
+        gone = set() if leaf else self._parents.keys() - live
         supersede(draft for draft in self.drafts if draft.origin in gone)
 
     def pass_over(self, what: str, kind: str) -> None:
@@ -311,6 +321,7 @@ class Conversation:
         `titles`: candidates, and `folders`: further candidates for the project; the first one wins.
         `relation`: to the parent, if there is one. `began`: the time if no message has one.
         """
+        self._supersede_off_path()
         known = {"relation": relation if parent else None, **meta}
         return Session(
             session_id=self.session_id,

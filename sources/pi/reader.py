@@ -35,8 +35,6 @@ class Tree(Conversation):
     """Builds a session from its entries. Pure."""
 
     _header: Record = field(default_factory=dict)
-    _parents: dict[str, str] = field(default_factory=dict)
-    _leaf: str = ""
     _named: str = ""
 
     def read(self, entry: Record) -> None:
@@ -46,8 +44,7 @@ class Tree(Conversation):
             self.session_id, self.folder = entry_id or self.session_id, string(self._header.get("cwd"))
             return
         self.begin(entry_id, entry.get("timestamp"))
-        if entry_id:
-            self._parents[entry_id], self._leaf = string(entry.get("parentId")), entry_id
+        self.follow(entry_id, entry.get("parentId"))
         if kind == "message":
             self._read_message(mapping(entry.get("message")))
         elif kind in _SUMMARIES:
@@ -60,8 +57,6 @@ class Tree(Conversation):
             self.pass_over("entry", kind)
 
     def session(self) -> Session:
-        """Return the conversation as read so far; entries that its user left are marked."""
-        self.supersede_off_path(self._parents, self._leaf)
         origin = Path(string(self._header.get("parentSession"))).stem.rpartition("_")[2]
         return self.build(self._named, parent=origin, relation="fork", began=self._header.get("timestamp"))
 

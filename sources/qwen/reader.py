@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from registry.domain import Role, Session
@@ -51,18 +51,14 @@ class QwenChat(Conversation):
     """Builds a chat from its records. `agent_of`: for a sub-agent's chat the session it works for. Pure."""
 
     agent_of: str | None = None
-    _parents: dict[str, str] = field(default_factory=dict)
-    _leaf: str = ""
     _named: str = ""
     _parent: str = ""
 
     def read(self, record: Record) -> None:
         uuid, kind = string(record.get("uuid")), string(record.get("type"))
-        if uuid in self._parents:
+        if not self.follow(uuid, record.get("parentUuid")):
             return
         self.begin(uuid, record.get("timestamp"))
-        if uuid:
-            self._parents[uuid], self._leaf = string(record.get("parentUuid")), uuid
         self.enter(record.get("cwd"))
         origin = text_at(record, "forkedFrom", "sessionId")
         self._parent = self._parent or (origin if origin != self.session_id else "")
@@ -78,8 +74,6 @@ class QwenChat(Conversation):
             self.pass_over("record", kind)
 
     def session(self) -> Session:
-        """Return the chat as read so far; messages that were rewound are marked."""
-        self.supersede_off_path(self._parents, self._leaf)
         if self.agent_of:
             return self.build(parent=self.agent_of)
         return self.build(self._named, parent=self._parent, relation=None)
