@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -17,10 +17,9 @@ class Places:
     home: Path
     environment: Mapping[str, str]
 
-    def folder(self, variables: str | Sequence[str], *usual: str) -> Path:
-        """Return the folder that the first set variable names, else the usual one below the home folder."""
-        names = [variables] if isinstance(variables, str) else variables
-        return next((folder for name in names for folder in self.named(name)), self.home.joinpath(*usual))
+    def folder(self, variable: str, *usual: str) -> Path:
+        """Return the folder that a variable names, else the usual one below the home folder."""
+        return next(iter(self.named(variable)), self.home.joinpath(*usual))
 
     def named(self, variable: str) -> list[Path]:
         """Return the folder that a variable names, as a list; an empty list if it is not set."""

@@ -12,7 +12,7 @@ from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
-from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
+from sources.kit.loose_json import Record, mapping, objects, storable, string, text_at, value_at
 from sources.kit.token_counts import usage_of
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
@@ -230,7 +230,7 @@ class ClaudeTranscript(Conversation):
         if subtype == "api_error":
             self.say(Role.ERROR, _error_text(record))
         elif subtype == "compact_boundary":
-            about = drafts.storable(mapping(record.get("compactMetadata")))
+            about = storable(mapping(record.get("compactMetadata")))
             self.inject(string(record.get("content")) or "Conversation compacted", compaction=about)
         elif subtype == "local_command":
             self._add_pieces(record, record.get("content"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from registry.domain import Role
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.loose_json import Record, first_text, items, object_in, string, text_at
+from sources.kit.loose_json import Record, first_text, items, object_in, storable, string, text_at
 
 _TYPED = frozenset(("task", "user_feedback", "user_feedback_diff"))
 _ANSWERED = frozenset(("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond", "new_task"))
@@ -79,7 +79,7 @@ class Task(Conversation):
         name = string(params.pop("tool", "")) or string(params.get("toolName")) or _CALLED[kind] or kind
         result = string(params.pop("content", "")) if name.startswith(("read", "list", "search")) else ""
         last = self.drafts[-1].more.get("tool") if self.drafts else None
-        same = {"name": name, "params": drafts.storable(params), "status": drafts.PENDING}
+        same = {"name": name, "params": storable(params), "status": drafts.PENDING}
         if last and all(last[key] == value for key, value in same.items()):
             return
         draft = self.call(self.record_id, name, params)

@@ -19,12 +19,6 @@ from sources.kit.workspace_files import path_of
 
 _LIST = "sessions.json"
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "thinking": Role.THINKING, "system": Role.SYSTEM}
-_STATUS = {
-    "done": drafts.COMPLETED,
-    "errored": drafts.FAILED,
-    "canceled": drafts.REJECTED,
-    **dict.fromkeys(("generating", "generated", "calling"), drafts.PENDING),
-}
 
 
 class Continue(FileReader):
@@ -100,7 +94,7 @@ class ContinueTalk(Conversation):
         for state in objects(item.get("toolCallStates")):
             self._call(mapping(state.get("toolCall")))
             output = "\n".join(text_at(part, "content") for part in items(state.get("output")))
-            self._answer(state.get("toolCallId"), output, string(state.get("status")))
+            self._answer(state.get("toolCallId"), output, state.get("status"))
         self.count_tokens(before, message.get("usage"))
 
     def _call(self, call: Record) -> None:
@@ -110,6 +104,5 @@ class ContinueTalk(Conversation):
             params: object = object_in(written) if written else {}
             self.call(key, function.get("name"), written if params is None else params)
 
-    def _answer(self, key: object, result: str, status: str) -> None:
-        outcome = _STATUS.get(status, drafts.COMPLETED if result else drafts.PENDING)
-        self.answer(key, result, outcome)
+    def _answer(self, key: object, result: str, status: object) -> None:
+        self.answer(key, result, drafts.status_of(status, drafts.COMPLETED if result else drafts.PENDING))

@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from registry.domain import Message, Role
-from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened, tool_draft
+from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened, status_of, tool_draft
 from sources.kit.loose_json import compact, mapping, number, parse_nested, string, text_at, value_at
 
-_STATUS = {
-    **{"completed": COMPLETED, "error": FAILED, "cancelled": REJECTED},
-    **dict.fromkeys(("started", "loading", "running"), PENDING),
-}
 _RESULT_TEXTS = ("output", "contents", "content", "text", "stdout", "diff", "message")
 _VERSION = re.compile(r"_v\d+$")
 
@@ -39,7 +35,7 @@ def _status(call: Mapping[str, Any], result: Any) -> str:
         return REJECTED
     if number(value_at(result, "exitCode")):
         return FAILED
-    return _STATUS.get(string(call.get("status"))) or (COMPLETED if result else PENDING)
+    return status_of(call.get("status"), COMPLETED if result else PENDING)
 
 
 def _shown(result: Any) -> str:

@@ -11,11 +11,6 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at, value_at
 
-_STATUS = {
-    **{"success": drafts.COMPLETED, "error": drafts.FAILED, "cancelled": drafts.REJECTED},
-    **dict.fromkeys(("pending", "validating", "scheduled", "awaiting_approval", "executing"), drafts.PENDING),
-}
-
 
 @dataclass(slots=True)
 class GeminiChat(Conversation):
@@ -122,7 +117,7 @@ class GeminiChat(Conversation):
             key = string(call.get("id")) or f"{self.record_id}:tool:{place}"
             draft, result = self.call(key, call.get("name"), call.get("args", {})), _result(call)
             draft.at = drafts.moment(call.get("timestamp")) or draft.at
-            status = _STATUS.get(string(call.get("status")), drafts.COMPLETED if result else drafts.PENDING)
+            status = drafts.status_of(call.get("status"), drafts.COMPLETED if result else drafts.PENDING)
             draft.answer(result, status)
         self.count_tokens(before, message.get("tokens"), cache_in_input=True, reasoning_beside_output=True)
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
-from math import isfinite
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from registry.domain import EARLIEST, Message, Role, Session, parse_time, preview_of
 from sources.base import Skipped
-from sources.kit.loose_json import Record, mapping, object_in, objects, string
+from sources.kit.loose_json import Record, compact, mapping, object_in, objects, storable, string
 from sources.kit.token_counts import usage_of
 
 # how a tool call ended, for every client; pending: the client's file has no result
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"
+_WORDS_BY_STATUS = {
+    COMPLETED: "completed success done",
+    FAILED: "error errored",
+    REJECTED: "cancelled canceled",
+    PENDING: "pending validating scheduled awaiting_approval executing started loading running generating generated "
+    "calling",
+}
+_STATUS_BY_WORD = {word: status for status, words in _WORDS_BY_STATUS.items() for word in words.split()}
 
 
 @dataclass(slots=True)
@@ -140,6 +146,11 @@ def outcome(has_failed: object) -> str:
     return FAILED if has_failed else COMPLETED
 
 
+def status_of(word: object, otherwise: str) -> str:
+    """Return how a call ended by a client's word for it; `otherwise` for an unknown one."""
+    return _STATUS_BY_WORD.get(string(word), otherwise)
+
+
 def shortened(text: str) -> str:
     """Keep the beginning and the end of a text over 4000 characters."""
     return text if len(text) <= 4000 else f"{text[:3000]}\n[…]\n{text[-1000:]}"
@@ -151,18 +162,7 @@ def content_text(content: object) -> str:
         return content
     if isinstance(content, list):
         return "\n".join(filter(None, map(_block_text, content)))
-    return "" if content is None else json.dumps(storable(content), ensure_ascii=False)
-
-
-def storable(value: object, depth: int = 20) -> Any:
-    """Remove what cannot be stored as JSON: levels below `depth`, and infinite numbers."""
-    if not isinstance(value, dict | list):
-        return None if isinstance(value, float) and not isfinite(value) else value
-    if depth == 0:
-        return "…"
-    if isinstance(value, list):
-        return [storable(item, depth - 1) for item in value]
-    return {key: storable(item, depth - 1) for key, item in value.items()}
+    return "" if content is None else compact(storable(content))
 
 
 def _block_text(block: object) -> str:

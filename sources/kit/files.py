@@ -113,12 +113,9 @@ def digest(*parts: object) -> str:
 
 
 def status_of(path: str) -> str:
-    """Return size and time of change of a file; empty if it is not there."""
-    try:
-        seen = os.stat(path)
-    except OSError:
-        return ""
-    return f"{seen.st_size}-{seen.st_mtime_ns}"
+    """Return the fingerprint of a file; empty if it is not there."""
+    file = file_at(path)
+    return file.fingerprint if isinstance(file, File) else ""
 
 
 def document(path: str, largest: int = LARGEST_DOCUMENT) -> bytes:

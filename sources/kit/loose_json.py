@@ -28,12 +28,21 @@ def object_in(text: str) -> Record | None:
     return value if isinstance(value, dict) else None
 
 
-def parse_nested(value: Any) -> Any:
-    """Parse JSON that is stored in a string. Text that is no JSON stays text; over 64 levels become None."""
-    if not isinstance(value, str):
-        return None if _too_deep(value) else value
+def parse_nested(value: object) -> Any:
+    """Parse JSON that is stored in a string, and return it as it can be stored. Text that is no JSON stays text."""
     inner = read_json(value)
-    return value if inner is None or _too_deep(inner) else inner
+    return storable(value if inner is None else inner)
+
+
+def storable(value: object, depth: int = 20) -> Any:
+    """Remove what cannot be stored as JSON: levels below `depth`, and infinite numbers."""
+    if not isinstance(value, dict | list):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+    if depth == 0:
+        return "…"
+    if isinstance(value, list):
+        return [storable(item, depth - 1) for item in value]
+    return {key: storable(item, depth - 1) for key, item in value.items()}
 
 
 def compact(value: Any) -> str:
@@ -91,12 +100,3 @@ def text_at(value: Any, *path: str) -> str:
 def first_text(holder: object, *names: str) -> str:
     """Return the first field that holds a text; an empty text if none does."""
     return next((text for name in names if (text := text_at(holder, name))), "")
-
-
-def _too_deep(value: Any) -> bool:
-    level, depth = [value] if isinstance(value, dict | list) else [], 0
-    while level and depth <= 64:
-        containers = (item.values() if isinstance(item, dict) else item for item in level)
-        level = [inner for container in containers for inner in container if isinstance(inner, dict | list)]
-        depth += 1
-    return bool(level)

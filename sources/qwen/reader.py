@@ -15,7 +15,6 @@ from sources.kit.loose_json import Record, mapping, objects, string, text_at, va
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 from sources.qwen.client import QWEN_CODE
 
-_STATUS = {"success": drafts.COMPLETED, "error": drafts.FAILED, "cancelled": drafts.REJECTED}
 _TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that somebody wrote
 _BOOKKEEPING = frozenset(
     (
@@ -106,7 +105,7 @@ class QwenChat(Conversation):
         for response in (mapping(part.get("functionResponse")) for part in _parts(record)):
             output = mapping(response.get("response"))
             text = next((output[name] for name in ("output", "error") if name in output), output or None)
-            status = _STATUS.get(string(call_result.get("status")), drafts.outcome("error" in output))
+            status = drafts.status_of(call_result.get("status"), drafts.outcome("error" in output))
             self.answer(response.get("id") or call_result.get("callId"), drafts.content_text(text), status)
 
     def _note(self, record: Record) -> None:
