@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.client import CLAUDE_CODE
-from sources.claude_code.session import summaries_in
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
-from sources.kit.files import LARGEST_DOCUMENT, File, small_text
+from sources.kit.files import LARGEST_DOCUMENT, File, files_below, small_text
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, read_json, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
@@ -58,20 +59,19 @@ class ClaudeCode(FileReader):
         return SessionFile(file, file.path, stem, agent_of, os.path.join(folder, stem))
 
     def parser(self, store: Path) -> ParseFile:
-        summaries_of = cache(summaries_in)
+        summaries_of = cache(_summaries_in)
         return lambda file: _parse(file, summaries_of)
 
 
 def _parse(file: SessionFile, summaries_of: Callable[[str], dict[str, str]]) -> Iterator[FoundSession]:
     damage = Damage()
     main, *agents = parse(json_lines(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
-    facts = main.facts
     if file.agent_of is not None:
         described = read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
-        facts.titles["session file"] = text_at(described, "description")
+        main.titles["session file"] = text_at(described, "description")
     else:
-        facts.summaries = summaries_of(os.path.dirname(file.path)) | facts.summaries
-        facts.titles["session file"] = _desktop_title(file.path)
+        main.summaries = summaries_of(os.path.dirname(file.path)) | main.summaries
+        main.titles["session file"] = _desktop_title(file.path)
     unknown = tuple(skipped for each in (main, *agents) for skipped in each.skipped())
     return file.found_with_agents(main.session(), [agent.session() for agent in agents], damage.skipped() + unknown)
 
@@ -84,7 +84,7 @@ def parse(
     `agent_of`: None for a session; for a sub-agent's own file the session it works for, or "" to take the one
     its records name. `output_of`: see Transcript.
     """
-    main = ClaudeTranscript.of(session_id, agent_of, output_of)
+    main = ClaudeTranscript(session_id, agent_of=agent_of, output_of=output_of)
     agents: dict[str, ClaudeTranscript] = {}
     agent_of_record: dict[str, str] = {}
     for record in records:
@@ -94,9 +94,22 @@ def parse(
         uuid, above = string(record.get("uuid")), agent_of_record.get(string(record.get("parentUuid")))
         agent = agent_of_record[uuid] = string(record.get("agentId")) or above or uuid or "unknown"
         if agent not in agents:
-            agents[agent] = ClaudeTranscript.of(f"agent-{agent}", session_id, output_of)
+            agents[agent] = ClaudeTranscript(f"agent-{agent}", agent_of=session_id, output_of=output_of)
         agents[agent].read(record)
     return [main, *agents.values()]
+
+
+def _summaries_in(folder: str) -> dict[str, str]:
+    """Return summaries by leaf uuid: those of any conversation stand at the beginning of a later transcript."""
+    found: dict[str, str] = {}
+    for file in files_below(folder, "*.jsonl"):
+        with suppress(OSError):
+            for record in islice(json_lines(file.path, Damage()) if isinstance(file, File) else (), 200):
+                if record.get("type") in ("user", "assistant"):
+                    break
+                if record.get("type") == "summary":
+                    found[string(record.get("leafUuid"))] = string(record.get("summary"))
+    return found
 
 
 def _outputs(session_folder: str) -> Callable[[str], str | None]:

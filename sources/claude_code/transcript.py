@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self
 
 from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
-from sources.claude_code.session import Facts, Links
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, supersede
+from sources.kit.drafts import Conversation, Draft
 from sources.kit.loose_json import Record, mapping, objects, storable, string, text_at, value_at
 from sources.kit.token_counts import usage_of
 
@@ -25,6 +23,14 @@ _IGNORED = (
     *("worktree-state", "bridge-session", "agent-setting", "content-replacement", "fork-context-ref"),
     *("observer-ref", "atis-latch", "api-request", "api-request-shape", "api-request-blob", "cost-state", "tools-used"),
 )
+# fields of the records that hold a title, by their type
+TITLE_FIELDS = {
+    "custom-title": "customTitle",
+    "agent-name": "agentName",
+    "ai-title": "aiTitle",
+    "last-prompt": "lastPrompt",
+}
+_TITLES_BY_TRUST = ("custom-title", "/rename", "agent-name", "ai-title", "summary", "session file")
 _SYNTHETIC = "<synthetic>"  # the model of answers that the client wrote itself: errors of the service
 
 OutputOf = Callable[[str], str | None]
@@ -34,32 +40,37 @@ OutputOf = Callable[[str], str | None]
 class ClaudeTranscript(Conversation):
     """Builds one conversation from its records in the order of the file.
 
-    `output_of`: returns the whole output of a tool that the client moved into a file of its own, by its stub.
+    `agent_of`: the session that a sub-agent works for. `output_of`: returns the whole output of a tool that the client
+    moved into a file of its own, by its stub. `titles`: the newest of each kind. `summaries`: by the uuid of a last
+    record, here or in another file, the summary of the conversation that it ends.
     """
 
-    facts: Facts = field(default_factory=lambda: Facts(""))
+    agent_of: str | None = None
     output_of: OutputOf = lambda _: None
-    links: Links = field(default_factory=Links)
+    titles: dict[str, str] = field(default_factory=dict)
+    summaries: dict[str, str] = field(default_factory=dict)
+    _relocated: str = ""
+    _first_session_id: str = ""
+    _forked_from: str = ""
+    _typed: dict[str, str] = field(default_factory=dict)  # the prompts, each with its parent
     _parts: dict[tuple[str, Role], Draft] = field(default_factory=dict)
     _usage: dict[str, dict[str, int]] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
     _asked: set[str] = field(default_factory=set)
 
-    @classmethod
-    def of(cls, session_id: str, agent_of: str | None, output_of: OutputOf) -> Self:
-        """Return an empty transcript of a session, or of a sub-agent that works for one."""
-        return cls(session_id, facts=Facts(session_id, agent_of), output_of=output_of)
-
     def read(self, record: Record) -> None:
-        kind = string(record.get("type"))
-        if not self.links.add(record):
-            return
+        kind, leaf = string(record.get("type")), self._leaf
+        if not self.follow(string(record.get("uuid")), record.get("parentUuid") or record.get("logicalParentUuid")):
+            return  # after a compaction some records repeat, and the first one holds
+        self._leaf = self._leaf if kind in ("user", "assistant") else leaf
         self.begin(record.get("uuid"), record.get("timestamp"))
         model = value_at(record, "message", "model")
         self.model = "" if model == _SYNTHETIC else string(model)
         if kind in ("user", "assistant", "system", "attachment"):
             self.enter(record.get("cwd"))
-            self.facts.add_envelope(record)
+            self._first_session_id = self._first_session_id or string(record.get("sessionId"))
+            if (origin := text_at(record, "forkedFrom", "sessionId")) not in ("", self.session_id):
+                self._forked_from = origin
         if kind == "user":
             self._read_user(record)
         elif kind == "assistant":
@@ -68,22 +79,47 @@ class ClaudeTranscript(Conversation):
             self._read_system(record)
         elif kind == "attachment":
             self._read_attachment(record)
-        elif not self.facts.add_title(record) and kind not in _IGNORED:
+        elif kind == "summary":
+            self.summaries[string(record.get("leafUuid"))] = string(record.get("summary"))
+        elif kind == "relocated":
+            self._relocated = string(record.get("relocatedCwd")) or self._relocated
+        elif kind in TITLE_FIELDS:
+            if title := string(record.get(TITLE_FIELDS[kind])).strip():
+                self.titles[kind] = title
+        elif kind not in _IGNORED:
             self.pass_over("record", kind)
 
     def session(self) -> Session:
-        """Return the conversation as read so far; the superseded parts of it are marked."""
-        gone = self.links.superseded()
-        supersede(draft for draft in self.drafts if draft.origin in gone)
         self._drop_times_of_resume()
-        parent, relation = self.facts.parent()
+        parent, relation = self._parent()
         return self.build(
-            *self.facts.titles_in_order(self.links.parents),
-            self._first_words(),
-            project=self.facts.relocated,
-            parent=parent,
-            relation=relation,
+            *self._titles(), self._first_words(), project=self._relocated, parent=parent, relation=relation
         )
+
+    def _left(self) -> set[str]:
+        """Return the prompts that the user took back and typed anew (same parent), with all that followed them."""
+        live = self._path()
+        taken_up = {parent for uuid, parent in self._typed.items() if parent and uuid in live}
+        gone = {uuid for uuid, parent in self._typed.items() if parent in taken_up and uuid not in live}
+        for uuid, parent in self._parents.items():
+            if parent in gone and uuid not in live:
+                gone.add(uuid)
+        return gone
+
+    def _titles(self) -> list[str]:
+        """Return the titles, the most trusted first. A summary counts if its conversation is this one."""
+        summaries = [summary for leaf, summary in self.summaries.items() if leaf in self._parents and summary.strip()]
+        titles = {**self.titles, "summary": summaries[-1]} if summaries else self.titles
+        return [titles[kind] for kind in _TITLES_BY_TRUST if kind in titles]
+
+    def _parent(self) -> tuple[str | None, str | None]:
+        """Return the session this one comes from, and how. Old clients began a resumed session with records of it."""
+        if self.agent_of is not None:
+            return self.agent_of or self._first_session_id, "sub-agent"
+        if self._forked_from:
+            return self._forked_from, "fork"
+        is_resumed = self._first_session_id not in ("", self.session_id)
+        return (self._first_session_id, "resume") if is_resumed else (None, None)
 
     def _drop_times_of_resume(self) -> None:
         """Drop the times of answers that are later than the next question.
@@ -109,7 +145,7 @@ class ClaudeTranscript(Conversation):
         """Return the title by the first prompt that is no command, else by the last prompt that the client noted."""
         typed = [draft for draft in self.drafts if draft.role is Role.USER and draft.parts]
         prompts = [draft.parts[0] for draft in typed if "command" not in draft.more]
-        words = next(filter(None, (*prompts[:1], self.facts.titles.get("last-prompt"))), "")
+        words = next(filter(None, (*prompts[:1], self.titles.get("last-prompt"))), "")
         return preview_of(words, 80)
 
     # The user's records
@@ -139,13 +175,13 @@ class ClaudeTranscript(Conversation):
         if piece.is_injected:
             return self.inject(piece.text, part)
         draft = self.say(piece.role, piece.text, part)
-        self.links.add_prompt(self.record_id)
+        self._typed[self.record_id] = self._parents.get(self.record_id, "")
         if record.get("type") == "user":
             self._asked.add(self.record_id)
         if piece.command:
             draft.more["command"] = piece.command
         if piece.command == "/rename" and (title := piece.text.removeprefix("/rename").strip()):
-            self.facts.titles["/rename"] = title
+            self.titles["/rename"] = title
         return draft
 
     def _add_result(self, block: Record, record: Record) -> None:

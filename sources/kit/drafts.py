@@ -285,17 +285,21 @@ class Conversation:
             self._parents[record_id], self._leaf = string(parent), record_id
         return True
 
-    def _supersede_off_path(self) -> None:
-        """Mark the messages of the records that do not lead to the last one: the user took a step back behind them.
+    def _path(self) -> dict[str, str]:
+        """Return the records that lead to the last one, each with its parent, the last one first."""
+        path, leaf = dict[str, str](), self._leaf
+        while leaf in self._parents and leaf not in path:
+            path[leaf] = self._parents[leaf]
+            leaf = path[leaf]
+        return path
 
-        If the chain to the root is torn, nothing is known, and nothing is marked.
+    def _left(self) -> set[str]:
+        """Return the records that do not lead to the last one: the user took a step back behind them.
+
+        If the chain to the root is torn, nothing is known, and nothing was left.
         """
-        live, leaf = set[str](), self._leaf
-        while leaf in self._parents and leaf not in live:
-            live.add(leaf)
-            leaf = self._parents[leaf]
-        gone = set() if leaf else self._parents.keys() - live
-        supersede(draft for draft in self.drafts if draft.origin in gone)
+        path = self._path()
+        return self._parents.keys() - path if "" in path.values() else set()
 
     def pass_over(self, what: str, kind: str) -> None:
         """Count a record or a part of one that this reader does not know."""
@@ -321,7 +325,8 @@ class Conversation:
         `titles`: candidates, and `folders`: further candidates for the project; the first one wins.
         `relation`: to the parent, if there is one. `began`: the time if no message has one.
         """
-        self._supersede_off_path()
+        left = self._left()
+        supersede(draft for draft in self.drafts if draft.origin in left)
         known = {"relation": relation if parent else None, **meta}
         return Session(
             session_id=self.session_id,

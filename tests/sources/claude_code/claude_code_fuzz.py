@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.claude_code.reader import parse
-from sources.claude_code.session import TITLE_FIELDS
-from sources.claude_code.transcript import IGNORED_SYSTEM, KEPT_SYSTEM
+from sources.claude_code.transcript import IGNORED_SYSTEM, KEPT_SYSTEM, TITLE_FIELDS
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
