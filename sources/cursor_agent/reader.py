@@ -20,24 +20,17 @@ from sources.base import FoundSession, Places, Skipped
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.cursor_agent.client import CURSOR_AGENT
-from sources.cursor_agent.files import (
-    DATABASE,
-    FOLDERS,
-    ProjectFolders,
-    StoredChat,
-    TranscriptFile,
-    description_in,
-    walk,
-)
+from sources.cursor_agent.files import CHATS, DATABASE, DESCRIPTION, TRANSCRIPTS, ProjectFolders, description_in
 from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
-from sources.kit.files import digest, system_reason
+from sources.kit.files import File, digest, status_of, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, string
-from sources.kit.sqlite_store import BusyDatabase, ClientDatabase
+from sources.kit.reader import FileReader, ParseFile, SessionFile
+from sources.kit.sqlite_store import BusyDatabase, ClientDatabase, last_change, stamp
 
 LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
 _FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
@@ -95,41 +88,43 @@ def _with_last_turn_at(messages: Sequence[Message], end: datetime, start: dateti
     return [*messages[:begin], *dated_last]
 
 
-_SETTINGS = ("CTXR_CURSOR_AGENT_DIR", "CURSOR_CONFIG_DIR")
-
 Skips = tuple[Skipped, ...]
 
 
-@dataclass(slots=True)
-class CursorAgent:
+class CursorAgent(FileReader):
     """Reads one configuration folder of Cursor: `chats`, `acp-sessions`, and the transcripts of its projects.
 
     Opens nothing else there: access keys and settings lie beside them. A transcript is read only where the conversation
     has no readable database.
     """
 
-    name: str = CURSOR_AGENT.source
-    clock: Callable[[], datetime] = field(default=now)
+    client = CURSOR_AGENT
+    patterns = (*CHATS, *TRANSCRIPTS)
+    beside = tuple(f"{pattern.partition('/')[0]}/**/*" for pattern in patterns)
 
-    def find(self, places: Places) -> Iterator[Path]:
-        setting = next(filter(places.environment.get, _SETTINGS), _SETTINGS[0])
-        roots = [places.folder(setting, ".cursor")]
-        if not places.environment.get(setting):
-            roots.append(places.folder("XDG_CONFIG_HOME", ".config") / "cursor")
-        yield from (root for root in dict.fromkeys(roots) if any(os.path.isdir(root / name) for name in FOLDERS))
+    def __init__(self, clock: Callable[[], datetime] = now) -> None:
+        self._clock = clock
 
-    def stamp(self, store: Path) -> str:
-        """Return a digest of the status of all files, which changes with every conversation."""
-        try:
-            files = walk(store)
-        except StorageError:
-            return ""  # `sessions` says why
-        states = sorted((each.key, each.fingerprint) for each in files.stored)
-        states += sorted((each.file.path, each.file.fingerprint) for each in files.written.values())
-        return digest(states, files.skipped)
+    def roots(self, places: Places) -> Iterable[Path]:
+        named = (*places.named("CTXR_CURSOR_AGENT_DIR"), *places.named("CURSOR_CONFIG_DIR"))
+        return named[:1] or (places.home / ".cursor", places.folder("XDG_CONFIG_HOME", ".config") / "cursor")
 
-    def kept(self) -> Iterable[str]:
-        return (f"{folder}/**/*" for folder in FOLDERS)
+    def session_file(self, file: File) -> SessionFile:
+        """Return a conversation in a database, or a transcript; its `folder` is the name of its project's."""
+        path = Path(file.path)
+        if path.name in (DATABASE, DESCRIPTION):
+            status = f"+{stamp(path.with_name(DATABASE))}+{status_of(str(path.with_name(DESCRIPTION)))}"
+            return SessionFile(file, str(path.parent), path.parent.name, folder=str(path.parent), note_status=status)
+        folders = path.parent.parts
+        slug = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders else ""
+        parent = folders[-2] if folders[-1] == "subagents" else None
+        return SessionFile(file, f"transcripts/{path.stem}", path.stem, parent, slug)
+
+    def is_better(self, file: SessionFile, than: SessionFile) -> bool:
+        """Return True for the better transcript: JSON lines before text, then the newest."""
+        if file.path.endswith((DATABASE, DESCRIPTION)):
+            return False
+        return (file.path.endswith(".jsonl"), file.file.modified) > (than.path.endswith(".jsonl"), than.file.modified)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
@@ -138,18 +133,28 @@ class CursorAgent:
         the first locked database only. Raises StorageError, also at the end if a database was still in use: then the
         store has to be read once more.
         """
-        files = walk(store)
-        yield from files.skipped
-        reading = _Pass(seen, ProjectFolders(files.stored), files.written, self.clock())
-        for stored in sorted(files.stored, key=lambda each: each.modified, reverse=True):
-            yield from reading.stored(stored)
-        have_databases = {stored.session_id for stored in files.stored if stored.modified} - reading.unread
-        alone = [each for each in files.written.values() if each.session_id not in have_databases]
+        chats, transcripts = list[SessionFile](), dict[str, SessionFile]()
+        for file in self.files(store):
+            if isinstance(file, Skipped):
+                yield file
+            elif file.path.endswith((DATABASE, DESCRIPTION)):
+                chats.append(file)
+            else:
+                transcripts[file.session_id] = file
+        reading = _Pass(seen, ProjectFolders(chats), transcripts, self._clock())
+        for chat in sorted(chats, key=_last_change, reverse=True):
+            yield from reading.stored(chat)
+        have_databases = {chat.session_id for chat in chats if chat.path.endswith(DATABASE)} - reading.unread
+        alone = [each for each in transcripts.values() if each.session_id not in have_databases]
         for written in sorted(alone, key=lambda each: each.file.modified, reverse=True):
             yield from reading.written(written)
         yield from (Skipped(counted(count, "conversation"), why) for why, count in reading.passed_over.items())
         if reading.busy:
             raise StorageError(f"{counted(len(reading.busy), 'conversation')} in use.", reading.busy[0].details)
+
+    def parser(self, store: Path) -> ParseFile:
+        """Conversations are read in one pass, see `sessions`."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True)
@@ -158,18 +163,19 @@ class _Pass:
 
     seen: Mapping[str, str]
     workspaces: ProjectFolders
-    transcripts: Mapping[str, TranscriptFile]
+    transcripts: Mapping[str, SessionFile]
     now: datetime
     unread: set[str] = field(default_factory=set)
     busy: list[BusyDatabase] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
 
-    def stored(self, chat: StoredChat) -> Iterator[FoundSession | Skipped]:
+    def stored(self, chat: SessionFile) -> Iterator[FoundSession | Skipped]:
         earlier = Fingerprint.parse(self.seen.get(chat.key, ""))
         files = digest(chat.fingerprint)
-        if not chat.modified:
+        if chat.path.endswith(DESCRIPTION):
             self.passed_over["not begun yet"] += 1
-        if earlier.files == files or not chat.modified:
+            return
+        if earlier.files == files:
             return
         try:
             with ClientDatabase(Path(chat.folder, DATABASE), waits=not self.busy) as database:
@@ -181,7 +187,7 @@ class _Pass:
             yield Skipped(chat.key, exc.details)
 
     def _conversation(
-        self, chat: StoredChat, store: AgentStore, earlier: Fingerprint, files: str
+        self, chat: SessionFile, store: AgentStore, earlier: Fingerprint, files: str
     ) -> Iterator[FoundSession | Skipped]:
         """Files also change when nothing was said; the conversation's latest root tells whether something was."""
         about = {**store.description(), **description_in(chat.folder)}
@@ -212,28 +218,28 @@ class _Pass:
         transcript = self.transcripts.get(chat.session_id)
         yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
 
-    def written(self, transcript: TranscriptFile) -> Iterator[FoundSession | Skipped]:
-        key, files = f"transcripts/{transcript.session_id}", digest(transcript.file.fingerprint)
+    def written(self, transcript: SessionFile) -> Iterator[FoundSession | Skipped]:
+        key, files = transcript.key, digest(transcript.fingerprint)
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
             return
         damage = Damage()
         try:
-            conversation = _transcript_at(transcript.file.path, damage)
+            conversation = _transcript_at(transcript.path, damage)
         except OSError as exc:
-            yield Skipped(transcript.file.path, system_reason(exc))
+            yield Skipped(transcript.path, system_reason(exc))
             return
-        folder = conversation.folder or self.workspaces.by_slug(transcript.slug, paths_in(conversation.drafts))
+        folder = conversation.folder or self.workspaces.by_slug(transcript.folder, paths_in(conversation.drafts))
         span = TimeFrame(None, datetime.fromtimestamp(transcript.file.modified / 1e9, UTC), self.now)
         messages = timed(undated_messages_of(conversation.drafts), span, earlier)
         session = Session(transcript.session_id, messages, title_of(conversation.drafts), folder or None, is_copy=True)
         yield self._finish(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
     def _finish(
-        self, key: str, noted: Fingerprint, session: Session, transcript: TranscriptFile | None, skipped: Skips
+        self, key: str, noted: Fingerprint, session: Session, transcript: SessionFile | None, skipped: Skips
     ) -> FoundSession:
-        if transcript and transcript.parent:  # the folder of a transcript names the parent of a sub-agent
-            session = replace(session, parent=transcript.parent, meta={**session.meta, "relation": "sub-agent"})
+        if transcript and transcript.agent_of:  # the folder of a transcript names the parent of a sub-agent
+            session = replace(session, parent=transcript.agent_of, meta={**session.meta, "relation": "sub-agent"})
         if all(message.role is Role.SYSTEM for message in session.messages):
             self.passed_over["nothing was said"] += 1
             session = replace(session, messages=())
@@ -275,9 +281,13 @@ def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> N
                     conversation.add(f"{step_id}.{place}", role, text)
 
 
-def _span(chat: StoredChat, about: Record, now: datetime) -> TimeFrame:
+def _last_change(chat: SessionFile) -> float:
+    return last_change(Path(chat.folder, DATABASE))
+
+
+def _span(chat: SessionFile, about: Record, now: datetime) -> TimeFrame:
     created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
-    updated = moment(about.get("updatedAtMs")) or datetime.fromtimestamp(chat.modified, UTC)
+    updated = moment(about.get("updatedAtMs")) or datetime.fromtimestamp(_last_change(chat), UTC)
     return TimeFrame(min(created, default=None), parse_time(updated), now)
 
 

@@ -441,20 +441,19 @@ def test_files_that_changed_without_a_word_are_not_a_changed_conversation(cursor
     assert cursor.read(seen) == []
 
 
-def test_the_stamp_changes_with_every_file_that_counts(cursor: AgentFiles) -> None:
-    stamp = CursorAgent().stamp
+def test_a_change_of_each_file_that_counts_is_noticed(cursor: AgentFiles) -> None:
     store = cursor.chat(1, *working_session())
-    stamps = [stamp(cursor.root), stamp(cursor.root)]
+    seen = [fingerprints(cursor.read())]
     cursor.chat(1, *working_session(), asked("More"), wal=True)
-    stamps.append(stamp(cursor.root))
+    seen.append(fingerprints(cursor.read()))
     cursor.describe(store.parent, title="Named")
-    stamps.append(stamp(cursor.root))
+    seen.append(fingerprints(cursor.read()))
     cursor.transcript(2, *mirror())
-    stamps.append(stamp(cursor.root))
+    seen.append(fingerprints(cursor.read()))
     cursor.transcript(2, *mirror(), *mirror())
-    stamps.append(stamp(cursor.root))
-    assert stamps[0] == stamps[1]
-    assert len(set(stamps)) == 5
+    seen.append(fingerprints(cursor.read()))
+    assert len({str(each) for each in seen}) == 5
+    assert fingerprints(cursor.read()) == seen[-1]
 
 
 def test_what_is_only_in_the_wal_is_read(cursor: AgentFiles) -> None:
@@ -473,7 +472,6 @@ def test_nothing_in_cursors_folder_changes_and_nothing_but_conversations_is_open
         (cursor.root / name).write_text(SECRET, encoding="utf-8")
     before = state_of(cursor.root)
     with opened_files() as opened:
-        CursorAgent().stamp(cursor.root)
         found = cursor.read()
         cursor.read(fingerprints(found))
     assert state_of(cursor.root) == before
@@ -507,7 +505,7 @@ def test_a_damaged_database_costs_only_itself(cursor: AgentFiles, content: bytes
     broken.write_bytes(content)
     outcome = cursor.read()
     [skipped] = [one for one in outcome if isinstance(one, Skipped)]
-    assert skipped.what == f"chats/{broken.parent.parent.name}/{agent_id(2)}"
+    assert skipped.what == str(broken.parent)
     assert [one.session.session_id for one in outcome if isinstance(one, FoundSession)] == [agent_id(1)]
 
 
@@ -545,7 +543,7 @@ def test_a_state_that_is_torn_is_read_as_far_as_it_goes(cursor: AgentFiles) -> N
 def test_a_store_that_names_a_state_it_does_not_have_says_so(cursor: AgentFiles) -> None:
     folder = cursor.root / "chats" / "x" / agent_id(1)
     cursor.rows(folder / "store.db", {}, {"0": '{"latestRootBlobId": "gone"}'})
-    assert cursor.read() == [Skipped(f"chats/x/{agent_id(1)}", "the state of the conversation is not stored")]
+    assert cursor.read() == [Skipped(str(folder), "the state of the conversation is not stored")]
 
 
 def test_where_the_latest_state_is_missing_an_earlier_one_is_read_and_that_is_said(cursor: AgentFiles) -> None:
