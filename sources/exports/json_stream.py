@@ -18,7 +18,7 @@ DEEPEST = 100  # levels of one conversation; deeper ones cannot be stored
 _ABYSS = 10_000  # levels after which the rest of the file is not read
 
 _CHUNK = 2**18  # the parser makes a list of all in a chunk, and looks at a long string anew with each
-_NO_OBJECT = "not a JSON object"
+NO_OBJECT = "not a JSON object"
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 
 
@@ -100,7 +100,7 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
             builder.event(event, value)
         if depth == 0:
             whole = None if reason else builder.value
-            yield whole if isinstance(whole, dict) else reason or _NO_OBJECT
+            yield whole if isinstance(whole, dict) else reason or NO_OBJECT
             builder, values, reason, began = ObjectBuilder(), 0, "", source.at
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,16 +17,13 @@ from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, printable_name, reason_of_failure
 from sources.exports.gemini import GEMINI_EXPORT
-from sources.exports.json_stream import LONGEST, NoEnd, Utf8Source, records_in
+from sources.exports.json_stream import LONGEST, NO_OBJECT, NoEnd, Utf8Source, records_in
 from sources.exports.reading import is_known
 from sources.kit.files import digest, system_reason
 from sources.kit.loose_json import Record
 
-# texts that every export of conversations has, and hardly any other file
-_MARKS = (b'"chat_messages"', b'"mapping"', b'"Gemini Apps"')
-_MOST_NAMES = 3
+_MOST_NAMES = 3  # files named in a refusal: more would hide what is expected
 _EMPTY = "nothing was said in it"
-_NONE = "no conversations in it"
 _STRANGE = "not a conversation of this provider"
 _EXPECTED = (
     "Expected: the zip from Claude.ai or ChatGPT (Settings, Data controls or Privacy, Export data), or "
@@ -120,8 +116,7 @@ class AccountExport:
 def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     """Recognise the exports in a file or folder by their contents; their files stay open as long as the stack.
 
-    Raises InvalidRequest with a description if there is none; StorageError if it cannot be read, or is so damaged that
-    no conversation can.
+    Raises InvalidRequest with what was found if no conversation can be read; StorageError if the file itself cannot.
     """
     try:
         if not (path.is_file() or path.is_dir()):
@@ -131,7 +126,6 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
         raise StorageError(f"Could not read {path}.", system_reason(exc)) from exc
     parts_by_provider: dict[str, list[ExportFile]] = {}
     others: list[ExportFile | Skipped] = [part for part in found if isinstance(part, Skipped)]
-    is_meant = False
     for part in found:
         if isinstance(part, ExportFile):
             provider, why = _provider_of(part)
@@ -139,43 +133,24 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
                 parts_by_provider.setdefault(provider, []).append(part)
             else:
                 others.append(Skipped(part.name, why) if why else part)
-                is_meant = is_meant or bool(why)
-    damage = [other for other in others if isinstance(other, Skipped) and other.why != _NONE]
-    if not parts_by_provider and damage and is_meant:
-        raise StorageError(
-            f"An export of an account, but damaged or encrypted: {path}",
-            f"No conversation in it could be read ({_names(damage)}). Download it anew.",
-        )
     if not parts_by_provider:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
-        contents = f"with no conversations in it ({_names(others)})" if others else "without any JSON in it"
+        contents = f"in which no conversation can be read ({_names(others)})" if others else "without any JSON in it"
         raise InvalidRequest(f"Not an export of an account: {path}", f"Recognised: {kind} {contents}. {_EXPECTED}")
     return [AccountExport(name, parts, others) for name, parts in parts_by_provider.items()]
 
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:
-    """Return the provider whose conversations a file contains; or why there are none although there should be."""
-    why = _NONE
+    """Return the provider whose conversations a file contains; or, if there are none, what is damaged in it."""
+    why = ""
     for record in islice(_records(part, lambda _: None, 4 * LONGEST), 20):
         if isinstance(record, str):
-            why = record
+            why = "" if record == NO_OBJECT else record
             continue
         for name, provider in PROVIDERS.items():
             if provider.is_conversation(record):
                 return name, ""
-    return "", why if _should_hold_conversations(part) else ""
-
-
-def _should_hold_conversations(part: ExportFile) -> bool:
-    """Return True if a file should contain conversations, by its name or its beginning."""
-    if os.path.basename(part.name).lower().startswith("conversations"):
-        return True
-    try:
-        with part.open() as file:
-            beginning = file.read(2**16)
-    except UNREADABLE:
-        return False
-    return any(mark in beginning for mark in _MARKS)
+    return "", why
 
 
 def _records(part: ExportFile, on_read: OnRead, most: float = inf) -> Iterator[Record | str]:
