@@ -15,24 +15,14 @@ from click.shell_completion import CompletionItem
 
 from cli.terminal import NotHere, terminal
 from orchestrator.requests.calls import project_of, working_folder
-from registry.errors import (
-    InternalError,
-    InvalidRequest,
-    NotFound,
-    OperationTimeout,
-    RegistryError,
-    StorageError,
-    Unauthorized,
-)
+from registry.errors import RegistryError
 from registry.project import Project
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
     from orchestrator.service import Execution, Orchestrator
 
-_ERRORS: dict[str, type[RegistryError]] = {
-    kind.code: kind for kind in (InvalidRequest, Unauthorized, NotFound, StorageError, OperationTimeout, InternalError)
-}
+_ERRORS = {kind.code: kind for kind in RegistryError.__subclasses__()}
 
 
 def _completions(kind: str, text: str) -> list[CompletionItem]:

@@ -8,6 +8,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from typing import Any
@@ -149,12 +150,10 @@ def local_time(instant: str) -> str:
     return datetime.fromisoformat(instant).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-class TerminalError(click.ClickException):
+@dataclass
+class TerminalError(Exception):
     """A failure of the command line itself, not of an operation; `details` says what to do."""
 
     code: str
-    exit_code = 1
-
-    def __init__(self, message: str, details: str) -> None:
-        super().__init__(message)
-        self.details = details
+    message: str
+    details: str

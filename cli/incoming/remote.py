@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from orchestrator.remote.exchange import Exchanged
 
 
-class RemoteUnavailable(TerminalError):
-    """The other registry does not answer, or refuses access."""
-
-    code = "REMOTE_UNAVAILABLE"
-
-
 @click.command()
 @as_json_option
 def push(as_json: bool) -> None:
@@ -121,5 +115,6 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
                 await exchange.pull(orchestrator, remote, done)
         except Unreachable as exc:
             failure = "refuses access" if isinstance(exc, Closed) else "does not answer"
-            raise RemoteUnavailable(f"The other registry {failure}.", f"{exc}; nothing is lost, it waits") from exc
+            details = f"{exc}; nothing is lost, it waits"
+            raise TerminalError("REMOTE_UNAVAILABLE", f"The other registry {failure}.", details) from exc
     return done

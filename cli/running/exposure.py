@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 SECRET_FILE = "local-secret"  # noqa: S105, its name
 
 
-class Unsafe(TerminalError):
-    """The server would be open to others."""
-
-    code = "UNSAFE"
-
-
 def rules_of(settings: Settings) -> Rules:
     address = settings.public_url or f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
     is_private = settings.host in LOOPBACK and not settings.public_url and not _needs_secret(settings)
@@ -56,7 +50,7 @@ def _verifier(settings: Settings) -> Verify | None:
 
 
 def check_exposure(settings: Settings, *, has_tokens: bool) -> None:
-    """Raise Unsafe if others can reach the server and it has no token or no TLS."""
+    """Raise TerminalError if others can reach the server and it has no token or no TLS."""
     if settings.host in LOOPBACK and not settings.public_url:
         return
     missing = []
@@ -66,7 +60,8 @@ def check_exposure(settings: Settings, *, has_tokens: bool) -> None:
         missing.append("TLS: CTXR_TLS_CERT and CTXR_TLS_KEY; or the address of a proxy: CTXR_PUBLIC_URL=https://…")
     if missing:
         lines = ["It needs", *(f"  {one}" for one in missing), "Or keep it to this machine: CTXR_HOST=127.0.0.1"]
-        raise Unsafe(f"Not started: {settings.host} can be reached from other machines.", "\n".join(lines))
+        found = f"Not started: {settings.host} can be reached from other machines."
+        raise TerminalError("UNSAFE", found, "\n".join(lines))
 
 
 def page_address(settings: Settings, *, is_open: bool, path: str = "/") -> str:

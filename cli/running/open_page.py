@@ -11,12 +11,6 @@ from cli.output import TerminalError
 from registry.settings import read_settings
 
 
-class NotRunning(TerminalError):
-    """No server answers at the configured address."""
-
-    code = "NOT_RUNNING"
-
-
 @click.command("open")
 @click.argument(
     "session_id", metavar="[ID]", required=False, type=SessionId(), help="A session to show, as in `ctxr show`."
@@ -36,7 +30,7 @@ def open_page(session_id: str | None) -> None:
         session = run_operation("fetch", {"session_id": session_id, "message_limit": 1})["session"]
         path = f"/channels/{quote(session['channel'], safe='')}"
     if not is_registry(local_address(settings)):
-        raise NotRunning(f"No server answers at {local_address(settings)}.", "ctxr up starts it")
+        raise TerminalError("NOT_RUNNING", f"No server answers at {local_address(settings)}.", "ctxr up starts it")
     link = page_address(settings, is_open=False, path=path)
     click.echo(link)
     click.launch(link)

@@ -49,12 +49,6 @@ from sources.readers import READERS
 logger = logging.getLogger(__name__)
 
 
-class CannotListen(TerminalError):
-    """The server's address is in use, or not available."""
-
-    code = "CANNOT_LISTEN"
-
-
 def build_app(settings: Settings) -> FastAPI:
     """Return the whole HTTP side: `/mcp` beside the backoffice, over one orchestrator that its lifespan opens."""
     rules = rules_of(settings)
@@ -106,7 +100,7 @@ class ServeCallbacks:
 def serve_registry(settings: Settings, audience: ServeCallbacks) -> None:
     """Serve until a signal ends it, and import what this machine's clients write meanwhile.
 
-    Raises RegistryError if the registry cannot be opened, CannotListen if the address cannot be had.
+    Raises RegistryError if the registry cannot be opened, TerminalError if the address cannot be had.
     """
     give_memory_back()
     with _listen(settings) as listener:
@@ -193,11 +187,11 @@ def _listen(settings: Settings) -> socket.socket:
     except OSError as exc:
         address = local_address(settings)
         if is_registry(address):
-            raise CannotListen(
-                f"Context Registry runs already at {address}", "Use that one, or stop it first."
-            ) from exc
+            found = f"Context Registry runs already at {address}"
+            raise TerminalError("CANNOT_LISTEN", found, "Use that one, or stop it first.") from exc
         reason = (exc.strerror or str(exc)).partition(" (while")[0]
-        raise CannotListen(
+        raise TerminalError(
+            "CANNOT_LISTEN",
             f"Cannot listen on {settings.host} port {settings.port}: {reason}",
             f"Choose another port: --port {settings.port + 1}, or CTXR_PORT",
         ) from exc

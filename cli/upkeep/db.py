@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from registry.registry import Registry
 
 
-class ModelUnavailable(TerminalError):
-    """The embedding model does not answer, or cannot be loaded."""
-
-    code = "MODEL_UNAVAILABLE"
-
-
 @click.group()
 def db() -> None:
     """Maintain the registry's database."""
@@ -137,7 +131,7 @@ def embed(everything: bool) -> None:
 
     settings = read_settings()
     if is_onnx_missing(settings):
-        raise ModelUnavailable("The extra `embed` is not installed.", install_command("embed"))
+        raise TerminalError("MODEL_UNAVAILABLE", "The extra `embed` is not installed.", install_command("embed"))
     count, found = with_registry(settings, lambda registry: _embed(settings, registry, everything))
     click.echo(f"{counted(count, 'message')} embedded." if count else "All messages are embedded.")
     click.echo(f"The model recognises {found.found} of {found.pairs} pairs that mean the same in other words.")
@@ -155,6 +149,7 @@ async def _embed(settings: Settings, registry: Registry, everything: bool) -> tu
         with progress("Embedding") as show:
             return await embed_all(registry, meaning.embedder, show, everything=everything)
     except Unavailable as exc:
-        raise ModelUnavailable("The model does not answer.", f"{exc}; what is embedded stays, run it again") from exc
+        details = f"{exc}; what is embedded stays, run it again"
+        raise TerminalError("MODEL_UNAVAILABLE", "The model does not answer.", details) from exc
     finally:
         await meaning.close()
