@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 
@@ -43,13 +42,8 @@ def append(text: str, path: tuple[str, ...], item: Any) -> str:
 
 def drop(text: str, path: Path) -> str:
     """Return the text without the value at a path, and without objects that are empty then."""
-    if find(text, path) is None:
-        return text
-    holder = find(text, path[:-1])
-    entry = holder.entry(path[-1]) if holder else None
-    if holder is None or entry is None:
-        return text
-    return _pruned(_cut(text, holder, entry), path[:-1])
+    found = _entry_at(text, path)
+    return _pruned(_cut(text, *found), path[:-1]) if found else text
 
 
 def drop_items(text: str, path: Path, is_unwanted: Callable[[Any], bool]) -> str:
@@ -121,16 +115,19 @@ def _is_broken(text: str) -> bool:
 
 def _pruned(text: str, path: Path) -> str:
     """Remove the containers that a removal has left empty; the document stays."""
-    while path:
-        found = find(text, path)
-        if found is None or found.entries or text[found.start + 1 : found.end - 1].strip():
-            break
-        holder = find(text, path[:-1])
-        entry = holder.entry(path[-1]) if holder else None
-        if holder is None or entry is None:
+    while found := _entry_at(text, path):
+        holder, entry = found
+        if entry.value.entries or text[entry.value.start + 1 : entry.value.end - 1].strip():
             break
         text, path = _cut(text, holder, entry), path[:-1]
     return text
+
+
+def _entry_at(text: str, path: Path) -> tuple[Value, JsonEntry] | None:
+    """Return the entry at a path, and the object or array that holds it; None for the document itself."""
+    holder = find(text, path[:-1]) if path else None
+    entry = holder.entry(path[-1]) if holder else None
+    return (holder, entry) if holder and entry else None
 
 
 def _end_of_words(text: str, start: int, end: int) -> int:
@@ -191,7 +188,7 @@ def _rendered(value: Any, style: _Style) -> str:
 
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_ATOM = re.compile(r"[^\s,:\[\]{}\"/]+")
+_SCALARS = json.JSONDecoder(strict=False)  # a string may hold a tab as it is
 
 
 Path = tuple[str | int, ...]
@@ -259,16 +256,8 @@ def _value(text: str, start: int, depth: int) -> Value:
         return _container(text, start, "}", _member, depth)
     if opening == "[":
         return _container(text, start, "]", _item, depth)
-    if opening == '"':
-        data, end = _string(text, start)
-        return Value(start, end, data)
-    atom = _ATOM.match(text, start)
-    if not atom:
-        raise _broken(text, start)
-    try:
-        return Value(start, atom.end(), json.loads(atom[0]))
-    except ValueError as exc:
-        raise _broken(text, start) from exc
+    data, end = _scalar(text, start)
+    return Value(start, end, data)
 
 
 def _container(text: str, start: int, closing: str, read: Callable[[str, int, int], JsonEntry], depth: int) -> Value:
@@ -290,7 +279,9 @@ def _container(text: str, start: int, closing: str, read: Callable[[str, int, in
 
 
 def _member(text: str, place: int, depth: int) -> JsonEntry:
-    key, end = _string(text, place)
+    if text[place : place + 1] != '"':
+        raise _broken(text, place)
+    key, end = _scalar(text, place)
     colon = skip(text, end)
     if text[colon : colon + 1] != ":":
         raise _broken(text, colon)
@@ -301,14 +292,11 @@ def _item(text: str, place: int, depth: int) -> JsonEntry:
     return JsonEntry(None, place, _value(text, place, depth))
 
 
-def _string(text: str, start: int) -> tuple[str, int]:
-    if text[start : start + 1] != '"':
-        raise _broken(text, start)
+def _scalar(text: str, start: int) -> tuple[Any, int]:
     try:
-        data, end = scanstring(text, start + 1, False)
+        return _SCALARS.raw_decode(text, start)
     except ValueError as exc:
         raise _broken(text, start) from exc
-    return data, end
 
 
 def _broken(text: str, place: int) -> ValueError:
