@@ -19,6 +19,7 @@ from cli.connect.toml_tables import drop_table, put_table
 from sources.base import Places
 from sources.client import Client, Hooks, ServerList
 from sources.clients import CLIENTS
+from sources.kit.loose_json import items, mapping
 
 INSTALLABLE = {client.command: client for client in CLIENTS if client.command}
 """The clients that can be installed, by their names on the command line."""
@@ -87,72 +88,50 @@ def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Client
         plugin = text.replace("@HOOK@", json.dumps(server.hook_words(source)))
         return ClientPart("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
     handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
-    if hooks.format == "list":
-        return ClientPart("hooks", file, partial(_put_listed, handlers), _drop_listed, hooks.is_among_settings)
-    put_grouped = partial(_put_grouped, handlers, dict([hooks.acts]))
-    return ClientPart("hooks", file, put_grouped, _drop_grouped, hooks.is_among_settings)
+    put_in, take_out = partial(_put_hooks, hooks, handlers), partial(_drop_hooks, hooks)
+    return ClientPart("hooks", file, put_in, take_out, hooks.is_among_settings)
 
 
-def _put_listed(handlers: Handlers, text: str) -> str:
-    """Add hooks to `hooks: {event: [handler]}` and a version."""
-    text = _drop_listed_handlers(text, handlers)
-    if get(text, ("version",)) is None:
+def _put_hooks(hooks: Hooks, handlers: Handlers, text: str) -> str:
+    text = _drop_outdated(hooks, handlers, text)
+    if hooks.format == "list" and get(text, ("version",)) is None:
         text = put(text, ("version",), 1)
     for event, handler in handlers.items():
-        if handler not in _items(get(text, ("hooks", event))):
-            text = append(text, ("hooks", event), handler)
+        if not any(handler in items(get(text, path)) for path in _lists_of_handlers(hooks, event, text)):
+            matcher = {"matcher": hooks.acts[1]} if event == hooks.acts[0] else {}
+            group = handler if hooks.format == "list" else {**matcher, "hooks": [handler]}
+            text = append(text, ("hooks", event), group)
     return text
 
 
-def _drop_listed(text: str) -> str:
-    rest = _drop_listed_handlers(text, {})
-    return rest if rest == text or not is_bare(drop(rest, ("version",))) else ""
+def _drop_hooks(hooks: Hooks, text: str) -> str:
+    rest = _drop_outdated(hooks, {}, text)
+    return "" if rest != text and is_bare(drop(rest, ("version",)) if hooks.format == "list" else rest) else rest
 
 
-def _drop_listed_handlers(text: str, wanted: Handlers) -> str:
-    for event in _members(get(text, ("hooks",))):
-        text = drop_items(text, ("hooks", event), partial(_is_outdated, wanted.get(event)))
+def _drop_outdated(hooks: Hooks, wanted: Handlers, text: str) -> str:
+    for event in mapping(get(text, ("hooks",))):
+        for path in _lists_of_handlers(hooks, event, text):
+            text = drop_items(text, path, partial(_is_outdated, wanted.get(event)))
+        if hooks.format == "groups":
+            text = drop_items(text, ("hooks", event), lambda group: mapping(group).keys() == {"matcher"})  # it was ours
     return text
 
 
-def _put_grouped(handlers: Handlers, matchers: Mapping[str, str], text: str) -> str:
-    """Add hooks to `hooks: {event: [{matcher?, hooks: [handler]}]}`."""
-    text = _drop_grouped_handlers(text, handlers)
-    for event, handler in handlers.items():
-        groups = _items(get(text, ("hooks", event)))
-        if not any(handler in _items(_members(group).get("hooks")) for group in groups):
-            matcher = {"matcher": matchers[event]} if event in matchers else {}
-            text = append(text, ("hooks", event), {**matcher, "hooks": [handler]})
-    return text
-
-
-def _drop_grouped(text: str) -> str:
-    return _nothing_if_bare(text, _drop_grouped_handlers(text, {}))
-
-
-def _drop_grouped_handlers(text: str, wanted: Handlers) -> str:
-    for event in _members(get(text, ("hooks",))):
-        for index in reversed(range(len(_items(get(text, ("hooks", event)))))):
-            text = drop_items(text, ("hooks", event, index, "hooks"), partial(_is_outdated, wanted.get(event)))
-        text = drop_items(text, ("hooks", event), lambda group: _members(group).keys() == {"matcher"})  # it was ours
-    return text
+def _lists_of_handlers(hooks: Hooks, event: str, text: str) -> list[tuple[str | int, ...]]:
+    """Return the paths of the lists of an event's handlers, the last one first."""
+    if hooks.format == "list":
+        return [("hooks", event)]
+    return [("hooks", event, place, "hooks") for place in reversed(range(len(items(get(text, ("hooks", event))))))]
 
 
 def _is_outdated(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
     """Return whether a handler runs our hook, but differs from the wanted one."""
     if handler == wanted:
         return False
-    commands = (_members(handler).get(name) for name in ("command", "bash", "powershell"))
+    commands = (mapping(handler).get(name) for name in ("command", "bash", "powershell"))
     return any(isinstance(command, str) and OURS.search(command) for command in commands)
 
 
 def _nothing_if_bare(text: str, rest: str) -> str:
     return "" if rest != text and is_bare(rest) else rest
-
-
-def _members(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
