@@ -33,21 +33,25 @@ def run_shared(words: list[str]) -> int | None:
         "are_terminals": [stream.isatty() and not os.environ.get("NO_COLOR") for stream in (sys.stdout, sys.stderr)],
     }
     is_note = words[0] == "note"  # a client waits for it, so no process is started, and none is waited for
-    connection = place.reach_at_once(hello, 2.0) if is_note else place.reach(hello)
-    answer = _read_answer(connection, place, is_patient=not is_note) if connection else b""
-    if not answer.endswith(b"\n"):
-        return None  # it died in the middle: a command that only reads may be run again
-    return _print(loads(answer.decode()))
+    return _print(_ask(place, hello, 2.0 if is_note else None))
 
 
 def output_at_once(words: list[str], patience_s: float) -> str:
     """Let the local process run a command, and return what it writes; "" if it fails, or none answers so soon."""
     place = this_place()
     hello = {"want": "command", "words": words, "folder": "", "columns": 80, "is_utf8": True}
-    connection = place.reach_at_once({**hello, "are_terminals": [False, False]}, patience_s) if place else None
-    answer = _read_answer(connection, place, is_patient=False) if connection and place else b""
-    done = loads(answer.decode()) if answer.endswith(b"\n") else None
+    done = _ask(place, {**hello, "are_terminals": [False, False]}, patience_s) if place else None
     return "" if not done or done["status"] else "".join(text for which, text in done["output"] if which == 0)
+
+
+def _ask(place: ProcessPlace, hello: dict[str, Any], patience_s: float | None) -> dict[str, Any] | None:
+    """Return what a command has written, and its exit status; None if no process has run it to the end.
+
+    Without `patience_s` one is started if there is none. A command that only reads may be run again.
+    """
+    connection = place.reach(hello) if patience_s is None else place.reach_at_once(hello, patience_s)
+    answer = _read_answer(connection, place, is_patient=patience_s is None) if connection else b""
+    return loads(answer.decode()) if answer.endswith(b"\n") else None
 
 
 def _read_answer(connection: socket, place: ProcessPlace, *, is_patient: bool) -> bytes:
