@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 
 from registry.settings import Settings
 
@@ -18,24 +17,17 @@ def local_address(settings: Settings) -> str:
     return f"{scheme}://[{host}]:{settings.port}" if ":" in host else f"{scheme}://{host}:{settings.port}"
 
 
-def is_registry(address: str) -> bool:
-    """Return whether a Context Registry answers there."""
+def is_registry(address: str) -> bool | None:
+    """Return True if a Context Registry answers there, False if another program does, None if nobody listens."""
     import httpx  # takes 80 ms
 
     try:
         answer = httpx.get(f"{address}/health", timeout=3.0, trust_env=False)
+    except (httpx.ConnectError, httpx.ConnectTimeout):
+        return None
     except (httpx.HTTPError, httpx.InvalidURL):
         return False
     return answer.is_success and "application/json" in answer.headers.get("content-type", "")
-
-
-def is_taken(settings: Settings) -> bool:
-    host = EVERYWHERE.get(settings.host, settings.host)
-    try:
-        with socket.create_connection((host, settings.port), timeout=1.0):
-            return True
-    except OSError:
-        return False
 
 
 def shown_address(url: str) -> str:

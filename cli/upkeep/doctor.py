@@ -24,7 +24,7 @@ import click
 from cli.connect.connections import connection_of
 from cli.connect.snippets import as_called
 from cli.output import as_json_option, dim, line_width, pad, show, wrap
-from cli.running.addresses import is_registry, is_taken, local_address, shown_address
+from cli.running.addresses import is_registry, local_address, shown_address
 from cli.terminal import terminal
 from registry.errors import RegistryError
 from registry.extras import install_command
@@ -305,9 +305,10 @@ async def _try_model(settings: Settings, embedder: Embedder) -> Result:
 def check_server(settings: Settings) -> Iterator[Result]:
     """Check whether `ctxr serve` runs at the configured address."""
     address = local_address(settings)
-    if is_registry(address):
+    found = is_registry(address)
+    if found:
         yield Result("ok", f"runs at {address}")
-    elif is_taken(settings):
+    elif found is False:
         remedy = "stop it, or set CTXR_PORT to another port"
         yield Result("broken", f"another program uses port {settings.port}", remedy)
     else:
