@@ -6,7 +6,7 @@ from sources.aider.client import AIDER
 from sources.antigravity.client import ANTIGRAVITY
 from sources.claude_code.client import CLAUDE_CODE
 from sources.client import Client
-from sources.cline.client import CLINE
+from sources.cline.client import CLINE, ROO_CODE
 from sources.codex.client import CODEX
 from sources.continue_dev.client import CONTINUE
 from sources.copilot.client import COPILOT_CLI, VSCODE
@@ -23,7 +23,6 @@ from sources.openclaw.client import OPENCLAW
 from sources.opencode.client import KILO, OPENCODE
 from sources.pi.client import PI
 from sources.qwen.client import QWEN_CODE
-from sources.roo.client import ROO_CODE
 from sources.windsurf.client import WINDSURF
 from sources.zed.client import ZED
 

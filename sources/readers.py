@@ -6,7 +6,7 @@ from sources.aider.reader import Aider
 from sources.antigravity.reader import Antigravity
 from sources.base import Source
 from sources.claude_code.reader import ClaudeCode
-from sources.cline.reader import Cline
+from sources.cline.reader import Cline, RooCode
 from sources.codex.reader import Codex
 from sources.continue_dev.reader import Continue
 from sources.copilot.cli import CopilotCli
@@ -24,7 +24,6 @@ from sources.opencode.client import KILO
 from sources.opencode.reader import OpenCode
 from sources.pi.reader import Pi
 from sources.qwen.reader import QwenCode
-from sources.roo.reader import RooCode
 from sources.zed.reader import Zed
 
 READERS: tuple[Source, ...] = (

@@ -1,4 +1,4 @@
-"""Cline: its extension for editors and its command line, which share one folder."""
+"""Cline: its extension for editors and its command line, which share one folder; and Roo Code, which began as Cline."""
 
 from __future__ import annotations
 
@@ -13,4 +13,12 @@ CLINE = Client(
     servers=ServerList("settings/cline_mcp_settings.json"),
     is_logged_by_model=True,
     then="Cline takes the server up at once; its extension shows it under MCP Servers.",
+)
+
+ROO_CODE = Client(
+    source="roo-code",
+    name="Roo Code",
+    handshake=("roo code", "roo-code"),
+    history="its folder in `globalStorage` of VS Code, VSCodium, Cursor and Windsurf; `CTXR_ROO_CODE_DIR`",
+    is_logged_by_model=True,
 )

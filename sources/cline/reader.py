@@ -9,7 +9,7 @@ from pathlib import Path
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.cline.client import CLINE
+from sources.cline.client import CLINE, ROO_CODE
 from sources.cline.dialogue import ClineDialogue
 from sources.cline.task import Task
 from sources.kit import drafts
@@ -62,6 +62,16 @@ class Cline(FileReader):
             yield _parse(file, own or listed().get(file.session_id, {}))
 
         return parse
+
+
+class RooCode(Cline):
+    """Reads `tasks/` of Roo Code's extension. Settings lie beside it."""
+
+    client = ROO_CODE
+    extension = "rooveterinaryinc.roo-cline"
+
+    def roots(self, places: Places) -> Iterable[Path]:
+        return places.named("CTXR_ROO_CODE_DIR") or self.in_editors(places)
 
 
 def _parse(file: SessionFile, about: Record) -> FoundSession:

@@ -8,8 +8,7 @@ import pytest
 
 from registry.domain import Role
 from sources.base import Places
-from sources.cline.reader import Cline
-from sources.roo.reader import RooCode
+from sources.cline.reader import Cline, RooCode
 from tests.sources.cline.cline_files import (
     BEGIN,
     SESSION,
