@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -34,22 +35,13 @@ class Aider:
     """Reads the histories, each a store. A project that lies deeper than `~/src/shop` is found by its variable."""
 
     name: str = AIDER.source
-    _found: dict[tuple[Path, ...], tuple[float, list[Path]]] = field(default_factory=dict)
 
     def find(self, places: Places) -> Iterator[Path]:
         """Yield the histories below the home folder, or below the folders that a variable names."""
         named = places.environment.get("CTXR_AIDER_DIRS", "")
         roots = tuple(Path(root).expanduser() for root in named.split(os.pathsep) if root) or (places.home,)
-        found = [*self._histories(roots), *places.named("AIDER_CHAT_HISTORY_FILE")]
+        found = [*_histories(roots, time.monotonic() // 60), *places.named("AIDER_CHAT_HISTORY_FILE")]
         yield from (path for path in dict.fromkeys(found) if path.is_file())
-
-    def _histories(self, roots: tuple[Path, ...]) -> list[Path]:
-        """List the histories, once a minute: every question asks, and there are many folders."""
-        at, found = self._found.get(roots, (float("-inf"), []))
-        if time.monotonic() - at > 60:
-            found = [file for root in roots for folder in _folders(root) if (file := folder / NAME).is_file()]
-            self._found[roots] = time.monotonic(), found
-        return found
 
     def stamp(self, store: Path) -> str:
         file = file_at(str(store))
@@ -74,6 +66,12 @@ class Aider:
             raise StorageError(f"Could not read {store}.", system_reason(exc)) from exc
         if too_long:
             yield Skipped(f"{too_long.total()} lines", f"longer than {LONGEST_LINE // 2**20} MB")
+
+
+@lru_cache(1)
+def _histories(roots: tuple[Path, ...], _minute: float) -> list[Path]:
+    """List the histories, once a minute: every question asks, and there are many folders."""
+    return [file for root in roots for folder in _folders(root) if (file := folder / NAME).is_file()]
 
 
 def _folders(root: Path) -> Iterator[Path]:
