@@ -18,7 +18,6 @@ from sources.kit.files import File, file_at, system_reason
 # What reading a damaged, encrypted or foreign zip may raise.
 UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 PRIVATE = ("user.json", "users.json", "user_settings.json")  # the owner's e-mail address: never opened
-MOST_FILES = 50_000  # of one zip: bounds memory, real exports have some hundred
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def _in_zip(
         yield Skipped(printable_name(name) or "the zip", "cut off or damaged; download it again")
         return
     members = [member for member in archive.infolist() if _is_worth_reading(member.filename)]
-    for member in sorted(members[:MOST_FILES], key=lambda member: member.filename):
+    for member in sorted(members, key=lambda member: member.filename):
         inside = printable_name("/".join(filter(None, (name, member.filename))))
         open_member = cast(Callable[[], BinaryIO], partial(archive.open, member))
         if not member.filename.lower().endswith(".zip"):

@@ -11,11 +11,10 @@ from typing import Any, BinaryIO
 
 from sources.kit.loose_json import Record
 
-# bytes of one conversation; a longer one is passed over, with the rest of the file if it has no end
+# bytes of one conversation; a longer one is passed over, with the rest of the file if it is twice as long
 LONGEST = 64 * 2**20
 MOST_VALUES = 2_000_000  # keys and values of one conversation: `[[[…` takes far more memory than bytes in the file
 DEEPEST = 100  # levels of one conversation; deeper ones cannot be stored
-_ABYSS = 10_000  # levels after which the rest of the file is not read
 
 _CHUNK = 2**18  # the parser makes a list of all in a chunk, and looks at a long string anew with each
 NO_OBJECT = "not a JSON object"
@@ -26,22 +25,22 @@ _Event = tuple[str, Any]
 
 
 class NoEnd(Exception):
-    """Raised if no value began or ended in so many bytes that the rest is not worth reading."""
+    """Raised if no conversation has ended in so many bytes that the rest is not worth reading."""
 
 
 @dataclass(slots=True)
 class Utf8Source:
     """Converts a file to valid UTF-8 without a byte order mark, as the JSON parser needs it.
 
-    `on_read` is called with the number of bytes of each read; `quiet` counts bytes since the last bracket. Ends with
-    NoEnd after `most` bytes.
+    `on_read` is called with the number of bytes of each read; `began` is where the present conversation begins. Ends
+    with NoEnd after `most` bytes.
     """
 
     file: BinaryIO
     on_read: Callable[[int], None] = lambda _: None
     most: float = inf
     at: int = 0
-    quiet: int = 0
+    began: int = 0
     _decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8-sig")("replace")
     )
@@ -51,8 +50,7 @@ class Utf8Source:
         while size:
             raw = self.file.read(_CHUNK)
             self.on_read(len(raw))
-            self.quiet += len(raw)
-            if self.quiet > LONGEST or self.at > self.most:
+            if self.at - self.began > 2 * LONGEST or self.at > self.most:
                 raise NoEnd
             text = self._decoder.decode(raw, not raw)
             if text or not raw:
@@ -71,7 +69,7 @@ def records_in(source: Utf8Source) -> Iterator[Record | str]:
     try:
         yield from _records(ijson.basic_parse(source, use_float=True, buf_size=_CHUNK), source)
     except NoEnd:
-        yield f"a conversation longer than {LONGEST // 2**20} MB without an end; the rest was not read"
+        yield f"a conversation longer than {2 * LONGEST // 2**20} MB; the rest was not read"
     except (ijson.JSONError, ValueError):
         yield f"cut off or damaged (at byte {source.at} or before); the rest was not read"
 
@@ -85,15 +83,13 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
     """Yield each object as soon as it is complete. One that is too large or too deep is counted, not stored."""
     from ijson import ObjectBuilder
 
-    builder, depth, values, reason, began = ObjectBuilder(), 0, 0, "", source.at
+    builder, depth, values, reason = ObjectBuilder(), 0, 0, ""
     for event, value in events:
         depth += (event in _OPENING) - (event in _CLOSING)
         values += event != "map_key"
-        if event in (*_OPENING, *_CLOSING):
-            source.quiet = 0
         if depth < 0:  # the end of the list
             continue
-        reason = _too_much(depth, values, source.at - began) or reason
+        reason = _too_much(depth, values, source.at - source.began) or reason
         if reason:
             builder = None
         else:
@@ -101,12 +97,10 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
         if depth == 0:
             whole = None if reason else builder.value
             yield whole if isinstance(whole, dict) else reason or NO_OBJECT
-            builder, values, reason, began = ObjectBuilder(), 0, "", source.at
+            builder, values, reason, source.began = ObjectBuilder(), 0, "", source.at
 
 
 def _too_much(depth: int, values: int, size: int) -> str:
-    if depth > _ABYSS:
-        raise NoEnd
     if values > MOST_VALUES or size > LONGEST:
         return f"larger than {LONGEST // 2**20} MB or {MOST_VALUES} values"
     return f"nested deeper than {DEEPEST}" if depth > DEEPEST else ""
