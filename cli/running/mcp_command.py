@@ -30,13 +30,12 @@ def mcp(toolsets: str, project: str | None, client: str | None, captured: bool) 
     connection = click.get_current_context().obj  # of a window that has no process to share
     if connection:
         connection.sendall(b"\n")
-        run_stdio(options.toolsets, options.project, client_called(options.client), captured, connection)
-        return
-    # Reading stdin cannot be interrupted otherwise, and what was answered is stored already.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.stdin.isatty():
-        click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
-    run_stdio(options.toolsets, options.project, client_called(options.client), captured)
+    else:
+        # Reading stdin cannot be interrupted otherwise, and what was answered is stored already.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if sys.stdin.isatty():
+            click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
+    run_stdio(options.toolsets, options.project, client_called(options.client), captured, connection)
 
 
 class WindowOptions(NamedTuple):

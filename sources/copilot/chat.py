@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.copilot.tools import ModelCall, calls_of, edit_of, shown_call
+from sources.copilot.tools import ModelCall, calls_of, edit_of, shown_call, words_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, items, mapping, objects, string, strings, text_at, value_at
@@ -76,7 +76,7 @@ class VsCodeChat(Conversation):
         self.say(Role.ERROR, text_at(request, "result", "errorDetails", "message"), ":error")
 
     def _add_text(self, part: Record) -> None:
-        text = _words(part.get("content", part.get("value")))
+        text = words_of(part.get("content", part.get("value")))
         if text.strip() or self._text:
             self._text.append(text)
 
@@ -113,7 +113,7 @@ class VsCodeChat(Conversation):
 
     def _add_warning(self, part: Record) -> None:
         self._end_text()
-        self._say(Role.SYSTEM, _words(part.get("content")), injected=True)
+        self._say(Role.SYSTEM, words_of(part.get("content")), injected=True)
 
     def _end_text(self) -> None:
         text, self._text = "".join(self._text).strip(), []
@@ -130,10 +130,6 @@ class VsCodeChat(Conversation):
     def _say(self, role: Role, text: str, **more: Any) -> None:
         self._chunks += 1
         self.say(role, text, f":{self._chunks}", **more)
-
-
-def _words(message: object) -> str:
-    return string(message) or text_at(message, "value")
 
 
 def _attachment(variable: Record) -> str:

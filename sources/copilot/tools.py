@@ -99,7 +99,7 @@ def _params(part: Record) -> Any:
     if line := mapping(given.get("commandLine")):
         given["command"] = string(line.get("toolEdited")) or string(line.get("original"))
         del given["commandLine"]
-    return given or {"description": _words(part.get("invocationMessage"))}
+    return given or {"description": words_of(part.get("invocationMessage"))}
 
 
 def _result(part: Record) -> str:
@@ -108,7 +108,7 @@ def _result(part: Record) -> str:
     output = details.get("output")
     text = string(output) or "\n".join(filter(None, (string(each.get("value")) for each in objects(output))))
     shown = (text, mapping(data.get("terminalCommandOutput")).get("text"), data.get("result"), data.get("output"))
-    return next(filter(None, map(string, shown)), "") or _words(part.get("pastTenseMessage"))
+    return next(filter(None, map(string, shown)), "") or words_of(part.get("pastTenseMessage"))
 
 
 def _status(part: Record) -> str:
@@ -122,5 +122,5 @@ def _status(part: Record) -> str:
     return drafts.FAILED if has_failed else drafts.COMPLETED
 
 
-def _words(message: Any) -> str:
+def words_of(message: Any) -> str:
     return string(message) or text_at(message, "value")
