@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
@@ -78,15 +77,9 @@ EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
 class Commands(click.Group):
     """Imports a subcommand when it is named, and prints every failure as `error: CODE: message`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(module), attribute or cmd_name)
-        return command
+        module, _, attribute = COMMANDS.get(cmd_name, "").partition(":")
+        return getattr(import_module(module), attribute or cmd_name) if module else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands section by section, those that matter most first."""
@@ -95,14 +88,6 @@ class Commands(click.Group):
             commands = {name: self.get_command(ctx, name) for name in names}
             with formatter.section(section):
                 formatter.write_dl([(name, one.get_short_help_str(limit)) for name, one in commands.items() if one])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the named subcommand and the other words; suggest a similar name if there is none."""
-        if near := [] if args[0] in COMMANDS else get_close_matches(args[0], COMMANDS, 1):
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
-        return super().resolve_command(ctx, args)
 
     def main(
         self,
@@ -138,7 +123,11 @@ def _print_error(code: str, message: str, details: str) -> None:
         click.echo(as_called(details), err=True)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.group(
+    cls=Commands,
+    commands=dict.fromkeys(COMMANDS),  # the names; `get_command` has the rest
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
 @click.version_option(package_name="context-registry", message="ctxr %(version)s")
 @click.option(
     "--color",
