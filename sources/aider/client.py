@@ -1,7 +1,5 @@
 """Aider, which keeps its chats in each project's own folder."""
 
-from __future__ import annotations
-
 from sources.client import Client
 
 AIDER = Client(

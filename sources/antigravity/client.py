@@ -1,7 +1,5 @@
 """Antigravity: Google's editor, and its command line `agy`, which keeps its conversations in the same way."""
 
-from __future__ import annotations
-
 from sources.client import Client, ServerList
 
 # below `~/.gemini`: the command line's, and the editor's in newer and older versions

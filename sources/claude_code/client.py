@@ -1,7 +1,5 @@
 """Claude Code."""
 
-from __future__ import annotations
-
 from registry.domain import Role
 from sources.claude_code.prompts import typed
 from sources.client import Client, Hooks, Purge, Room, ServerList

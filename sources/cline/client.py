@@ -1,7 +1,5 @@
 """Cline: its extension for editors and its command line, which share one folder; and Roo Code, which began as Cline."""
 
-from __future__ import annotations
-
 from sources.client import Client, ServerList
 
 CLINE = Client(

@@ -1,7 +1,5 @@
 """Codex: its command line, desktop app and editor extension, which share one folder."""
 
-from __future__ import annotations
-
 from registry.domain import Role
 from sources.client import Client, Hooks, Room, ServerList
 from sources.codex.records import typed, untrusted

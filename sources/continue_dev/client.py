@@ -1,7 +1,5 @@
 """Continue: its extensions for editors and its command line, which share one folder."""
 
-from __future__ import annotations
-
 from sources.client import Client
 
 CONTINUE = Client(

@@ -1,7 +1,5 @@
 """Cursor, the editor."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from registry.domain import Role

@@ -1,7 +1,5 @@
 """Cursor's agent on the command line and in other editors; Cursor's own settings connect it."""
 
-from __future__ import annotations
-
 from sources.client import Client
 
 CURSOR_AGENT = Client(

@@ -1,7 +1,5 @@
 """Droid, Factory's agent."""
 
-from __future__ import annotations
-
 from sources.client import Client, Hooks, ServerList
 
 DROID = Client(

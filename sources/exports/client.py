@@ -1,7 +1,5 @@
 """Clients whose conversations are read from account exports: Claude (app and site), ChatGPT and Gemini."""
 
-from __future__ import annotations
-
 from sources.client import Client, ServerList, settings_of_the_system
 
 CLAUDE = Client(

@@ -1,7 +1,5 @@
 """Gemini CLI."""
 
-from __future__ import annotations
-
 from sources.client import Client, Hooks, Purge, Room, ServerList
 
 GEMINI_CLI = Client(

@@ -1,7 +1,5 @@
 """Goose: its command line and its desktop application, which share one database."""
 
-from __future__ import annotations
-
 from sources.client import Client
 
 GOOSE = Client(

@@ -1,7 +1,5 @@
 """Grok CLI, which xAI also calls Grok Build."""
 
-from __future__ import annotations
-
 from sources.client import Client, Room, ServerList
 
 GROK_CLI = Client(

@@ -1,7 +1,5 @@
 """Kimi Code, Moonshot's agent."""
 
-from __future__ import annotations
-
 from sources.client import Client, ServerList
 
 KIMI_CODE = Client(

@@ -1,7 +1,5 @@
 """The notes that clients keep of their users and projects, and hand to their models again."""
 
-from __future__ import annotations
-
 from sources.client import Client
 
 MEMORY_FILES = Client(

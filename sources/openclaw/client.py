@@ -1,7 +1,5 @@
 """OpenClaw, an assistant that is reached over messengers and the terminal; it keeps what Pi does, in a database."""
 
-from __future__ import annotations
-
 from sources.client import Client, ServerList
 
 OPENCLAW = Client(

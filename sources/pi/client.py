@@ -1,7 +1,5 @@
 """Pi, a coding agent for the terminal. It has no MCP: its conversations are read, but it cannot ask for others."""
 
-from __future__ import annotations
-
 from sources.client import Client
 
 PI = Client(

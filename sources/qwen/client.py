@@ -1,7 +1,5 @@
 """Qwen Code, which began as Gemini CLI and has gone its own way."""
 
-from __future__ import annotations
-
 from sources.client import Client, Hooks, Room, ServerList
 
 QWEN_CODE = Client(

@@ -1,7 +1,5 @@
 """Windsurf, the editor."""
 
-from __future__ import annotations
-
 from sources.client import Client, ServerList
 
 WINDSURF = Client(
