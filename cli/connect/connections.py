@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,14 +125,7 @@ def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewri
         return replace(change, original=change.before if is_new else remembered(file))
     if not change or installs:
         return change
-    after = remembered(file) if change.after is None else change.after
-
-    def is_useless(copy: Path) -> bool:
-        with suppress(StorageError, ValueError):
-            return take_out(read(copy) or "") == (after or "")
-        return False
-
-    return replace(change, after=after, useless=tuple(filter(is_useless, file.parent.glob(f"{file.name}.*.bak"))))
+    return replace(change, after=remembered(file) if change.after is None else change.after)
 
 
 def write_changes(changes: Sequence[Rewrite]) -> Iterator[tuple[Rewrite, Path | None]]:

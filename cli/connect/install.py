@@ -48,7 +48,7 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
     """Connect CLIENT: its list of MCP servers, its hooks, Cursor's rule.
 
     Shows the changes and asks. The rest of each file stays as it is. A file that
-    cannot hold keys is copied first, to lie beside it. May be run again.
+    cannot hold keys is copied to the registry's folder first. May be run again.
     """
     server = this_server()
     chosen = _chosen(client, is_all, project)
@@ -127,5 +127,5 @@ def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
     if changes and not is_agreed:
         click.confirm("Write this?", abort=True)
     for change, copy in write_changes(changes):
-        kept = f" (before: {copy.name})" if copy else ""
+        kept = f" (before: {copy})" if copy else ""
         click.echo(f"{'wrote' if change.after is not None else 'removed'} {change.file}{kept}")

@@ -1,6 +1,6 @@
 """Change other programs' settings files: show the change, then replace the file in one step.
 
-A copy of the old file is kept beside it, unless it may hold keys and tokens.
+A copy of the old file is kept in the registry's folder, unless it may hold keys and tokens.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ class Rewrite:
     """No copy of it may be left behind."""
     original: str | None = None
     """For an installation into a file that is empty but for our entry: its text before, to be restored."""
-    useless: tuple[Path, ...] = ()
-    """Earlier copies that differ from the new text by our entries only."""
 
     def diff(self) -> Iterator[str]:
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
@@ -69,15 +67,12 @@ def apply(change: Rewrite) -> Path | None:
     copy = None
     try:
         if change.before is not None and change.after is not None and not change.is_private:
-            copy = file.with_name(f"{file.name}.{datetime.now():%Y%m%d-%H%M%S}.bak")
-            if not copy.exists():
-                shutil.copy2(file, copy)
+            copy = Path(registry_home(), "before", f"{file.parent.name}-{file.name}.{datetime.now():%Y%m%d-%H%M%S}")
+            replace_file(copy, change.before)
         if change.after is None:
             file.unlink()
         else:
             replace_file(file, change.after)
-        for each in change.useless:
-            each.unlink(missing_ok=True)
     except OSError as exc:
         raise StorageError(f"{change.file} could not be written.", str(exc)) from exc
     return copy

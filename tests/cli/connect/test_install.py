@@ -49,7 +49,7 @@ def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(folder: Path) -> dict[str, str]:
     """Every file below a folder, without the copies that were kept and our own launcher."""
-    files = {path for path in folder.rglob("*") if path.is_file() and path.suffix != ".bak"} - {launcher_file()}
+    files = {path for path in folder.rglob("*") if path.is_file() and path.parent.name != "before"} - {launcher_file()}
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
@@ -88,7 +88,6 @@ def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
     assert "connected already" in again.output
     assert bare_ctxr("uninstall", client, "--yes").exit_code == 0
     assert written(tmp_path) == {}
-    assert list(tmp_path.rglob("*.bak")) == []
     assert "not connected" in bare_ctxr("uninstall", client, "--yes").output
 
 
@@ -109,13 +108,10 @@ def test_foreign_hooks_and_comments_survive_both_ways_and_a_copy_is_kept(empty_h
     assert "// hands off" in changed
     assert '[{"command": "./notify.sh"}, {"command": ' in changed
     assert file.stat().st_mode & 0o777 == 0o640
-    [copy] = file.parent.glob("hooks.json.*.bak")
+    [copy] = default_home().glob("before/.cursor-hooks.json.*")
     assert copy.read_text(encoding="utf-8") == FOREIGN_HOOKS
-    other = file.with_name("hooks.json.20250101-000000.bak")
-    other.write_text("{}", encoding="utf-8")
     bare_ctxr("uninstall", "cursor", "--yes")
     assert file.read_text(encoding="utf-8") == FOREIGN_HOOKS
-    assert list(file.parent.glob("*.bak")) == [other]
 
 
 def test_a_program_that_has_moved_takes_the_place_of_the_old_one(empty_home: Path) -> None:
