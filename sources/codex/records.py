@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from registry.domain import Role
-from sources.kit.loose_json import Record, mapping, string, text_at, value_at
+from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
 
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
 IGNORED_ITEMS = ("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep")
@@ -68,30 +67,29 @@ def typed(prompt: str) -> Iterator[str]:
 
 def untrusted(hooks: Path, events: tuple[str, ...], ours: re.Pattern[str]) -> list[str]:
     """Return the events whose hook of ours is not trusted yet; a change after it was trusted is not noticed."""
-    import json
     import tomllib  # a record of facts imports what takes time only when it is asked
 
+    from sources.kit.files import small_text
+
     try:
-        listed = json.loads(hooks.read_text(encoding="utf-8"))["hooks"]
-        state = tomllib.loads(hooks.with_name("config.toml").read_text(encoding="utf-8")).get("hooks", {})
-    except (OSError, ValueError, KeyError, TypeError):
+        settings = tomllib.loads(small_text(hooks.with_name("config.toml")))
+    except ValueError:
         return []
-    trusted = state.get("state", {}) if isinstance(state, Mapping) else {}
+    trusted = mapping(value_at(settings, "hooks", "state"))
+    listed = mapping(value_at(read_json(small_text(hooks)), "hooks"))
     places = {event: _place(listed.get(event), ours) for event in events}
     return [event for event, place in places.items() if place and not _is_trusted(trusted, hooks, event, place)]
 
 
-def _place(groups: Any, ours: re.Pattern[str]) -> str:
-    for group, entry in enumerate(groups if isinstance(groups, list) else ()):
-        handlers = entry.get("hooks") if isinstance(entry, Mapping) else None
-        for handler, given in enumerate(handlers if isinstance(handlers, list) else ()):
-            if isinstance(given, Mapping) and ours.search(str(given.get("command"))):
+def _place(groups: object, ours: re.Pattern[str]) -> str:
+    for group, entry in enumerate(items(groups)):
+        for handler, given in enumerate(items(value_at(entry, "hooks"))):
+            if ours.search(text_at(given, "command")):
                 return f"{group}:{handler}"
     return ""
 
 
-def _is_trusted(state: Any, hooks: Path, event: str, place: str) -> bool:
+def _is_trusted(state: Record, hooks: Path, event: str, place: str) -> bool:
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
-    keys = (f"{file}:{snake}:{place}" for file in (hooks, hooks.resolve()))
-    entries = [state[key] for key in keys if isinstance(state, Mapping) and isinstance(state.get(key), Mapping)]
+    entries = [mapping(state.get(f"{file}:{snake}:{place}")) for file in (hooks, hooks.resolve())]
     return any(entry.get("trusted_hash") and entry.get("enabled") is not False for entry in entries)
