@@ -12,12 +12,12 @@ from registry.domain import Role, Session
 from sources.exports.reading import (
     Provider,
     TreeNode,
-    Version,
     cited,
     more_result,
     name_of,
     show_document,
     unique_ids,
+    version_of,
     walk,
 )
 from sources.kit import drafts
@@ -44,9 +44,9 @@ def identity(record: Record) -> str:
     return name_of(record.get("conversation_id") or record.get("id"))
 
 
-def version(record: Record) -> Version:
+def version(record: Record) -> str:
     rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
-    return Version(_time(record.get("update_time")), len(mapping(record.get("mapping"))), rest)
+    return version_of(_time(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:

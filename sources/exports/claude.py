@@ -11,12 +11,12 @@ from registry.domain import Role, Session
 from sources.exports.reading import (
     Provider,
     TreeNode,
-    Version,
     cited,
     more_result,
     name_of,
     show_document,
     unique_ids,
+    version_of,
     walk,
 )
 from sources.kit import drafts
@@ -35,9 +35,9 @@ def identity(record: Record) -> str:
     return name_of(record.get("uuid"))
 
 
-def version(record: Record) -> Version:
+def version(record: Record) -> str:
     rest = (record.get("name"), record.get("summary"), record.get("current_leaf_message_uuid"))
-    return Version(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), rest)
+    return version_of(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), *rest)
 
 
 def project_name(record: Record) -> tuple[str, str] | None:

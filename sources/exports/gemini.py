@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 
 from registry.domain import Role, Session
-from sources.exports.reading import Provider, Version, name_of, unique_ids
+from sources.exports.reading import Provider, name_of, unique_ids, version_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, items, objects, string, strings, text_at
@@ -52,10 +52,10 @@ def identity(record: Record) -> str:
     return string(record.get("id"))
 
 
-def version(record: Record) -> Version:
+def version(record: Record) -> str:
     prompts = objects(record.get("prompts"))
     times = (drafts.moment(prompt.get("time")) for prompt in prompts)
-    return Version(max(filter(None, times), default=None), len(prompts))
+    return version_of(max(filter(None, times), default=None), len(prompts))
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:

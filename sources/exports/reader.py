@@ -82,7 +82,7 @@ class AccountExport:
             if not provider.is_conversation(record) or not key:
                 passed_over[_STRANGE] += 1
                 continue
-            fingerprint = provider.version(record).fingerprint
+            fingerprint = provider.version(record)
             if is_known(known.get(key), fingerprint):
                 continue
             session = provider.read(record, projects, unknown)

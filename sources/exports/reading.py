@@ -85,18 +85,9 @@ def name_of(value: object) -> str:
     return digest(given)
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """The state of a conversation when it was exported; `rest`: other fields that may change."""
-
-    updated: datetime | None
-    messages: int
-    rest: tuple[object, ...] = ()
-
-    @property
-    def fingerprint(self) -> str:
-        """Return the fingerprint for FoundSession, of which `is_known` compares the parts."""
-        return f"{format_time(self.updated) if self.updated else '-'} {self.messages} {digest(self.rest)}"
+def version_of(updated: datetime | None, messages: int, *rest: object) -> str:
+    """Return a conversation's fingerprint, of which `is_known` compares the parts; `rest`: what else may change."""
+    return f"{format_time(updated) if updated else '-'} {messages} {digest(rest)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +101,7 @@ class Provider:
     site: str
     is_conversation: Callable[[Record], bool]
     identity: Callable[[Record], str]
-    version: Callable[[Record], Version]
+    version: Callable[[Record], str]
     read: Callable[[Record, Mapping[str, str], Counter[str]], Session]
     conversations: Callable[[Iterator[Record | str]], Iterator[Record | str]] = iter
     project_name: Callable[[Record], tuple[str, str] | None] = lambda _: None

@@ -23,7 +23,7 @@ from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.files import parts_of
 from sources.exports.json_stream import Utf8Source, records_in
 from sources.exports.reader import exports_in
-from sources.exports.reading import Provider, TreeNode, Version, is_known, walk
+from sources.exports.reading import Provider, TreeNode, is_known, version_of, walk
 from sources.kit.loose_json import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 
@@ -149,7 +149,7 @@ def check(session: Session) -> None:
 def read(provider: Provider, record: Record) -> None:
     unknown = Counter[str]()
     check(provider.read(record, {}, unknown))
-    fingerprint = provider.version(record).fingerprint
+    fingerprint = provider.version(record)
     assert is_known(fingerprint, fingerprint)
     assert not is_known(None, fingerprint)
     provider.identity(record)
@@ -158,14 +158,14 @@ def read(provider: Provider, record: Record) -> None:
 
 @pytest.mark.parametrize(("messages", "is_old_news"), [(1, True), (2, True), (3, False)])
 def test_an_older_export_has_nothing_new_unless_it_holds_more_messages(messages: int, is_old_news: bool) -> None:
-    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint
-    older = Version(datetime(2026, 2, 1, tzinfo=UTC), messages, ("another",)).fingerprint
+    seen = version_of(datetime(2026, 2, 2, tzinfo=UTC), 2, "a title")
+    older = version_of(datetime(2026, 2, 1, tzinfo=UTC), messages, "another")
     assert is_known(seen, older) is is_old_news
 
 
 def test_a_newer_export_of_as_many_messages_is_news() -> None:
-    seen = Version(datetime(2026, 2, 2, tzinfo=UTC), 2, ("a title",)).fingerprint
-    assert not is_known(seen, Version(datetime(2026, 2, 3, tzinfo=UTC), 2, ("another",)).fingerprint)
+    seen = version_of(datetime(2026, 2, 2, tzinfo=UTC), 2, "a title")
+    assert not is_known(seen, version_of(datetime(2026, 2, 3, tzinfo=UTC), 2, "another"))
 
 
 @given(CLAUDE)
