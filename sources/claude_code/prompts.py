@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from registry.domain import Role
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Part of a user record. `command` is the slash command it calls, with its arguments in the text."""
 
     role: Role
     text: str
     command: str = ""
-
-    @property
-    def is_injected(self) -> bool:
-        return self.role is Role.SYSTEM
 
 
 # tags of wrappers: they hold context, or parts of a command

@@ -172,7 +172,7 @@ class ClaudeTranscript(Conversation):
                 draft.more["compaction"] = {}
 
     def _add_piece(self, record: Record, piece: Piece, part: str) -> Draft:
-        if piece.is_injected:
+        if piece.role is Role.SYSTEM:
             return self.inject(piece.text, part)
         draft = self.say(piece.role, piece.text, part)
         self._typed[self.record_id] = self._parents.get(self.record_id, "")

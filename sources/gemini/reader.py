@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -12,10 +12,10 @@ from sources.base import FoundSession
 from sources.gemini.chat import GeminiChat
 from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
-from sources.kit.files import File, document, folders_in, small_text, store_entries
+from sources.kit.files import File, folders_in, small_text, store_entries
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+from sources.kit.loose_json import mapping, read_json, string, value_at
+from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 
 
 class GeminiCli(FileReader):
@@ -55,16 +55,8 @@ def _projects(store: Path) -> dict[str, str]:
 
 def _parse(file: SessionFile, projects: Mapping[str, str]) -> FoundSession:
     damage, chat = Damage(), GeminiChat(file.session_id, agent_of=file.agent_of)
-    for record in json_lines(file.path, damage) if file.path.endswith(".jsonl") else _document(file.path, damage):
+    is_journal = file.path.endswith(".jsonl")
+    for record in json_lines(file.path, damage) if is_journal else filter(None, [json_document(file.path, damage)]):
         chat.read(record)
     chat.project = projects.get(file.folder) or projects.get(string(chat.header.get("projectHash")))
     return file.found(chat.session(), damage.skipped() + chat.skipped(), drafts.moment(chat.header.get("lastUpdated")))
-
-
-def _document(path: str, damage: Damage) -> Iterator[Record]:
-    content = document(path)
-    value = read_json(content)
-    if isinstance(value, dict):
-        yield value
-    elif content:
-        damage.note(0, "not a JSON object")

@@ -6,7 +6,7 @@ A note is one message, so text that the client edits takes the place of the old 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -21,8 +21,6 @@ from sources.kit.loose_json import string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
 from sources.memory_files.client import MEMORY_FILES
 from sources.windsurf.client import WINDSURF
-
-_FIRST_RECORDS = 20  # of a transcript, one of which names the working folder
 
 
 class MemoryFiles(FileReader):
@@ -60,5 +58,5 @@ def _parse(file: SessionFile, store: Path) -> FoundSession:
 def _working_folders(project: Path) -> Iterator[str]:
     """Yield the working folders that the transcripts beside a project's notes name."""
     for transcript in sorted(project.glob("*.jsonl"), key=os.path.getmtime, reverse=True):
-        records: Iterator[Mapping[str, object]] = islice(json_lines(str(transcript), Damage()), _FIRST_RECORDS)
+        records = islice(json_lines(str(transcript), Damage()), 20)  # one of the first names the folder
         yield from filter(None, (string(record.get("cwd")) for record in records))

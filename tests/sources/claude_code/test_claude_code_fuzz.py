@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from registry.domain import Role
 from sources.claude_code.prompts import pieces_of
 from sources.claude_code.reader import parse
 from sources.kit.jsonl import Damage
@@ -30,7 +31,7 @@ def test_any_text_falls_into_pieces_that_say_something(texts: list[str]) -> None
 def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
     for text in ("<bash-stdout></bash-stdout>" * 100_000, "<system-reminder>x</system-reminder>" * 100_000):
         assert list(pieces_of([text])) is not None
-    assert next(pieces_of(["<bash-stdout>" * 100_000])).is_injected
+    assert next(pieces_of(["<bash-stdout>" * 100_000])).role is Role.SYSTEM
 
 
 def test_an_answer_in_twenty_thousand_records_takes_no_time() -> None:
