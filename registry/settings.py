@@ -192,8 +192,8 @@ class Settings(BaseSettings):
     )
     notion: McpServerSettings | None = Field(
         default=None,
-        description="Notion's MCP server, through which `ctxr sync notion` reads its pages; best as `[notion]` in"
-        " config.toml.",
+        description="Notion's MCP server, through which `ctxr sync --source notion` reads its pages; best as `[notion]`"
+        " in config.toml.",
     )
 
     @field_validator("never_keep", "unmasked_projects", "allowed_origins", "hints_off", mode="before")

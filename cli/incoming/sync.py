@@ -20,33 +20,26 @@ NAMES = [reader.name for reader in READERS]
 
 
 @click.command()
-@click.argument(
-    "what",
-    required=False,
-    type=click.Choice([*NAMES, "notion"]),
-    metavar="[CLIENT|notion]",
-    help="Only this client's histories, or Notion's pages.",
-)
 @click.option(
     "--source",
-    type=click.Choice(NAMES),
+    type=click.Choice([*NAMES, "notion"]),
     metavar="CLIENT",
-    help=f"Only this client's histories: {', '.join(NAMES)}.",
+    help=f"Only this client's histories: {', '.join(NAMES)}; or notion.",
 )
 @click.option("--watch", is_flag=True, help="Keep importing what clients write. Ctrl-C ends it.")
 @as_json_option
-def sync(what: str | None, source: str | None, watch: bool, as_json: bool) -> None:
+def sync(source: str | None, watch: bool, as_json: bool) -> None:
     """Import the histories that clients on this machine keep.
 
     Reads only what is new or has changed, and changes nothing in a client's
     folder. What a client deletes stays in the registry.
 
-    `ctxr sync notion` imports Notion's pages through the MCP server of [notion] in
+    `--source notion` imports Notion's pages through the MCP server of [notion] in
     config.toml: a snapshot of each page that was edited.
 
     With --watch, --json prints one line for each sync that found something.
     """
-    source, places = what or source, Places(Path.home(), os.environ)
+    places = Places(Path.home(), os.environ)
     readers = [_notion()] if source == "notion" else [reader for reader in READERS if source in (None, reader.name)]
     reports = None if watch or source == "notion" else nothing_new(readers, places)
     if reports is None and SERVED.get():
