@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from sources.kit.loose_json import Record
 
-# bytes of one conversation; a longer one is passed over, with the rest of the file if it is twice as long
+# bytes of one conversation; a longer one is passed over, with the rest of the file if it is twice as large
 LONGEST = 64 * 2**20
 MOST_VALUES = 2_000_000  # keys and values of one conversation: `[[[…` takes far more memory than bytes in the file
 DEEPEST = 100  # levels of one conversation; deeper ones cannot be stored
@@ -69,7 +69,7 @@ def records_in(source: Utf8Source) -> Iterator[Record | str]:
     try:
         yield from _records(ijson.basic_parse(source, use_float=True, buf_size=_CHUNK), source)
     except NoEnd:
-        yield f"a conversation longer than {2 * LONGEST // 2**20} MB; the rest was not read"
+        yield f"a conversation twice as large as {LONGEST // 2**20} MB or {MOST_VALUES} values; the rest was not read"
     except (ijson.JSONError, ValueError):
         yield f"cut off or damaged (at byte {source.at} or before); the rest was not read"
 
@@ -101,6 +101,8 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
 
 
 def _too_much(depth: int, values: int, size: int) -> str:
+    if values > 2 * MOST_VALUES:
+        raise NoEnd
     if values > MOST_VALUES or size > LONGEST:
         return f"larger than {LONGEST // 2**20} MB or {MOST_VALUES} values"
     return f"nested deeper than {DEEPEST}" if depth > DEEPEST else ""

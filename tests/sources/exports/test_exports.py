@@ -446,7 +446,7 @@ def test_what_is_too_large_or_too_deep_is_passed_over_and_the_rest_is_read(
 ) -> None:
     monkeypatch.setattr(export_json, "MOST_VALUES", 5000)
     deep = b'{"mapping": ' + b"[" * 500 + b"]" * 500 + b"}"
-    wide = b'{"mapping": {}, "x": [' + b"[]," * 20_000 + b"[]]}"
+    wide = b'{"mapping": {}, "x": [' + b"[]," * 3_000 + b"[]]}"
     first, last = (as_json(chatgpt_chat(number).record()) for number in (1, 2))
     (tmp_path / "conversations.json").write_bytes(b"[" + b",".join([first, deep, wide, last]) + b"]")
     found, skipped = told(tmp_path)
