@@ -286,7 +286,12 @@ FIGURES = (
         "a stranger's questions: right one first / in the first five",
         "제3자가 만든 질문: 정답 대화가 1위 / 5위 이내",
     ),
-    ("LoCoMo sessions", "BM25", "LoCoMo, sessions: first / in the first five / MRR", "LoCoMo 세션: 1위 / 5위 이내 / MRR"),
+    (
+        "LoCoMo sessions",
+        "BM25",
+        "LoCoMo, sessions: first / in the first five / MRR",
+        "LoCoMo 세션: 1위 / 5위 이내 / MRR",
+    ),
     ("import of 15000", "fast-resume", "messages imported a second", "초당 가져오는 메시지 수"),
     ("search, command", "fast-resume", "search from the shell, p50 / p95 ms", "셸 검색 시간 p50 / p95(ms)"),
 )
