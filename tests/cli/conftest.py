@@ -6,8 +6,10 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -64,6 +66,23 @@ def port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A port on which another program listens, and hangs up."""
+
+    def hang_up() -> None:
+        with suppress(OSError):  # the test is over
+            while True:
+                server.accept()[0].close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        listening = Thread(target=hang_up)
+        listening.start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+        listening.join()
 
 
 def heaps_of(pid: int) -> int:

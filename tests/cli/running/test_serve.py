@@ -179,11 +179,10 @@ def channels_of(port: int, count: int) -> list[str]:
     raise AssertionError(found)
 
 
-def test_a_port_that_is_taken_is_one_clear_line(ctxr: Ctxr, port: int) -> None:
-    with socket.create_server(("127.0.0.1", port)):
-        complaint = failure_of("serve", "--port", str(port))
+def test_a_port_that_is_taken_is_one_clear_line(ctxr: Ctxr, taken_port: int) -> None:
+    complaint = failure_of("serve", "--port", str(taken_port))
     assert complaint.startswith(
-        f"error: CANNOT_LISTEN: Cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+        f"error: CANNOT_LISTEN: Cannot listen on 127.0.0.1 port {taken_port}: Address already in use\n"
     )
     assert "--port" in complaint.splitlines()[1]
 

@@ -446,7 +446,7 @@ async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
     process = LocalProcess(place, no_operation, no_news)
     process.has_served_window = True
     serving = asyncio.create_task(process.serve(lock))
-    await asyncio.wait([serving], timeout=1.0)
+    await asyncio.wait([serving], timeout=0.3)
     assert not serving.done()
     assert bare_ctxr("uninstall", "cursor", "--yes").exit_code == 0
     with anyio.fail_after(PATIENT):

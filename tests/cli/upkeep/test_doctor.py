@@ -1,7 +1,6 @@
 """`ctxr doctor` and `ctxr db upgrade`."""
 
 import json
-import socket
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -212,11 +211,9 @@ def test_clients_on_this_machine_are_found_connected_or_not(empty_home: Path) ->
     assert "Gemini CLI" not in seen
 
 
-def test_a_port_used_by_another_program_is_broken(port: int) -> None:
-    with socket.create_server(("127.0.0.1", port)) as other:
-        other.settimeout(0)
-        seen = report()
-    assert seen["server"]["state"] == "broken"
+def test_a_port_used_by_another_program_is_broken(taken_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_PORT", str(taken_port))
+    assert report()["server"]["state"] == "broken"
 
 
 def test_the_report_is_readable_in_80_columns(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
