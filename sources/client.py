@@ -104,19 +104,17 @@ class Client:
     """A client. A field that is left out means that the client does not have it, or that it is not known.
 
     `source`: the source of its channels, and the name of its reader. `name`: the one that users know.
-    `handshake`: its other names in the MCP handshake, in lower case. `history`: where it keeps conversations, in
-    Markdown, under `history_name` if that differs. `folder`: that of its settings. `is_logged_by_model`: its model is
-    asked to log each turn, since nothing else captures its chats, or not as soon. `room`: measured with the real
-    client, with a margin. `installed_as`: its name for `ctxr install` if it is not the source. `project_option`: the
-    effect of `ctxr install --project`. `then`: what the user does after it was connected, if not to restart it.
-    `link`, `prompt_link`: addresses that open it and offer to add a server, or with a prompt written; our part follows.
+    `handshake`: its other names in the MCP handshake, in lower case. `folder`: that of its settings.
+    `is_logged_by_model`: its model is asked to log each turn, since nothing else captures its chats, or not as soon.
+    `room`: measured with the real client, with a margin. `installed_as`: its name for `ctxr install` if it is not the
+    source. `project_option`: the effect of `ctxr install --project`. `then`: what the user does after it was
+    connected, if not to restart it. `link`, `prompt_link`: addresses that open it and offer to add a server, or with a
+    prompt written; our part follows.
     """
 
     source: str
     name: str
     handshake: tuple[str, ...] = ()
-    history: str = ""
-    history_name: str = ""
     folder: PathOf | None = None
     servers: ServerList | None = None
     hooks: Hooks | None = None

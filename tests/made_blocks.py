@@ -32,7 +32,6 @@ from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
 from sources.claude_code.client import CLAUDE_CODE
-from sources.clients import CLIENTS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = StdioServer(("/path/to/ctxr", "mcp"))
@@ -57,12 +56,6 @@ def settings_table() -> str:
         for name, field in Settings.model_fields.items()
     ]
     return table(("variable", "default", "meaning"), rows)
-
-
-def clients_table() -> str:
-    """Every client whose conversations are read on this machine, and where."""
-    rows = [(each.history_name or each.name, f"`{each.source}`", each.history) for each in CLIENTS if each.history]
-    return table(("client", "`--source`", "where it looks, and the variable that names another place"), rows)
 
 
 def shown_default(name: str) -> str:
@@ -318,7 +311,6 @@ MADE: Mapping[str, Callable[[], str]] = {
     "claude-code": lambda: fenced(
         "sh", f"claude mcp add --scope user {SERVER} -- {shlex.join(EXAMPLE.started_by(CLAUDE_CODE).words)}"
     ),
-    "clients": clients_table,
     "help": lambda: fenced("text", help_of()),
     "settings": settings_table,
     "command-line": command_line,

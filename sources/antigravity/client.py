@@ -10,7 +10,6 @@ ANTIGRAVITY = Client(
     source="antigravity",
     name="Antigravity",
     handshake=("antigravity", "antigravity-client", "antigravity-cli", "agy"),
-    history="`antigravity`, `antigravity-ide` and `antigravity-cli` in `~/.gemini`; `CTXR_ANTIGRAVITY_DIR`",
     folder=lambda places: places.home / ".gemini" / "antigravity",
     servers=ServerList(lambda places: places.home / ".gemini" / "config" / "mcp_config.json"),
 )

@@ -8,7 +8,6 @@ CLAUDE_CODE = Client(
     source="claude-code",
     name="Claude Code",
     room=Room(40_000),
-    history="`~/.claude`; `CLAUDE_CONFIG_DIR` or `CTXR_CLAUDE_CODE_DIR`",
     folder=lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude"),
     # beside the folder of settings, or in it if the user has moved that
     servers=ServerList(lambda places: places.folder("CLAUDE_CONFIG_DIR") / ".claude.json"),

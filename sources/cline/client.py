@@ -5,8 +5,6 @@ from sources.client import Client, ServerList
 CLINE = Client(
     source="cline",
     name="Cline",
-    history="`~/.cline/data` and its folder in `globalStorage` of VS Code, VSCodium, Cursor and Windsurf; "
-    "`CLINE_DATA_DIR` or `CTXR_CLINE_DIR`",
     folder=lambda places: places.folder("CLINE_DATA_DIR", ".cline", "data"),
     servers=ServerList("settings/cline_mcp_settings.json"),
     is_logged_by_model=True,
@@ -17,6 +15,5 @@ ROO_CODE = Client(
     source="roo-code",
     name="Roo Code",
     handshake=("roo code", "roo-code"),
-    history="its folder in `globalStorage` of VS Code, VSCodium, Cursor and Windsurf; `CTXR_ROO_CODE_DIR`",
     is_logged_by_model=True,
 )

@@ -9,7 +9,6 @@ CODEX = Client(
     name="Codex",
     room=Room(10_000, in_bytes=True),
     handshake=("codex", "codex-mcp-client"),
-    history="`~/.codex`; `CODEX_HOME` or `CTXR_CODEX_DIR`",
     folder=lambda places: places.folder("CODEX_HOME", ".codex"),
     servers=ServerList("config.toml", key="mcp_servers", format="toml", entry={"required": True}),
     hooks=Hooks(

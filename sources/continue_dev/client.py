@@ -6,6 +6,5 @@ CONTINUE = Client(
     source="continue",
     name="Continue",
     handshake=("continue", "continue-client", "continue-cli-client"),
-    history="`~/.continue`; `CONTINUE_GLOBAL_DIR` or `CTXR_CONTINUE_DIR`",
     folder=lambda places: places.folder("CONTINUE_GLOBAL_DIR", ".continue"),
 )

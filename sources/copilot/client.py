@@ -10,8 +10,6 @@ VSCODE = Client(
     source="copilot-vscode",
     name="VS Code",
     handshake=("visual studio code", "visual studio code - insiders"),
-    history="the `User` folders of VS Code, Insiders and VSCodium; `CTXR_VSCODE_DIR`",
-    history_name="Copilot Chat in VS Code",
     folder=lambda _: settings_of_the_system("Code") / "User",
     servers=ServerList("mcp.json", key="servers", entry={"type": "stdio"}, in_project=".vscode/mcp.json"),
     installed_as="vscode",
@@ -30,7 +28,6 @@ COPILOT_CLI = Client(
     name="Copilot CLI",
     room=Room(18_000, in_bytes=True),
     handshake=("github-copilot-developer", "copilot-cli"),
-    history="`~/.copilot`; `COPILOT_HOME` or `CTXR_COPILOT_CLI_DIR`",
     folder=lambda places: places.folder("COPILOT_HOME", ".copilot"),
     servers=ServerList("mcp-config.json", entry={"type": "local", "tools": ["*"]}),
     hooks=Hooks(

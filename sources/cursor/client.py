@@ -9,7 +9,6 @@ CURSOR = Client(
     source="cursor",
     name="Cursor",
     handshake=("cursor-vscode", "cursor"),
-    history="its `User` folder; `CTXR_CURSOR_DIR`",
     folder=lambda places: places.home / ".cursor",
     servers=ServerList("mcp.json"),
     hooks=Hooks(

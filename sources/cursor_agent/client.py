@@ -5,5 +5,4 @@ from sources.client import Client
 CURSOR_AGENT = Client(
     source="cursor-agent",
     name="Cursor's agent",
-    history="`~/.cursor`; `CTXR_CURSOR_AGENT_DIR`",
 )

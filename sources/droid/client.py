@@ -6,7 +6,6 @@ DROID = Client(
     source="droid",
     name="Droid",
     handshake=("factory-cli",),
-    history="`~/.factory/sessions`; `FACTORY_HOME_OVERRIDE` (the folder above) or `CTXR_DROID_DIR`",
     folder=lambda places: places.folder("FACTORY_HOME_OVERRIDE") / ".factory",
     servers=ServerList("mcp.json", entry={"type": "stdio"}),
     hooks=Hooks(

@@ -7,7 +7,6 @@ GEMINI_CLI = Client(
     name="Gemini CLI",
     room=Room(30_000),
     handshake=("gemini-cli", "gemini-cli-mcp-client"),
-    history="`~/.gemini`; `GEMINI_CLI_HOME` (the folder above) or `CTXR_GEMINI_CLI_DIR`",
     folder=lambda places: places.folder("GEMINI_CLI_HOME") / ".gemini",
     servers=ServerList("settings.json"),
     hooks=Hooks(

@@ -7,7 +7,6 @@ GROK_CLI = Client(
     name="Grok CLI",
     room=Room(18_000, in_bytes=True),
     handshake=("grok-shell-context-registry", "grok-shell"),
-    history="`~/.grok/sessions`; `GROK_HOME` or `CTXR_GROK_CLI_DIR`",
     folder=lambda places: places.folder("GROK_HOME", ".grok"),
     servers=ServerList("config.toml", key="mcp_servers", format="toml"),
 )

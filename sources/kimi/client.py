@@ -5,7 +5,6 @@ from sources.client import Client, ServerList
 KIMI_CODE = Client(
     source="kimi-code",
     name="Kimi Code",
-    history="`~/.kimi-code/sessions`; `KIMI_CODE_HOME` or `CTXR_KIMI_CODE_DIR`",
     folder=lambda places: places.folder("KIMI_CODE_HOME", ".kimi-code"),
     servers=ServerList("mcp.json"),
 )

@@ -5,6 +5,5 @@ from sources.client import Client
 MEMORY_FILES = Client(
     source="memory-files",
     name="Memory files",
-    history="`memory` and `memories` in the folders of Claude Code, Codex and Windsurf",
     is_logged_by_model=True,
 )

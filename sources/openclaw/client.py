@@ -6,7 +6,6 @@ OPENCLAW = Client(
     source="openclaw",
     name="OpenClaw",
     handshake=("openclaw-bundle-mcp",),
-    history="`~/.openclaw/agents`; `OPENCLAW_STATE_DIR` or `CTXR_OPENCLAW_DIR`",
     folder=lambda places: places.folder("OPENCLAW_STATE_DIR", ".openclaw"),
     servers=ServerList("openclaw.json", key="mcp.servers"),
 )

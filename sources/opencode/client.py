@@ -21,7 +21,6 @@ def _client(source: str, name: str) -> Client:
         source=source,
         name=name,
         room=Room(40_000, in_bytes=True),
-        history=f"`~/.local/share/{source}`; `XDG_DATA_HOME` (the folder above) or `CTXR_{source.upper()}_DIR`",
         folder=lambda places: settings(places).parent,
         servers=ServerList(settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
         hooks=Hooks(

@@ -5,6 +5,5 @@ from sources.client import Client
 PI = Client(
     source="pi",
     name="Pi",
-    history="`~/.pi/agent/sessions`; `PI_CODING_AGENT_DIR` or `CTXR_PI_DIR`",
     folder=lambda places: places.folder("PI_CODING_AGENT_DIR", ".pi", "agent"),
 )

@@ -7,7 +7,6 @@ QWEN_CODE = Client(
     name="Qwen Code",
     room=Room(30_000),
     handshake=("qwen-code", "qwen-cli", "qwen-cli-mcp-client"),
-    history="`~/.qwen`; `QWEN_HOME` or `CTXR_QWEN_CODE_DIR`",
     folder=lambda places: places.folder("QWEN_HOME", ".qwen"),
     servers=ServerList("settings.json"),
     hooks=Hooks(

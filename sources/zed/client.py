@@ -18,8 +18,6 @@ def _folder(places: Places) -> Path:
 ZED = Client(
     source="zed",
     name="Zed",
-    history="`~/.local/share/zed/threads/threads.db` (macOS: `~/Library/Application Support/Zed/threads`), with the "
-    "extra `zst`; `CTXR_ZED_DIR`",
     folder=_folder,
     servers=ServerList("settings.json", key="context_servers"),
     is_logged_by_model=True,

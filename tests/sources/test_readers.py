@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import cli.incoming.hook
 from sources.clients import CLIENTS
 from sources.readers import READERS
@@ -11,8 +14,12 @@ def test_every_client_has_a_name_of_its_own() -> None:
     assert len({reader.name for reader in READERS}) == len(READERS)
 
 
-def test_every_reader_belongs_to_a_client_and_the_other_way_round() -> None:
-    assert {reader.name for reader in READERS} == {client.source for client in CLIENTS if client.history}
+def test_every_reader_belongs_to_a_client_and_stands_in_the_table_of_histories() -> None:
+    file = Path(__file__).parents[2] / "docs" / "clients.md"
+    table = file.read_text(encoding="utf-8").partition("## Where histories")[2]
+    names = {reader.name for reader in READERS}
+    assert names <= {client.source for client in CLIENTS}
+    assert names == set(re.findall(r"^\| [^|]+ \| `([a-z][a-z-]+)` \|", table, re.MULTILINE))
 
 
 def test_no_two_clients_share_a_name() -> None:
