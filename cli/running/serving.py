@@ -51,19 +51,16 @@ def up(**given: Any) -> None:
         lines = list(damage.lines(reports))  # later ones: the first import's are counted
         if page:  # the first import: what to do comes last, where people look
             bars.close()
-            lines = [summary(reports) if reports else _why_none(settings), welcome(settings, page)]
+            none = "none found; those that appear later are imported too."
+            if settings.database_url.startswith("postgresql"):
+                none = "none, for this registry is shared: `ctxr sync` imports those of this machine."
+            lines = [summary(reports) if reports else none, welcome(settings, page)]
             page = ""
         for line in lines:
             click.echo(line)
 
     with Bars() as bars:
         _serve(settings, ServeCallbacks(ready, report, bars))
-
-
-def _why_none(settings: Settings) -> str:
-    if settings.database_url.startswith("postgresql"):
-        return "none, for this registry is shared: `ctxr sync` imports those of this machine."
-    return "none found; those that appear later are imported too."
 
 
 def welcome(settings: Settings, page: str) -> str:

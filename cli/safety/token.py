@@ -52,7 +52,9 @@ def token() -> None:
 def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     yield made["token"]
     for pattern in made["unmatched"]:
-        click.echo(f"No conversation matches {pattern!r} yet.{_hint(pattern)}", err=True)
+        is_folder = pattern.startswith(os.sep) and not pattern.endswith("*")
+        below = f" Folders below it: {pattern + '/*'!r}." if is_folder else ""
+        click.echo(f"No conversation matches {pattern!r} yet.{below}", err=True)
     click.echo(f"{_about(made)}. It is not shown again. Send it as `Authorization: Bearer …`.", err=True)
     click.echo(
         f"Conversations stored with it belong to {made['owner']} and are private until shared (ctxr share).", err=True
@@ -111,11 +113,6 @@ def create(
         ),
     )
     return {"token": made.secret, **made.item, "unmatched": made.unmatched}
-
-
-def _hint(pattern: str) -> str:
-    below = f" Folders below it: {pattern + '/*'!r}."
-    return below if pattern.startswith(os.sep) and not pattern.endswith("*") else ""
 
 
 def _list_lines(found: dict[str, Any]) -> Iterator[str]:

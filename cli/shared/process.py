@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -140,13 +140,10 @@ class LocalProcess:
         from mcp_server.transport.connection import serve_connection
 
         server = self._server(*options)
-        self._in_background(self._get_ready(hello["words"], server))
-        await serve_connection(server, reader, writer)
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(self._get_ready(hello["words"], server))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        await serve_connection(server, reader, writer)
 
     async def _get_ready(self, words: list[str], server: RegistryServer) -> None:
         """Record what the next window answers itself, then open the registry: this process may not live long."""

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from registry.domain import Role, Session
 from sources.antigravity.client import ANTIGRAVITY, FOLDERS
@@ -121,7 +120,9 @@ class AntigravityTranscript(Conversation):
         self.say(Role.ASSISTANT, string(step.get("content")))
         for place, call in enumerate(objects(step.get("tool_calls"))):
             given = mapping(call.get("args")) or mapping(call.get("arguments"))
-            params = {_PARAMS.get(key, key): _decoded(value) for key, value in given.items() if key not in _SHOWN_ONLY}
+            # the shortened transcript writes an argument as JSON
+            decoded = {key: parse_nested(value) if string(value)[:1] == '"' else value for key, value in given.items()}
+            params = {_PARAMS.get(key, key): value for key, value in decoded.items() if key not in _SHOWN_ONLY}
             folder = string(params.pop("Cwd", ""))
             self.folders[folder] = None
             name = string(call.get("name")).removeprefix("default_api:")
@@ -142,8 +143,3 @@ class AntigravityTranscript(Conversation):
 def _result(step: Record) -> str:
     text = string(step.get("content")) or string(step.get("error"))
     return _MARGIN.sub("", _TIMES.sub("", text)).strip()
-
-
-def _decoded(value: object) -> Any:
-    """Decode an argument, which the shortened transcript writes as JSON."""
-    return parse_nested(value) if isinstance(value, str) and value.startswith('"') else value

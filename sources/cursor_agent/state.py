@@ -71,7 +71,8 @@ def links_of(data: bytes) -> list[str | bytes]:
     references, embedded = split_embedded(data)
     node = read_node(references)
     blocks = node.blocks(_PROMPT)
-    return [*(block.hex() for block in blocks), *embedded] if node.is_whole and _are_ids(blocks) else []
+    are_ids = bool(blocks) and all(len(block) == ID_BYTES for block in blocks)
+    return [*(block.hex() for block in blocks), *embedded] if node.is_whole and are_ids else []
 
 
 def read_turn(data: bytes) -> tuple[str, list[str]] | None:
@@ -94,7 +95,3 @@ def steps_of(data: bytes) -> Iterator[tuple[Role, str]]:
 
 def _ids(node: WireMessage, tag: int) -> list[str]:
     return [block.hex() for block in node.blocks(tag) if len(block) == ID_BYTES]
-
-
-def _are_ids(blocks: list[bytes]) -> bool:
-    return bool(blocks) and all(len(block) == ID_BYTES for block in blocks)

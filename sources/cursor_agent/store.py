@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sources.cursor_agent.messages import cursors_own
@@ -62,13 +63,10 @@ class AgentStore:
         A repeated message gets a name of its own, which stays the same when more follow.
         """
         counts: dict[str, int] = {}
-        for element in self._all_elements(root_id, root):
+        listed = (*self._with_earlier(root_id, root.prompt()), *root.waiting())
+        for element in chain.from_iterable(map(self._below, listed)):
             count = counts[element.name] = counts.get(element.name, 0) + 1
             yield element if count == 1 else element._replace(name=f"{element.name}~{count}")
-
-    def _all_elements(self, root_id: str, root: Root) -> Iterator[PromptElement]:
-        for given in (*self._with_earlier(root_id, root.prompt()), *root.waiting()):
-            yield from self._below(given)
 
     def _below(self, given: str | bytes) -> Iterator[PromptElement]:
         """Yield a message, or in stores of the first generation all messages below a node of ids."""

@@ -26,12 +26,11 @@ _SILENT = (
 )
 
 
-@dataclass(slots=True)
 class Goose(DatabaseReader):
     """Reads `sessions.db`. Older files lie beside it."""
 
-    name: str = GOOSE.source
-    needed: ClassVar[dict[str, frozenset[str]]] = {
+    name = GOOSE.source
+    needed: ClassVar = {
         "sessions": frozenset(("id", "working_dir")),
         "messages": frozenset(("id", "session_id", "role", "content_json", "created_timestamp")),
     }

@@ -141,7 +141,6 @@ class FileReader(ABC):
         """Return the function that parses one file; it may share what it reads beside the files."""
 
 
-@dataclass(slots=True)
 class DatabaseReader(ABC):
     """Reads the sessions in a client's SQLite database, one at a time in memory.
 

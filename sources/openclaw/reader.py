@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,14 +14,11 @@ from sources.openclaw.client import OPENCLAW
 from sources.pi.reader import Tree
 
 
-@dataclass(slots=True)
 class OpenClaw(DatabaseReader):
     """Reads `agents/<agent>/agent/openclaw-agent.sqlite`, one table of it: others hold keys."""
 
-    name: str = OPENCLAW.source
-    needed: ClassVar[dict[str, frozenset[str]]] = {
-        "transcript_events": frozenset(("session_id", "seq", "event_json", "created_at"))
-    }
+    name = OPENCLAW.source
+    needed: ClassVar = {"transcript_events": frozenset(("session_id", "seq", "event_json", "created_at"))}
 
     def find(self, places: Places) -> Iterator[Path]:
         yield from sorted(OPENCLAW.history_in(places).glob("agents/*/agent/openclaw-agent.sqlite"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +20,6 @@ _DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "ti
 _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
 
-@dataclass(slots=True)
 class OpenCode(DatabaseReader):
     """Reads the databases of OpenCode, or of its fork that `name` is: each is a store. Secrets lie beside them.
 
@@ -29,12 +27,14 @@ class OpenCode(DatabaseReader):
     versions into its database.
     """
 
-    name: str = OPENCODE.source
-    needed: ClassVar[dict[str, frozenset[str]]] = {
+    needed: ClassVar = {
         "session": frozenset(("id", "time_updated")),
         "message": _DATED,
         "part": _DATED | {"message_id"},
     }
+
+    def __init__(self, name: str = OPENCODE.source) -> None:
+        self.name = name
 
     def find(self, places: Places) -> Iterator[Path]:
         usual = [places.folder("XDG_DATA_HOME", ".local", "share") / self.name]

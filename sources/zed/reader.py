@@ -22,14 +22,11 @@ from sources.zed.client import ZED
 _SILENT = ("RedactedThinking", "redacted_thinking")
 
 
-@dataclass(slots=True)
 class Zed(DatabaseReader):
     """Reads the database of threads."""
 
-    name: str = ZED.source
-    needed: ClassVar[dict[str, frozenset[str]]] = {
-        "threads": frozenset(("id", "summary", "updated_at", "data_type", "data"))
-    }
+    name = ZED.source
+    needed: ClassVar = {"threads": frozenset(("id", "summary", "updated_at", "data_type", "data"))}
 
     def find(self, places: Places) -> Iterator[Path]:
         for root in places.named("CTXR_ZED_DIR") or _roots(places):
