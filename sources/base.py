@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from registry.domain import Session
 
@@ -54,18 +54,20 @@ class FoundSession:
     skipped: tuple[Skipped, ...] = ()
 
 
-class Source(Protocol):
-    """A reader of one client's histories."""
+class Source(ABC):
+    """A reader of one client's histories. `name`: the client's source."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
+    @abstractmethod
     def find(self, places: Places) -> Iterator[Path]:
         """Yield the stores on this machine. A store that is missing was not deleted by the user."""
 
+    @abstractmethod
     def stamp(self, store: Path) -> str:
         """Return a text that changes with the store, at almost no cost; "" if only `sessions` can tell."""
 
+    @abstractmethod
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the sessions whose fingerprint is not the one in `seen` (by key).
 
@@ -73,26 +75,17 @@ class Source(Protocol):
         store as a whole cannot be read.
         """
 
-
-@runtime_checkable
-class Counts(Protocol):
-    """A reader that can count sessions cheaply, for a progress bar."""
-
     def count(self, store: Path) -> int:
-        """Return about how many sessions a store holds. Raises StorageError or OSError."""
+        """Return about how many sessions a store holds, for a progress bar; 0 if it takes long to count them.
 
-
-@runtime_checkable
-class Watched(Protocol):
-    """A reader that names the folders to watch; of other readers the whole store is watched."""
+        Raises StorageError or OSError.
+        """
+        return 0
 
     def watched(self, store: Path) -> Iterable[Path]:
         """Return the folders in or below which something changes with a conversation; they need not exist."""
-
-
-@runtime_checkable
-class Keeps(Protocol):
-    """A reader that names the files of its stores for a backup."""
+        return [store if store.is_dir() else store.parent]
 
     def kept(self) -> Iterable[str]:
-        """Return the patterns of files that hold conversations, below a store."""
+        """Return the patterns of files that hold conversations, below a store, for a backup."""
+        return ()

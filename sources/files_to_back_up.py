@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from registry.errors import StorageError
-from sources.base import Keeps, Source
+from sources.base import Source
 from sources.cursor.client import CURSOR
 from sources.kit.sqlite_store import ClientDatabase
 
@@ -34,8 +34,7 @@ def files_to_back_up(reader: Source, store: Path) -> Iterator[StoreFile]:
     if store.is_file():
         yield StoreFile(store, store.name)
         return
-    patterns = reader.kept() if isinstance(reader, Keeps) else ()
-    found = {path for pattern in patterns for path in store.glob(pattern)}
+    found = {path for pattern in reader.kept() for path in store.glob(pattern)}
     for path in sorted(path for path in found if path.suffix in _ENDS and path.is_file()):
         yield StoreFile(path, path.relative_to(store).as_posix())
 

@@ -15,7 +15,7 @@ from orchestrator.outside.tools import ToolRefused, connected
 from registry.domain import Message, Role, Session, parse_time
 from registry.errors import StorageError
 from registry.settings import McpServerSettings
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Places, Skipped, Source
 
 # tools of @notionhq/notion-mcp-server that only read
 SEARCH, READ, WHO = "API-post-search", "API-retrieve-page-markdown", "API-get-self"
@@ -23,7 +23,7 @@ SEARCH, READ, WHO = "API-post-search", "API-retrieve-page-markdown", "API-get-se
 CallTool = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 
 
-class Notion:
+class Notion(Source):
     """A reader like those of the clients: a page is a session, and each of its snapshots a message."""
 
     name = "notion"

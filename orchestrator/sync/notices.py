@@ -15,7 +15,7 @@ from pathlib import Path
 
 from watchfiles import awatch
 
-from sources.base import Places, Source, Watched
+from sources.base import Places, Source
 
 logger = logging.getLogger(__name__)
 
@@ -41,15 +41,9 @@ def plan(readers: Iterable[Source], places: Places) -> Plan:
 
 def _folders_of(reader: Source, places: Places) -> list[str]:
     try:
-        return [folder for store in reader.find(places) for folder in _nearest(_tops(reader, store))]
+        return [folder for store in reader.find(places) for folder in _nearest(reader.watched(store))]
     except Exception:  # the sync, which follows, says what is wrong
         return []
-
-
-def _tops(reader: Source, store: Path) -> Iterable[Path]:
-    if isinstance(reader, Watched):
-        return reader.watched(store)
-    return [store if store.is_dir() else store.parent]
 
 
 def _nearest(tops: Iterable[Path]) -> list[str]:

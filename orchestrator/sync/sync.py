@@ -23,7 +23,7 @@ from registry.domain import now
 from registry.errors import RegistryError
 from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
 from registry.storage.conversations.belonging import save_repositories, unknown_repositories
-from sources.base import Counts, FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Places, Skipped, Source
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -195,8 +195,6 @@ async def _is_there(orchestrator: Orchestrator) -> bool:
 
 
 def _expected(reader: Source, store: Path, seen: int) -> int:
-    if not isinstance(reader, Counts):
-        return 0
     try:
         return max(0, reader.count(store) - seen)
     except (RegistryError, OSError):  # the reading that follows says what is wrong

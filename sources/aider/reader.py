@@ -17,7 +17,7 @@ from pathlib import Path
 from registry.domain import Role
 from registry.errors import StorageError
 from sources.aider.client import AIDER
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Places, Skipped, Source
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File, entries, file_at, folders_in, system_reason
@@ -31,7 +31,7 @@ _EDITED = re.compile(r"Applied edit to (.+)")
 
 
 @dataclass(slots=True)
-class Aider:
+class Aider(Source):
     """Reads the histories, each a store. A project that lies deeper than `~/src/shop` is found by its variable."""
 
     name: str = AIDER.source

@@ -15,7 +15,7 @@ from typing import Any
 
 from registry.domain import EARLIEST, now
 from registry.errors import StorageError
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Places, Skipped, Source
 from sources.cursor.client import CURSOR
 from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects, listed_project
@@ -36,7 +36,7 @@ _Header = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class CursorIde:
+class CursorIde(Source):
     """Reads one installation of Cursor: its global database and those of all its workspaces.
 
     A conversation has changed when its record or its entry in the lists has, or when a bubble was added, removed or

@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 
 from registry.errors import InvalidRequest, StorageError
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Places, Skipped, Source
 from sources.exports.chatgpt import CHATGPT_EXPORT
 from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
@@ -37,7 +37,7 @@ PROVIDERS = {CLAUDE.source: CLAUDE_EXPORT, CHATGPT.source: CHATGPT_EXPORT, GEMIN
 
 
 @dataclass(slots=True)
-class AccountExport:
+class AccountExport(Source):
     """The conversations of one provider in an export. A `Source` whose one store is the account, not the file, so that
     conversations of an earlier export are known, whatever that file was called.
 

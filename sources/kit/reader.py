@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from registry.domain import Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Places, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
 from sources.kit.files import File, document, files_below, store_entries, system_reason
@@ -60,16 +60,16 @@ class SessionFile:
 ParseFile = Callable[[SessionFile], Iterable[FoundSession]]
 
 
-class FileReader(ABC):
+class FileReader(Source):
     """Reads the files that match `patterns` below a client's folder, and opens nothing else there."""
 
     client: ClassVar[Client]
     patterns: ClassVar[tuple[str, ...]]
     beside: ClassVar[tuple[str, ...]] = ()  # patterns of what a backup of the sessions needs too
 
-    @property
-    def name(self) -> str:
-        return self.client.source
+    def __init_subclass__(cls) -> None:
+        """Name the reader after its client."""
+        cls.name = cls.client.source
 
     def find(self, places: Places) -> Iterator[Path]:
         """Yield the client's folders that hold sessions."""
@@ -141,22 +141,17 @@ class FileReader(ABC):
         """Return the function that parses one file; it may share what it reads beside the files."""
 
 
-class DatabaseReader(ABC):
+class DatabaseReader(Source):
     """Reads the sessions in a client's SQLite database, one at a time in memory.
 
     `needed`: the columns by table without which the database is of a version that this reader does not know.
     """
 
-    name: str
     needed: ClassVar[Mapping[str, frozenset[str]]]
 
     def stamp(self, store: Path) -> str:
         """Return the state of the database and its WAL."""
         return stamp(store)
-
-    def watched(self, store: Path) -> Iterable[Path]:
-        """Return the database's folder."""
-        return [store.parent]
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed sessions, newest first. Raises StorageError."""

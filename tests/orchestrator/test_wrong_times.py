@@ -14,7 +14,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.domain import Message, Role, Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Places, Skipped, Source
 from sources.exports.reader import exports_in
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -111,7 +111,7 @@ async def test_an_offset_that_no_database_can_count_to_is_refused(orchestrator: 
     assert "offset: given 9223372036854775808" in answer["error"]["details"]
 
 
-class OneBad:
+class OneBad(Source):
     """A reader that finds three conversations, the second of which nothing can be done with."""
 
     name = "one-bad"

@@ -145,7 +145,7 @@ async def test_folders_that_vanish_come_back_or_appear_are_found_without_any_not
     assert len(await texts(orchestrator)) == 3
 
 
-class Broken:
+class Broken(Source):
     """A reader that fails wherever it can."""
 
     name = "broken"
