@@ -20,7 +20,7 @@ from sources.kit import drafts
 from sources.kit.files import File, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, mapping, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, found_session, json_lines
+from sources.kit.reader import FileReader, SessionFile, found_session, json_lines
 from sources.kit.zst import DAMAGED, open_plain
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -58,10 +58,6 @@ class Codex(FileReader):
                 yield threads.read(thread)
             except OSError as exc:
                 yield Skipped(threads.files[thread][0].path, system_reason(exc))
-
-    def parser(self, store: Path) -> ParseFile:
-        """Threads are read as a whole, see `sessions`."""
-        raise NotImplementedError
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from sources.kit import drafts
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, objects, read_json, string, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
+from sources.kit.reader import FileReader, SessionFile, json_document, json_lines
 
 _NOTE = "workspace.yaml"
 _NOTED = re.compile(r"^(name|cwd):[ \t]*(\S.*)?$", re.MULTILINE)
@@ -39,18 +39,14 @@ class CopilotCli(FileReader):
         note_status = "+" + status_of(os.path.join(folder, _NOTE))
         return SessionFile(file, file.path, os.path.basename(folder), folder=folder, note_status=note_status)
 
-    def parser(self, store: Path) -> ParseFile:
-        return _parse
-
-
-def _parse(file: SessionFile) -> Iterator[FoundSession]:
-    damage, path = Damage(), file.path
-    note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
-    reading = Events(file.session_id, described=noted(note))
-    for event in json_lines(path, damage) if path.endswith(".jsonl") else events_of(json_document(path, damage)):
-        reading.read(event)
-    session, *agents = reading.sessions()
-    return file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
+    def parse(self, file: SessionFile) -> Iterator[FoundSession]:
+        damage, path = Damage(), file.path
+        note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
+        reading = Events(file.session_id, described=noted(note))
+        for event in json_lines(path, damage) if path.endswith(".jsonl") else events_of(json_document(path, damage)):
+            reading.read(event)
+        session, *agents = reading.sessions()
+        return file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
 
 
 def noted(text: str) -> dict[str, str]:

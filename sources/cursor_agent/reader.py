@@ -29,7 +29,7 @@ from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import File, digest, status_of, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, string
-from sources.kit.reader import FileReader, ParseFile, SessionFile
+from sources.kit.reader import FileReader, SessionFile
 from sources.kit.sqlite_store import BusyDatabase, ClientDatabase, last_change, stamp
 
 LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
@@ -151,10 +151,6 @@ class CursorAgent(FileReader):
         yield from (Skipped(counted(count, "conversation"), why) for why, count in reading.passed_over.items())
         if reading.busy:
             raise StorageError(f"{counted(len(reading.busy), 'conversation')} in use.", reading.busy[0].details)
-
-    def parser(self, store: Path) -> ParseFile:
-        """Conversations are read in one pass, see `sessions`."""
-        raise NotImplementedError
 
 
 @dataclass(slots=True)

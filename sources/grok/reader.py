@@ -16,7 +16,7 @@ from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+from sources.kit.reader import FileReader, SessionFile, json_lines
 
 _SPOKEN = {"agent_message_chunk": Role.ASSISTANT, "agent_thought_chunk": Role.THINKING}
 # beginnings of the kinds of updates that are no part of the conversation
@@ -41,24 +41,20 @@ class GrokCli(FileReader):
         status = f"+{status_of(str(folder / 'summary.json'))}"
         return SessionFile(file, str(folder), folder.name, folder=str(folder), note_status=status)
 
-    def parser(self, store: Path) -> ParseFile:
-        return _parse
-
-
-def _parse(file: SessionFile) -> Iterator[FoundSession]:
-    damage, summary = Damage(), mapping(read_json(small_text(Path(file.folder, "summary.json"))))
-    folder = text_at(summary, "info", "cwd") or unquote(Path(file.folder).parent.name)
-    talk = Updates(file.session_id, folder)
-    for record in json_lines(file.path, damage):
-        talk.read(record)
-    session = talk.build(
-        summary.get("generated_title"),
-        summary.get("session_summary"),
-        parent=string(summary.get("parent_session_id")),
-        relation="sub-agent" if summary.get("session_kind") == "subagent" else "fork",
-        began=summary.get("created_at"),
-    )
-    yield file.found(session, damage.skipped() + talk.skipped())
+    def parse(self, file: SessionFile) -> Iterator[FoundSession]:
+        damage, summary = Damage(), mapping(read_json(small_text(Path(file.folder, "summary.json"))))
+        folder = text_at(summary, "info", "cwd") or unquote(Path(file.folder).parent.name)
+        talk = Updates(file.session_id, folder)
+        for record in json_lines(file.path, damage):
+            talk.read(record)
+        session = talk.build(
+            summary.get("generated_title"),
+            summary.get("session_summary"),
+            parent=string(summary.get("parent_session_id")),
+            relation="sub-agent" if summary.get("session_kind") == "subagent" else "fork",
+            began=summary.get("created_at"),
+        )
+        yield file.found(session, damage.skipped() + talk.skipped())
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+from sources.kit.reader import FileReader, SessionFile, json_lines
 
 
 class KimiCode(FileReader):
@@ -30,19 +30,15 @@ class KimiCode(FileReader):
         own, parent = (folder.name, None) if agent == "main" else (f"{folder.name}-{agent}", folder.name)
         return SessionFile(file, file.path, own, parent, str(folder), f"+{status_of(str(folder / 'state.json'))}")
 
-    def parser(self, store: Path) -> ParseFile:
-        return _parse
-
-
-def _parse(file: SessionFile) -> Iterator[FoundSession]:
-    damage, state = Damage(), mapping(read_json(small_text(Path(file.folder, "state.json"))))
-    log = AgentLog(file.session_id, string(state.get("cwd")))
-    for record in json_lines(file.path, damage):
-        log.read(record)
-    session = log.build(state.get("title"), parent=string(state.get("forkedFrom")), relation="fork")
-    if file.agent_of:
-        session = log.build(parent=file.agent_of)
-    yield file.found(session, damage.skipped() + log.skipped())
+    def parse(self, file: SessionFile) -> Iterator[FoundSession]:
+        damage, state = Damage(), mapping(read_json(small_text(Path(file.folder, "state.json"))))
+        log = AgentLog(file.session_id, string(state.get("cwd")))
+        for record in json_lines(file.path, damage):
+            log.read(record)
+        session = log.build(state.get("title"), parent=string(state.get("forkedFrom")), relation="fork")
+        if file.agent_of:
+            session = log.build(parent=file.agent_of)
+        yield file.found(session, damage.skipped() + log.skipped())
 
 
 @dataclass(slots=True)

@@ -136,9 +136,13 @@ class FileReader(Source):
         """Return a file with its key and the facts in its path; None if it is no session's."""
         return SessionFile(file, file.path, Path(file.path).stem)
 
-    @abstractmethod
     def parser(self, store: Path) -> ParseFile:
         """Return the function that parses one file; it may share what it reads beside the files."""
+        return self.parse
+
+    def parse(self, file: SessionFile) -> Iterable[FoundSession]:
+        """Parse one file; not asked for where `sessions` or `parser` says otherwise."""
+        raise NotImplementedError
 
 
 class DatabaseReader(Source):
