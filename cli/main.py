@@ -25,7 +25,7 @@ SECTIONS = {
         "show": "cli.conversations.sessions:show_session",
         "resume": "cli.conversations.resume",
         "sync": "cli.incoming.sync",
-        "open": "cli.running.open_page:open_page",
+        "open": "cli.running.serving:open_page",
         "doctor": "cli.upkeep.doctor",
     },
     "Conversations": {

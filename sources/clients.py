@@ -10,8 +10,7 @@ from sources.cline.client import CLINE, ROO_CODE
 from sources.codex.client import CODEX
 from sources.continue_dev.client import CONTINUE
 from sources.copilot.client import COPILOT_CLI, VSCODE
-from sources.cursor.client import CURSOR
-from sources.cursor_agent.client import CURSOR_AGENT
+from sources.cursor.client import CURSOR, CURSOR_AGENT
 from sources.droid.client import DROID
 from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.gemini.client import GEMINI_CLI

@@ -1,9 +1,11 @@
-"""Cursor, the editor."""
+"""Cursor, the editor, and its agent on the command line and in other editors, which the same settings connect."""
 
 from pathlib import Path
 
 from registry.domain import Role
 from sources.client import Client, Hooks, ProjectRule, ServerList
+
+CURSOR_AGENT = Client(source="cursor-agent", name="Cursor's agent")
 
 CURSOR = Client(
     source="cursor",
@@ -16,7 +18,6 @@ CURSOR = Client(
         said={
             "beforeSubmitPrompt": (Role.USER, "prompt"),
             "afterAgentResponse": (Role.ASSISTANT, "text"),
-            "afterAgentThought": (Role.THINKING, "text"),
         },
         format="list",
         handler=lambda command: {"command": command},

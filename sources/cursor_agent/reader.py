@@ -17,9 +17,9 @@ from typing import NamedTuple
 from registry.domain import Message, Role, Session, now, parse_time
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
+from sources.cursor.client import CURSOR_AGENT
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
-from sources.cursor_agent.client import CURSOR_AGENT
 from sources.cursor_agent.files import CHATS, DATABASE, DESCRIPTION, TRANSCRIPTS, ProjectFolders, description_in
 from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
