@@ -196,16 +196,7 @@ def _addresses(here: World, values: dict[str, list[str]]) -> Iterator[str]:
 def _searches(people: People) -> Iterator[str]:
     """Every list and search, narrowed down by words that A and B have, and by those that only B has."""
     b = people.of_b
-    for words in (
-        "login",
-        "fibonacci cache",
-        "lgoin",
-        "tag:shared",
-        b["text"],
-        b["text"][:-1],
-        b["title"],
-        b["project"],
-    ):
+    for words in ("login", "lgoin", "tag:shared", b["text"][:-1], b["title"]):
         for path in ("/bo/search", "/bo/channels", "/bo/conversations"):
             yield f"{path}?q={words}"
     for words in ("lgoin", b["text"]):
@@ -224,11 +215,11 @@ def _searches(people: People) -> Iterator[str]:
 def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every tool, asked for what A has and for what B has."""
     b = people.of_b
-    for words in ("login", "continue the fibonacci chat", "lgoin", b["text"], b["title"], b["nickname"], "yesterday"):
+    for words in ("login", "continue the fibonacci chat", "lgoin", b["text"], b["nickname"]):
         yield "extract", {"query": {"text": words, "also": ["cache", b["text"]]}}
         yield "search_sessions", {"query": words, "project": "all"}
     yield "search_sessions", {"query": "login", "project": b["project"]}
-    for session in (*values["channel"], "#1", "#5", "#9", b["channel"][:8], "a_session", b["nickname"][:-1]):
+    for session in (*values["channel"], "#1", "#9", b["channel"][:8], b["nickname"][:-1]):
         yield "fetch_session_by_id", {"session_id": session}
         yield "export_session", {"session_id": session}
         yield "extract", {"channel": session}
