@@ -117,7 +117,7 @@ def _pruned(text: str, path: Path) -> str:
     """Remove the containers that a removal has left empty; the document stays."""
     while found := _entry_at(text, path):
         holder, entry = found
-        if entry.value.entries or text[entry.value.start + 1 : entry.value.end - 1].strip():
+        if text[entry.value.start + 1 : entry.value.end - 1].strip():
             break
         text, path = _cut(text, holder, entry), path[:-1]
     return text

@@ -337,6 +337,8 @@ def test_doctor_says_that_codex_does_not_run_hooks_it_does_not_trust(empty_home:
     told = doctor()
     assert "not trusted" not in told
     assert ", hooks installed" in told
+    (folder / "config.toml").write_text(config + "enabled = false\n", encoding="utf-8")
+    assert "not trusted" in doctor()
 
 
 PLUGIN = Path(__file__).parents[3] / "integrations" / "claude-code"
