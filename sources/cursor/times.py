@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -51,8 +51,7 @@ def dated(messages: Sequence[Message], span: TimeFrame, longest_step: timedelta 
 def _with_time(message: Message, estimate: datetime | None, now: datetime) -> Message:
     if message.timestamp is not None and message.timestamp <= now:
         return message
-    time = min(estimate, now) if estimate else None
-    return replace(message, timestamp=time, more={**message.more, "time": "inferred"})
+    return drafts.inferred(message, min(estimate, now) if estimate else None)
 
 
 def _estimates(

@@ -10,11 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from registry.domain import Message, Role, Session, now, parse_time
+from registry.domain import Message, Role, Session, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.cursor.client import CURSOR_AGENT
@@ -25,6 +25,7 @@ from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
 from sources.cursor_agent.transcript import read_line, records_of_text
+from sources.kit import drafts
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import File, digest, status_of, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
@@ -81,11 +82,7 @@ def _with_last_turn_at(messages: Sequence[Message], end: datetime, start: dateti
     begin = questions[-1] if len(questions) > 1 else len(messages) - 1
     step = min(LONGEST_STEP, max(end - start, timedelta()) / (len(messages) - 1))
     times = (end - step * (len(messages) - 1 - place) for place in range(begin, len(messages)))
-    dated_last = (
-        replace(message, timestamp=time, more={**message.more, "time": "inferred"})
-        for message, time in zip(messages[begin:], times, strict=True)
-    )
-    return [*messages[:begin], *dated_last]
+    return [*messages[:begin], *map(drafts.inferred, messages[begin:], times)]
 
 
 Skips = tuple[Skipped, ...]
@@ -225,7 +222,7 @@ class _Pass:
             yield Skipped(transcript.path, system_reason(exc))
             return
         folder = conversation.folder or self.workspaces.by_slug(transcript.folder, paths_in(conversation.drafts))
-        span = TimeFrame(None, datetime.fromtimestamp(transcript.file.modified / 1e9, UTC), self.now)
+        span = TimeFrame(None, transcript.file.modified_at, self.now)
         messages = timed(undated_messages_of(conversation.drafts), span, earlier)
         session = Session(transcript.session_id, messages, title_of(conversation.drafts), folder or None, is_copy=True)
         yield self._finish(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
@@ -282,8 +279,8 @@ def _last_change(chat: SessionFile) -> float:
 
 def _span(chat: SessionFile, about: Record, now: datetime) -> TimeFrame:
     created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
-    updated = moment(about.get("updatedAtMs")) or datetime.fromtimestamp(_last_change(chat), UTC)
-    return TimeFrame(min(created, default=None), parse_time(updated), now)
+    updated = moment(about.get("updatedAtMs")) or drafts.moment(_last_change(chat))
+    return TimeFrame(min(created, default=None), updated, now)
 
 
 def _transcript_at(path: str, damage: Damage) -> AgentDialogue:

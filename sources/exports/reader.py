@@ -22,7 +22,6 @@ from sources.exports.reading import is_known
 from sources.kit.files import digest, system_reason
 from sources.kit.loose_json import Record
 
-_MOST_NAMES = 3  # files named in a refusal: more would hide what is expected
 _EMPTY = "nothing was said in it"
 _STRANGE = "not a conversation of this provider"
 _EXPECTED = (
@@ -164,5 +163,5 @@ def _records(part: ExportFile, on_read: OnRead, most: float = inf) -> Iterator[R
 def _names(others: Sequence[ExportFile | Skipped]) -> str:
     """Name the first of them, and how many more there are."""
     named = [f"{one.what}: {one.why}" if isinstance(one, Skipped) else one.name for one in others]
-    more = f" and {len(named) - _MOST_NAMES} more" if len(named) > _MOST_NAMES else ""
-    return f"{', '.join(named[:_MOST_NAMES])}{more}"
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""  # more names would hide what is expected
+    return f"{', '.join(named[:3])}{more}"

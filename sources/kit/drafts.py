@@ -64,11 +64,12 @@ def messages_of(drafts: Iterable[Draft], began: datetime | None = None) -> tuple
     done = []
     for message in kept:
         known = message.timestamp or known
-        done.append(message if message.timestamp else _inferred(message, known))
+        done.append(message if message.timestamp else inferred(message, known))
     return tuple(done)
 
 
-def _inferred(message: Message, at: datetime | None) -> Message:
+def inferred(message: Message, at: datetime | None) -> Message:
+    """Give a message a time that was concluded, marked as such."""
     return replace(message, timestamp=at, more={**message.more, "time": "inferred"})
 
 
@@ -85,7 +86,7 @@ def dated(session: Session, *known: datetime | None) -> Session:
     at = next(filter(None, known), None)
     if at is None or any(message.timestamp for message in session.messages):
         return session
-    return replace(session, messages=tuple(_inferred(message, at) for message in session.messages))
+    return replace(session, messages=tuple(inferred(message, at) for message in session.messages))
 
 
 def _text(draft: Draft) -> str:
