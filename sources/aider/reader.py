@@ -20,7 +20,7 @@ from sources.aider.client import AIDER
 from sources.base import FoundSession, Places, Skipped, Source
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.files import File, entries, file_at, folders_in, system_reason
+from sources.kit.files import entries, folders_in, status_of, system_reason
 from sources.kit.jsonl import LONGEST_LINE, read_lines
 
 NAME = ".aider.chat.history.md"
@@ -44,8 +44,7 @@ class Aider(Source):
         yield from (path for path in dict.fromkeys(found) if path.is_file())
 
     def stamp(self, store: Path) -> str:
-        file = file_at(str(store))
-        return file.fingerprint if isinstance(file, File) else ""
+        return status_of(str(store))
 
     def watched(self, store: Path) -> Iterable[Path]:
         """Return nothing: a whole project lies around the file. The regular pass finds what is new."""

@@ -147,13 +147,9 @@ def _write_into(database: str, steps: Iterable[Step]) -> None:
     """Do all steps of one database, or none."""
     with closing(sqlite3.connect(database, timeout=1, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        try:
-            for step in steps:
-                step.do(connection)
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+        for step in steps:
+            step.do(connection)
+        connection.execute("COMMIT")  # without it, closing takes all of them back
 
 
 def _statement(one: ValueChange) -> tuple[str, tuple[str | None, ...]]:
@@ -191,14 +187,10 @@ def running_programs() -> Iterator[str]:
 
 def value_of(connection: sqlite3.Connection, table: str, key: str, column: str, field: str = "") -> str | None:
     """Return a value, stored as text or as bytes, or one field of its JSON, as text; None if there is none."""
-    if not has_table(connection, table):
-        return None
-    query = f"SELECT CAST({column} AS TEXT) FROM {table} WHERE {_KEYS[table]} = ?"  # noqa: S608, names of ours
-    (value,) = connection.execute(query, (key,)).fetchone() or (None,)
-    if field:
-        held = record_of(value).get(field)
-        return None if held is None else as_json(held)
-    return None if value is None else str(value)
+    value = row_of(connection, table, key).get(column)
+    text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+    held = record_of(text).get(field) if field else text
+    return as_json(held) if field and held is not None else held
 
 
 def record_of(value: str | None) -> Json:
