@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sources.kit.loose_json import Record, first_text, items, mapping, string
+from sources.kit.loose_json import Record, first_text, mapping, objects, string
 
 _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
@@ -47,25 +47,21 @@ def parts_text(content: object) -> str:
     """Return the text of a content, a string or a list of parts, without thoughts."""
     if isinstance(content, str):
         return content
-    return "".join(string(part.get("text")) for part in _parts(content) if not part.get("thought"))
+    return "".join(string(part.get("text")) for part in objects(content) if not part.get("thought"))
 
 
 def thoughts_in(message: Record) -> str:
     """Return the thoughts of an answer, each with its subject."""
     pairs = (
-        (string(given.get("subject")), string(given.get("description"))) for given in _parts(message.get("thoughts"))
+        (string(given.get("subject")), string(given.get("description"))) for given in objects(message.get("thoughts"))
     )
     thoughts = ["\n".join(filter(None, (subject and f"**{subject}**", words))) for subject, words in pairs]
-    thoughts += [string(part.get("text")) for part in _parts(message.get("content")) if part.get("thought")]
+    thoughts += [string(part.get("text")) for part in objects(message.get("content")) if part.get("thought")]
     return "\n\n".join(filter(None, map(str.strip, thoughts)))
 
 
 def _files_in(content: object) -> Iterator[str]:
-    for part in _parts(content):
+    for part in objects(content):
         data = mapping(part.get("inlineData")) or mapping(part.get("fileData"))
         if data:
             yield first_text(data, "displayName", "fileUri", "mimeType") or "file"
-
-
-def _parts(content: object) -> list[Record]:
-    return [mapping(part) for part in items(content)]
