@@ -42,16 +42,12 @@ def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
 
 
 def walk(nodes: Mapping[str, TreeNode], leaf: str) -> Iterator[tuple[str, bool]]:
-    """Yield every message once, in order, and whether it is on the path to `leaf`, or to the newest leaf without it."""
-    path = path_to(nodes, leaf) or path_to(nodes, newest_leaf(nodes))
-    return ((name, name in path) for name in in_order(nodes, path))
+    """Yield every message once, and whether it is on the path to `leaf`, or to the newest leaf without it.
 
-
-def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
-    """Yield every message once: along the path, and next to each answer on it the answers given before.
-
-    A branch that leaves the path comes before the next question on it, so an answer stays with its question.
+    They come along the path, and next to each answer on it the answers given before. A branch that leaves the path
+    comes before the next question on it, so an answer stays with its question.
     """
+    path = path_to(nodes, leaf) or path_to(nodes, newest_leaf(nodes))
     below: dict[str, list[str]] = defaultdict(list)
     for name, node in nodes.items():
         below[node.parent if node.parent in nodes else ""].append(name)
@@ -64,7 +60,7 @@ def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
         here, follows, beside = waiting.pop(), "", list[str]()
         while here and here not in done:
             done.add(here)
-            yield here
+            yield here, here in path
             *others, follows = _path_last(below[here], path) or [""]
             beside += others
             here = "" if follows and nodes[follows].is_question else follows
@@ -73,7 +69,7 @@ def in_order(nodes: Mapping[str, TreeNode], path: set[str]) -> Iterator[str]:
 
 
 def _path_last(names: list[str], path: set[str]) -> list[str]:
-    """Sort what is on the path last: the stack of `in_order` takes it first."""
+    """Sort what is on the path last: the stack of `walk` takes it first."""
     return sorted(names, key=lambda name: name in path)
 
 
