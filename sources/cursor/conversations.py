@@ -14,16 +14,7 @@ from sources.cursor.bubbles import messages_of, model_of, speaker_of
 from sources.cursor.projects import ProjectHints, WorkspaceProjects, project_of
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.kit.drafts import without_empty
-from sources.kit.loose_json import (
-    first_text,
-    mapping,
-    number,
-    objects,
-    parse_nested,
-    read_json,
-    string,
-    text_at,
-)
+from sources.kit.loose_json import first_text, mapping, number, objects, parse_nested, read_json, string, text_at
 
 SETTLED_AFTER = timedelta(seconds=60)
 _NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})

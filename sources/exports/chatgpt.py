@@ -9,17 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from registry.domain import Role, Session
-from sources.exports.reading import (
-    Provider,
-    TreeNode,
-    cited,
-    more_result,
-    name_of,
-    show_document,
-    unique_ids,
-    version_of,
-    walk,
-)
+from sources.exports import reading
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
 from sources.kit.loose_json import Record, items, mapping, number, objects, parse_nested, string, text_at, value_at
@@ -41,12 +31,12 @@ def is_conversation(record: Record) -> bool:
 
 
 def identity(record: Record) -> str:
-    return name_of(record.get("conversation_id") or record.get("id"))
+    return reading.name_of(record.get("conversation_id") or record.get("id"))
 
 
 def version(record: Record) -> str:
     rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
-    return version_of(_time(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
+    return reading.version_of(_time(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
 
 
 def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
@@ -54,13 +44,13 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     messages = {name: mapping(value_at(node, "message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
     usual_model = string(record.get("default_model_slug"))
-    reading = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
-    for name, is_live in walk(nodes, string(record.get("current_node"))):
-        reading.message(name, messages[name], is_live=is_live)
+    talk = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
+    for name, is_live in reading.walk(nodes, string(record.get("current_node"))):
+        talk.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
     gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
-    unique_ids(reading.drafts)
-    session = reading.build(
+    reading.unique_ids(talk.drafts)
+    session = talk.build(
         "" if title in ("New chat", "New Chat") else title,
         project=projects.get(gizmo),
         model=usual_model,
@@ -68,9 +58,9 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 
 
-def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, TreeNode]:
+def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, reading.TreeNode]:
     return {
-        name: TreeNode(
+        name: reading.TreeNode(
             text_at(given[name], "parent"),
             mapping(message.get("author")).get("role") == "user",
             _time(message.get("create_time")),
@@ -93,7 +83,7 @@ def _time(value: object) -> datetime | None:
 class _Reading(Conversation):
     """Builds the conversation. `calls`: by node, its call or the call of the node above it."""
 
-    nodes: Mapping[str, TreeNode] = field(default_factory=dict)
+    nodes: Mapping[str, reading.TreeNode] = field(default_factory=dict)
     _usual_model: str = ""
     _times: dict[str, datetime | None] = field(default_factory=dict)
 
@@ -126,7 +116,7 @@ class _Reading(Conversation):
             self.say(Role.ERROR, text)
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
-            pages = cited(metadata.get("citations"), metadata.get("content_references"))
+            pages = reading.cited(metadata.get("citations"), metadata.get("content_references"))
             draft = self.say(Role.ASSISTANT, text, attachments=list(attachments(content, metadata)))
             draft.more |= pages
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
@@ -138,7 +128,7 @@ class _Reading(Conversation):
 
     def _call(self, name: str, tool: str, text: str) -> None:
         params = params_of(text) if text else {}
-        show_document(self.call(name, tool, params), params)
+        reading.show_document(self.call(name, tool, params), params)
 
     def _result(self, name: str, message: Record, text: str) -> None:
         """Add a tool's result to the call above it; without one, as a call of its own."""
@@ -150,7 +140,7 @@ class _Reading(Conversation):
             if not result:
                 return
             self._call(name, text_at(message, "author", "name"), "")
-        more_result(self.calls[name], result, _status(content, metadata))
+        reading.more_result(self.calls[name], result, _status(content, metadata))
 
     def _hand_down(self, name: str) -> None:
         """Hand a call down: its result may be below another result or message."""
@@ -228,4 +218,4 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
             yield kind
 
 
-CHATGPT_EXPORT = Provider("chatgpt.com", is_conversation, identity, version, read)
+CHATGPT_EXPORT = reading.Provider("chatgpt.com", is_conversation, identity, version, read)

@@ -8,17 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports.reading import (
-    Provider,
-    TreeNode,
-    cited,
-    more_result,
-    name_of,
-    show_document,
-    unique_ids,
-    version_of,
-    walk,
-)
+from sources.exports import reading
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
@@ -32,12 +22,12 @@ def is_conversation(record: Record) -> bool:
 
 
 def identity(record: Record) -> str:
-    return name_of(record.get("uuid"))
+    return reading.name_of(record.get("uuid"))
 
 
 def version(record: Record) -> str:
     rest = (record.get("name"), record.get("summary"), record.get("current_leaf_message_uuid"))
-    return version_of(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), *rest)
+    return reading.version_of(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), *rest)
 
 
 def project_name(record: Record) -> tuple[str, str] | None:
@@ -51,16 +41,16 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     """Read the conversation. `projects`: names by id; what is not understood is counted in `unknown`."""
     messages = _by_id(objects(record.get("chat_messages")))
     nodes = _nodes(messages)
-    reading = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
-    for name, is_live in walk(nodes, string(record.get("current_leaf_message_uuid"))):
-        before = len(reading.drafts)
-        reading.begin(name, nodes[name].at)
-        reading.read(messages[name])
-        supersede(() if is_live else reading.drafts[before:])
-    unique_ids(reading.drafts)
+    talk = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
+    for name, is_live in reading.walk(nodes, string(record.get("current_leaf_message_uuid"))):
+        before = len(talk.drafts)
+        talk.begin(name, nodes[name].at)
+        talk.read(messages[name])
+        supersede(() if is_live else talk.drafts[before:])
+    reading.unique_ids(talk.drafts)
     project = mapping(record.get("project"))
     project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
-    session = reading.build(
+    session = talk.build(
         record.get("name"),
         record.get("summary"),
         project=string(project.get("name")) or projects.get(project_id),
@@ -79,13 +69,15 @@ def _by_id(messages: list[Record]) -> dict[str, Record]:
     return named
 
 
-def _nodes(messages: Mapping[str, Record]) -> dict[str, TreeNode]:
+def _nodes(messages: Mapping[str, Record]) -> dict[str, reading.TreeNode]:
     """Return the tree; in older exports without parents each message follows the one before it."""
     parents = {name: string(message.get("parent_message_uuid")) for name, message in messages.items()}
     if not any(parent in messages for parent in parents.values()):
         parents = dict(zip(messages, ["", *messages], strict=False))
     return {
-        name: TreeNode(parents[name], message.get("sender") == "human", drafts.moment(message.get("created_at")))
+        name: reading.TreeNode(
+            parents[name], message.get("sender") == "human", drafts.moment(message.get("created_at"))
+        )
         for name, message in messages.items()
     }
 
@@ -128,7 +120,7 @@ class _Reading(Conversation):
             self._texts[-1].add(text)
         else:
             self._begin_text(text)
-        self._texts[-1].more |= cited(block.get("citations"))
+        self._texts[-1].more |= reading.cited(block.get("citations"))
 
     def _begin_text(self, text: str, **more: Any) -> None:
         earlier = len(self._texts)
@@ -142,7 +134,7 @@ class _Reading(Conversation):
     def _call(self, block: Record) -> Draft:
         name, params = string(block.get("name")) or "tool", block.get("input")
         draft = self.call(string(block.get("id")) or self.record_id + self._new_part("call"), name, params)
-        show_document(draft, params)
+        reading.show_document(draft, params)
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
         for opened in (self._open[name], self._open[""]):
@@ -154,7 +146,7 @@ class _Reading(Conversation):
         call = self.calls.get(call_id) if call_id else self._open_call(name)
         if call is None:
             call = self._call({"id": call_id, "name": name})
-        more_result(call, _result_text(block.get("content")), drafts.outcome(block.get("is_error")))
+        reading.more_result(call, _result_text(block.get("content")), drafts.outcome(block.get("is_error")))
 
     def _open_call(self, name: str) -> Draft | None:
         """Return the call of a result without an id: the first open one of that name, else the first open one."""
@@ -210,4 +202,4 @@ _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {
 }
 
 
-CLAUDE_EXPORT = Provider("claude.ai", is_conversation, identity, version, read, project_name=project_name)
+CLAUDE_EXPORT = reading.Provider("claude.ai", is_conversation, identity, version, read, project_name=project_name)
