@@ -102,15 +102,11 @@ def _cut(text: str, holder: Value, entry: JsonEntry) -> str:
 def _joined(before: str, after: str) -> str:
     """Join two parts; a line's comment at the end of the first needs an end of line, or it swallows the second."""
     is_in_comment = "//" in before.rpartition("\n")[2] and not after.lstrip(" \t").startswith(("\n", "\r"))
-    return before + ("\n" if is_in_comment and _is_broken(before + after) else "") + after
-
-
-def _is_broken(text: str) -> bool:
     try:
-        parse(text)
+        parse(before + after if is_in_comment else "{}")
     except ValueError:
-        return True
-    return False
+        return f"{before}\n{after}"
+    return before + after
 
 
 def _pruned(text: str, path: Path) -> str:
@@ -253,20 +249,21 @@ def _value(text: str, start: int, depth: int) -> Value:
     if depth > 100:
         raise _broken(text, start)
     if opening == "{":
-        return _container(text, start, "}", _member, depth)
+        return _container(text, start, "}", depth)
     if opening == "[":
-        return _container(text, start, "]", _item, depth)
+        return _container(text, start, "]", depth)
     data, end = _scalar(text, start)
     return Value(start, end, data)
 
 
-def _container(text: str, start: int, closing: str, read: Callable[[str, int, int], JsonEntry], depth: int) -> Value:
+def _container(text: str, start: int, closing: str, depth: int) -> Value:
     entries: list[JsonEntry] = []
     place = skip(text, start + 1)
     while text[place : place + 1] != closing:
         if entries and entries[-1].comma is None:
             raise _broken(text, place)
-        entry = read(text, place, depth + 1)
+        is_item = closing == "]"
+        entry = JsonEntry(None, place, _value(text, place, depth + 1)) if is_item else _member(text, place, depth + 1)
         entries.append(entry)
         place = skip(text, entry.value.end)
         if text[place : place + 1] == ",":
@@ -286,10 +283,6 @@ def _member(text: str, place: int, depth: int) -> JsonEntry:
     if text[colon : colon + 1] != ":":
         raise _broken(text, colon)
     return JsonEntry(key, place, _value(text, skip(text, colon + 1), depth))
-
-
-def _item(text: str, place: int, depth: int) -> JsonEntry:
-    return JsonEntry(None, place, _value(text, place, depth))
 
 
 def _scalar(text: str, start: int) -> tuple[Any, int]:
