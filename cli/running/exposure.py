@@ -24,11 +24,16 @@ SECRET_FILE = "local-secret"  # noqa: S105, its name
 
 def rules_of(settings: Settings) -> Rules:
     address = settings.public_url or f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
+    verify: Verify | None = None
+    if settings.oauth_issuer:
+        from mcp_server.transport.oauth import verifier_of  # an optional extra
+
+        verify = verifier_of(settings.oauth_issuer, resource_of(settings))
     is_private = settings.host in LOOPBACK and not settings.public_url and not _needs_secret(settings)
     return Rules(
         is_open=is_private and not settings.oauth_issuer,
         secret=_secret(settings),
-        verify=_verifier(settings),
+        verify=verify,
         metadata_url=f"{address}/.well-known/oauth-protected-resource/mcp" if settings.oauth_issuer else "",
         is_secure=address.startswith("https"),
         known_as=urlsplit(settings.public_url).hostname or "",
@@ -39,14 +44,6 @@ def rules_of(settings: Settings) -> Rules:
 def resource_of(settings: Settings) -> str:
     """Return the address of `/mcp` as tokens of an OAuth issuer name it."""
     return settings.oauth_audience or f"{settings.public_url}/mcp"
-
-
-def _verifier(settings: Settings) -> Verify | None:
-    if not settings.oauth_issuer:
-        return None
-    from mcp_server.transport.oauth import verifier_of  # an optional extra
-
-    return verifier_of(settings.oauth_issuer, resource_of(settings))
 
 
 def check_exposure(settings: Settings, *, has_tokens: bool) -> None:

@@ -331,17 +331,15 @@ def check_client(client: Client, _settings: Settings) -> Iterator[Result]:
     elif state == "missing":
         yield Result("note", "found, not connected", f"ctxr install {client.command}")
     else:
-        hooks = HOOKS[parts["hooks"].state] if "hooks" in parts else ""
+        hooks = _hooks_line(parts["hooks"].state) if "hooks" in parts else ""
         yield Result("ok", f"connected in {file}{hooks}")
 
 
-HOOKS = {
-    "installed": ", hooks installed",
-    "differs": ", hooks installed",
-    "missing": ", hooks not installed",
-    "unreadable": ", hooks not installed",
-    "untrusted": ", hooks installed, but not trusted: it runs none of them until /hooks in it says so",
-}
+def _hooks_line(state: str) -> str:
+    if state == "untrusted":
+        return ", hooks installed, but not trusted: it runs none of them until /hooks in it says so"
+    return ", hooks installed" if state in ("installed", "differs") else ", hooks not installed"
+
 
 CHECKS: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "program": check_program,
