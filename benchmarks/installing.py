@@ -118,7 +118,7 @@ class Home:
         places = Places(self.folder, {})
         for client in CLIENTS:
             if client.servers:
-                text = client.servers.file(places).read_text(encoding="utf-8")
+                text = client.settings_file(places, client.servers.file).read_text(encoding="utf-8")
                 read = tomllib.loads if client.servers.format == "toml" else json.loads
                 entry: dict[str, Any] = read(text)[client.servers.key][SERVER]
                 words = entry["command"]
