@@ -39,13 +39,13 @@ class ProjectFolders:
     chats: list[SessionFile]
     _known: list[str] | None = None
 
-    def by_hash(self, hashed: str, paths: list[str]) -> str:
-        """Return the folder with that hash, among the parents of `paths` and the folders of other conversations."""
-        return next((folder for folder in self._candidates(paths) if _hash(folder) == hashed), "")
+    def named(self, name: str, paths: list[str]) -> str:
+        """Return the folder with that hash or name, among the parents of `paths` and other conversations' folders.
 
-    def by_slug(self, slug: str, paths: list[str]) -> str:
-        """Return the folder with that name. Several paths give one name, so it only confirms a candidate."""
-        return next((folder for folder in self._candidates(paths) if slug_of(folder) == slug), "") if slug else ""
+        Several paths give one name, so it only confirms a candidate.
+        """
+        found = (folder for folder in self._candidates(paths) if name in (slug_of(folder), _hash(folder)))
+        return next(found, "") if name else ""
 
     def _candidates(self, paths: list[str]) -> Iterator[str]:
         for path in paths:

@@ -198,7 +198,7 @@ class _Pass:
             skipped += (Skipped(chat.key, "its latest state is not stored; an earlier one was read"),)
         messages = timed(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
         hashed = os.path.basename(os.path.dirname(chat.folder))
-        project = conversation.folder or self.workspaces.by_hash(hashed, paths_in(conversation.drafts))
+        project = conversation.folder or self.workspaces.named(hashed, paths_in(conversation.drafts))
         titles = (about.get(key) for key in ("title", "name") if about.get(key) != "New Agent")
         session = Session(
             session_id=string(about.get("agentId")) or chat.session_id,
@@ -221,7 +221,7 @@ class _Pass:
         except OSError as exc:
             yield Skipped(transcript.path, system_reason(exc))
             return
-        folder = conversation.folder or self.workspaces.by_slug(transcript.folder, paths_in(conversation.drafts))
+        folder = conversation.folder or self.workspaces.named(transcript.folder, paths_in(conversation.drafts))
         span = TimeFrame(None, transcript.file.modified_at, self.now)
         messages = timed(undated_messages_of(conversation.drafts), span, earlier)
         session = Session(transcript.session_id, messages, title_of(conversation.drafts), folder or None, is_copy=True)
