@@ -11,6 +11,7 @@ from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
 from cli.connect.installation import INSTALLABLE, OURS, ClientPart, parts_of
+from cli.connect.jsonc import is_bare
 from cli.connect.launcher import write_launcher
 from cli.connect.settings_files import Rewrite, apply, read, remember, remembered, rewrite
 from cli.connect.snippets import this_program, this_server
@@ -114,9 +115,10 @@ def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewri
         return text
 
     def take_out(text: str) -> str:
+        rest = text
         for part in parts:
-            text = part.uninstall(text)
-        return text
+            rest = part.uninstall(rest)
+        return "" if rest != text and is_bare(rest) else rest
 
     # Uninstalling restores what was there, so it needs no copy.
     change = rewrite(file, put_in if installs else take_out, not installs or any(part.is_private for part in parts))

@@ -73,13 +73,8 @@ def _server(
         file = project / listed.in_project
     path = (*listed.key.split("."), SERVER)
     entry = {**listed.entry, **(server.one_command() if listed.is_one_command else server.entry())}
-    if listed.format == "toml":
-        return ClientPart(
-            "server", file, lambda text: put_table(text, path, entry), lambda text: drop_table(text, path), True
-        )
-    return ClientPart(
-        "server", file, lambda text: put(text, path, entry), lambda text: _nothing_if_bare(text, drop(text, path)), True
-    )
+    put_in, take_out = (put_table, drop_table) if listed.format == "toml" else (put, drop)
+    return ClientPart("server", file, lambda text: put_in(text, path, entry), lambda text: take_out(text, path), True)
 
 
 def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> ClientPart:
@@ -106,7 +101,8 @@ def _put_hooks(hooks: Hooks, handlers: Handlers, text: str) -> str:
 
 def _drop_hooks(hooks: Hooks, text: str) -> str:
     rest = _drop_outdated(hooks, {}, text)
-    return "" if rest != text and is_bare(drop(rest, ("version",)) if hooks.format == "list" else rest) else rest
+    is_version_left = hooks.format == "list" and rest != text and is_bare(drop(rest, ("version",)))
+    return "" if is_version_left else rest
 
 
 def _drop_outdated(hooks: Hooks, wanted: Handlers, text: str) -> str:
@@ -131,7 +127,3 @@ def _is_outdated(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
         return False
     commands = (mapping(handler).get(name) for name in ("command", "bash", "powershell"))
     return any(isinstance(command, str) and OURS.search(command) for command in commands)
-
-
-def _nothing_if_bare(text: str, rest: str) -> str:
-    return "" if rest != text and is_bare(rest) else rest
