@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.recording.evaluation import SOURCE as EVALUATING
 from orchestrator.recording.evaluation import repeatable
 from orchestrator.views.explained_run import case_file, expected_in, run_view
-from registry.domain import format_time, now
+from registry.domain import now
 from registry.monitor import statistics
 from registry.monitor.statistics import execution_statistics as execution_statistics
 from registry.storage.conversations.facets import sources
@@ -65,21 +64,13 @@ def statistics_page(
     bucket_s: int,
     without_source: str | None,
 ) -> dict[str, Any]:
-    """Return the figures of a period, and the runs to look at."""
+    """Return the figures of a period, over time and by client."""
     wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
     figures = execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
     is_countable = statistics.is_countable(tx, wanted)
     times = statistics.latencies(tx, wanted, bucket_s) if is_countable else {}
     series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
-    failed = replace(wanted, status="failed")
     return {
         "figures": {**figures, "series": series},
         "clients": statistics.client_figures(tx, wanted, SHOWN) if is_countable else [],
-        "ratings": judgements.ratings(tx, from_, to),
-        "errors": [
-            {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
-            for group in statistics.error_groups(tx, wanted, SHOWN)
-        ],
-        "slowest": statistics.first_executions(tx, wanted, SHOWN, "duration_ms"),
-        "failing": statistics.first_executions(tx, failed, SHOWN, "started_at"),
     }

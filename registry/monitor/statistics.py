@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, cast, func, select
 
@@ -22,7 +22,7 @@ from registry.domain import format_time
 from registry.errors import ErrorCode
 from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
 from registry.storage.database import ReadTransaction
-from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions, execution_item
+from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions
 from registry.storage.tables import execution
 
 PERCENTILES = (50, 95, 99)
@@ -148,20 +148,6 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
     ]
 
 
-def first_executions(
-    tx: ReadTransaction, wanted: ExecutionFilter, most: int, by: Literal["duration_ms", "started_at"]
-) -> list[dict[str, Any]]:
-    """Return the slowest, or the newest, runs."""
-    order = execution.c[by].desc(), execution.c.number.desc()
-    # An index answers which ones; only their rows are read.
-    which = select(execution.c.number).where(*execution_conditions(wanted)).order_by(*order).limit(most)
-    rows = tx.execute(select(execution).where(execution.c.number.in_(which)).order_by(*order))
-    return [execution_item(row) for row in rows]
-
-
-_VARIES = re.compile(r"\'[^\']*\'|\"[^\"]*\"|\b(?:conv|exec|ext)_\w+|\d[\d.,:]*")
-
-
 def is_countable(tx: ReadTransaction, wanted: ExecutionFilter) -> bool:
     """Return whether a period has so few executions, 100 000, that a figure may read every one."""
     rows = select(execution.c.number).where(*execution_conditions(wanted)).limit(100_001).subquery()
@@ -189,34 +175,3 @@ def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> l
         cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", "", error_code, duration_ms, runs))
     figures = ({"client": client, **figures_of(some)} for client, some in cells.items())
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
-
-
-class ErrorGroup(NamedTuple):
-    """Failures of one operation that read alike but for names and numbers."""
-
-    operation: str
-    code: str
-    pattern: str
-    runs: int
-    first: datetime
-    last: datetime
-    example: str  # id of the newest one
-
-
-def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[ErrorGroup]:
-    """Return the failures of a period by pattern, those that came last first. Nothing found is no failure."""
-    message = execution.c.error["message"].as_string()
-    columns = execution.c.operation, execution.c.error_code, message
-    seen = func.count(), func.min(execution.c.started_at), func.max(execution.c.started_at), func.max(execution.c.id)
-    conditions = [*execution_conditions(wanted), execution.c.status == "failed"]
-    query = select(*columns, *seen).where(*conditions).group_by(*columns).order_by(seen[2].desc()).limit(500)
-    groups: dict[tuple[str, str, str], ErrorGroup] = {}
-    for operation, code, text, count, first, last, example in tx.execute(query):
-        key = operation, code, _VARIES.sub("…", text or "")
-        known = groups.get(key)
-        groups[key] = (
-            known._replace(runs=known.runs + count, first=min(known.first, first))
-            if known
-            else ErrorGroup(*key, count, first, last, example)
-        )
-    return list(groups.values())[:most]

@@ -11,7 +11,7 @@ import pytest
 
 from registry.domain import new_id
 from registry.monitor import statistics as figures
-from registry.monitor.statistics import execution_statistics, first_executions
+from registry.monitor.statistics import execution_statistics
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import Execution, ExecutionFilter, save_execution
@@ -103,15 +103,6 @@ async def test_of_many_runs_counts_stay_exact_and_percentiles_say_they_are_round
     means = [[point.pop("mean_ms") for point in found["series"]] for found in (exact, rounded)]
     assert means[1] == pytest.approx(means[0])
     assert rounded == exact
-
-
-async def test_the_slowest_and_the_last_that_failed_are_found(registry: Registry) -> None:
-    made = runs(100)
-    await record(registry, made)
-    slowest = await registry.read(lambda tx: first_executions(tx, ALL, 3, "duration_ms"))
-    assert [item["id"] for item in slowest] == [run.id for run in sorted(made, key=lambda run: -run.duration_ms)[:3]]
-    failing = await registry.read(lambda tx: first_executions(tx, ExecutionFilter(status="failed"), 3, "started_at"))
-    assert [item["id"] for item in failing] == [run.id for run in made[::-1] if run.status == "failed"][:3]
 
 
 async def test_an_outcome_that_comes_late_counts_with_its_own_time(
