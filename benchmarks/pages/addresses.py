@@ -63,7 +63,7 @@ def pages(registry: Registry) -> Mapping[str, str]:
         "runs: failed": "/flow?status=failed",
         "runs: words": f"/flow?{urlencode({'q': 'quokka'})}",
         "runs: a client's": "/flow?client=cursor",
-        "runs: slow": "/flow?slower_ms=1000",
+        "runs: slow": "/flow?min_duration_ms=1000",
         "runs: of one": f"/flow?channel={long}",
         "guessed run": f"/flow/{found}",
         "not-found run": f"/flow/{missed}",

@@ -128,13 +128,13 @@ async def test_runs_are_listed_with_what_was_asked_and_how_much_came(
     await orchestrator.run({"operation": "search", "query": {"text": "Cache 테스트", "limit": 3}}, "cursor-vscode 1.7")
     run = await newest(http)
     assert (run["asked"], run["delivered"]) == ("Cache 테스트", 3)
-    for query in ("q=cache+테", "client=VSCODE", "q=cache&slower_ms=0"):
+    for query in ("q=cache+테", "client=VSCODE", "q=cache&min_duration_ms=0"):
         shown = await text_of(http, f"/flow?{query}")
         assert re.findall(r'data-id="(\w+)"', shown) == [run["id"]]
         assert "<q>Cache 테스트</q>" in shown
         assert "3 results ·" in shown
     assert "4 messages ·" in await text_of(http, "/flow?operation=conversation_log&source=cursor")
-    assert "No matching runs" in await text_of(http, "/flow?q=테스트&slower_ms=99999")
+    assert "No matching runs" in await text_of(http, "/flow?q=테스트&min_duration_ms=99999")
     assert f'href="/flow?channel={FIBONACCI}"' in await text_of(http, f"/channels/{FIBONACCI}")
 
 

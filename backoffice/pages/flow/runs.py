@@ -26,7 +26,7 @@ from registry.errors import ErrorCode, InvalidRequest
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 ROWS = 50
-FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
+FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "min_duration_ms", "from", "to")
 HIDDEN = {"without_operation": "hint"}  # clients ask for one with every prompt: they would hide what somebody asked for
 
 Id = Annotated[Word, Path()]
