@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from orchestrator.answer.standing import touched_files
 from orchestrator.operations.fetch_session import other_names
 from registry.domain import Role, format_time, preview_of
 from registry.errors import NotFound, RegistryError
-from registry.monitor.activity import channels_since
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
 from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel, item_of
@@ -71,11 +69,10 @@ def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]
     return list_results(tx, channel, Page(**page))
 
 
-def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -> dict[str, Any]:
+def home(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:
     """Return what the list of conversations shows beside its rows."""
     return {
         "place": str(newest_place(tx)) if is_newest else None,
-        "news": channels_since(tx, last_visit) if last_visit else 0,
         "sources": sorted(known_names(tx).sources)[:50],
     }
 
