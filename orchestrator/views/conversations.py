@@ -12,7 +12,7 @@ from registry.errors import NotFound, RegistryError
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
 from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel, item_of
-from registry.storage.conversations.facets import known_names, projects_by_activity, projects_like, tags_like
+from registry.storage.conversations.facets import known_names, projects_by_activity
 from registry.storage.conversations.message_windows import (
     Window,
     counts_with_deleted,
@@ -86,10 +86,6 @@ def rail(tx: ReadTransaction) -> dict[str, Any]:
             {"name": name, "path": path, "channels": count} for name, path, count in projects_by_activity(tx, 8)
         ],
     }
-
-
-def suggest_names(tx: ReadTransaction, kind: str, words: str) -> list[str]:
-    return {"project": projects_like, "tag": tags_like}[kind](tx, words, 20)
 
 
 def find_by_id(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:

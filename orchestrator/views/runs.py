@@ -11,7 +11,7 @@ from orchestrator.views.explained_run import case_file, expected_in, run_view
 from registry.domain import now
 from registry.monitor import statistics
 from registry.monitor.statistics import execution_statistics as execution_statistics
-from registry.storage.conversations.facets import sources
+from registry.storage.conversations.facets import known_names
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
@@ -33,7 +33,7 @@ def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     place = str(newest_place(tx))
     found = list_executions(tx, filters, page)
-    return {"place": place, "found": found, "sources": sources(tx)}
+    return {"place": place, "found": found, "sources": known_names(tx).sources}
 
 
 def run_page(tx: ReadTransaction, execution_id: str, beside: str | None, expected: str | None) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
@@ -95,12 +95,10 @@ def _jump(request: Request, kind: str, name: str) -> Response:
 
 
 @router.get("/suggestions/{kind}")
-async def suggestions(
-    request: Request, client: Asking, kind: Literal["project", "tag"], words: Annotated[str, Query()] = ""
-) -> HTMLResponse:
-    """Suggest projects or tags that contain the words."""
-    found = await client.view(views.suggest_names, kind, words)
-    return render(request, "suggestions.html", found=found)
+async def suggestions(request: Request, client: Asking, kind: Literal["project", "tag"]) -> HTMLResponse:
+    """Suggest the latest projects or tags; the browser narrows them to what is typed."""
+    found = await client.run("complete", {"kind": kind, "limit": 100}, is_recorded=False)
+    return render(request, "suggestions.html", found=found["names"])
 
 
 IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[_/-])[^\s\"]{8,200}")
