@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
+from zlib import crc32
 
 from sqlalchemy import Connection, Engine, Table, bindparam, func, select, update
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
@@ -58,10 +59,10 @@ def insert_into(dialect: str, table: Table) -> Insert:
     return insert(table)  # type: ignore[return-value]
 
 
-def take_turn(tx: WriteTransaction, key: int) -> None:
-    """Wait until the other transactions that took this turn have ended; SQLite has one writer anyway."""
+def take_turn(tx: WriteTransaction, of: str) -> None:
+    """Wait until the other transactions that took a turn of this name have ended; SQLite has one writer anyway."""
     if tx.dialect.name == "postgresql":
-        tx.execute(select(func.pg_advisory_xact_lock(key)))
+        tx.execute(select(func.pg_advisory_xact_lock(crc32(of.encode()))))
 
 
 def update_rows(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -15,7 +15,7 @@ from backoffice.pages.flow.repairs import changed, conditions_of, repairs
 from backoffice.pages.flow.run import compare, states, waterfall
 from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address, render, see_other
-from backoffice.pages.viewer.channels import PERIOD, best_hits, given_query
+from backoffice.pages.viewer.channels import PERIOD, ROWS, best_hits, given_query
 from backoffice.queries import ChannelsQuery, ExecutionsQuery, Word
 from orchestrator.operations import operations, reading
 from orchestrator.recording.evaluation import JUDGED
@@ -25,7 +25,6 @@ from registry.errors import ErrorCode, InvalidRequest
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
-ROWS = 50
 FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "min_duration_ms", "from", "to")
 HIDDEN = {"without_operation": "hint"}  # clients ask for one with every prompt: they would hide what somebody asked for
 

@@ -200,7 +200,7 @@ def _contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
 
 
 NEWEST = 200  # runs that are kept in full
-EVERY = 50  # runs between two passes
+EVERY = NEWEST // 4  # runs between two passes
 
 
 def shorten_older(tx: WriteTransaction, number: int) -> None:
