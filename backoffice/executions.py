@@ -73,7 +73,7 @@ class ExecutionDetail(ExecutionItem):
 
 
 class Figures(BaseModel):
-    """Counts and durations of some runs; null where there was no run."""
+    """Counts of some runs, and their durations to two significant digits; null where there was no run."""
 
     count: int
     succeeded: int
@@ -109,7 +109,6 @@ class Statistics(BaseModel):
     operations: list[OperationFigures]
     errors: dict[str, int] = Field(description="number of runs by error code")
     series: list[Point]
-    precision: str | None = Field(None, description="there when percentiles are rounded: of many or of old runs")
     rolled_up: int | None = Field(None, description="so many of the runs are too old to be kept one by one")
 
 

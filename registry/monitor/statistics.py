@@ -1,8 +1,7 @@
 """Count executions in the database: by outcome, operation and source, over time, with percentiles of their durations.
 
-Up to EXACT runs the percentiles are exact. Of more runs, and of runs that are only kept as figures (`rollup`),
-they are those of durations rounded to two significant digits, and the answer says so; counts and means are always
-exact.
+Percentiles are those of durations rounded to two significant digits, so that a million runs are few groups; counts and
+means are exact.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from operator import add
@@ -26,8 +25,6 @@ from registry.storage.records.executions import GUESSED, ExecutionFilter, execut
 from registry.storage.tables import execution
 
 PERCENTILES = (50, 95, 99)
-EXACT = 20_000  # runs up to which single durations are read
-PRECISION = "percentiles to two significant digits"
 
 
 def execution_statistics(
@@ -38,44 +35,31 @@ def execution_statistics(
     bucket_s: int,
     without_source: str | None = None,
 ) -> dict[str, Any]:
-    """Return counts, success rate and p50/p95/p99 in ms: in total, per operation and source, by error code, over time.
+    """Return counts, success rate and p50/p95/p99 in ms: in total, per operation, by error code, over time.
 
     `bucket_s`: seconds of one point of the series; `without_source`: a source whose runs are not counted.
-    `precision` is there when the percentiles are rounded,
-    `rolled_up` when some of the runs are no longer kept one by one: how many.
+    `rolled_up` is there when some of the runs are no longer kept one by one: how many.
     """
-    wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
-    conditions = execution_conditions(wanted)
-    count = tx.execute(select(func.count()).select_from(execution).where(*conditions)).scalar_one()
-    is_exact = count <= EXACT
+    conditions = execution_conditions(ExecutionFilter(from_=from_, to=to, without_source=without_source))
     rolled = rolled_cells(tx, from_, to, without_source)
-    duration = execution.c.duration_ms if is_exact else execution.c.duration_rounded
-    cells = [*_cells(tx, conditions, duration), *rolled]
+    cells = [*_cells(tx, conditions), *rolled]
+    operations: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        operations[cell.operation].append(cell)
     points = [*rolled_points(tx, from_, to, bucket_s, without_source), *_points(tx, conditions, bucket_s)]
     return {
         "total": figures_of(cells),
-        "operations": _grouped(cells, "operation", lambda cell: cell.operation),
-        "sources": _grouped(cells, "source", lambda cell: cell.source),
+        "operations": [{"operation": name, **figures_of(some)} for name, some in sorted(operations.items())],
         "errors": _errors(cells),
         "series": _series(points),
-        **({} if is_exact and not rolled else {"precision": PRECISION}),
         **({"rolled_up": sum(cell.runs for cell in rolled)} if rolled else {}),
     }
 
 
-def _cells(
-    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], duration: ColumnElement[float]
-) -> list[Cell]:
-    columns = (execution.c.operation, execution.c.source, execution.c.error_code, duration)
+def _cells(tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]]) -> list[Cell]:
+    columns = (execution.c.operation, execution.c.error_code, execution.c.duration_rounded)
     query = select(*columns, func.count()).where(*conditions).group_by(*columns)
     return [Cell(*row) for row in tx.execute(query)]
-
-
-def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) -> list[dict[str, Any]]:
-    groups: dict[str, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        groups[group_of(cell)].append(cell)
-    return [{name: group, **figures_of(members)} for group, members in sorted(groups.items())]
 
 
 def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
@@ -172,6 +156,6 @@ def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> l
     conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]
     cells: dict[str, list[Cell]] = defaultdict(list)
     for client, error_code, duration_ms, runs in tx.execute(select(*columns).where(*conditions).group_by(*columns[:3])):
-        cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", "", error_code, duration_ms, runs))
+        cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", error_code, duration_ms, runs))
     figures = ({"client": client, **figures_of(some)} for client, some in cells.items())
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
