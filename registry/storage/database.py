@@ -103,27 +103,13 @@ _RAN_OUT_OF_TIME = ("55P03", "57014")  # PostgreSQL's states for a lock, and for
 _DEADLOCK = "40P01"
 _BUSY = "The registry's database took too long, or somebody else is writing there."
 
-_AWAY = ("08", "53", "57", "58")
-"""PostgreSQL's classes of states for a connection that is lost, a server without room, one that ends, and its disk."""
-
 
 def _is_away(exc: DatabaseError) -> bool:
     """Return whether the database could not be reached at all: such an error quotes nothing that is stored."""
     if isinstance(exc.orig, sqlite3.Error):
-        return getattr(exc.orig, "sqlite_errorcode", 0) & 0xFF in _FILE_AWAY
-    state = getattr(exc.orig, "sqlstate", None)
-    if state is None:  # what the driver says by itself: there is no connection, or the values are none
-        return isinstance(exc, OperationalError)
-    return state.startswith(_AWAY) and state not in _RAN_OUT_OF_TIME
-
-
-_FILE_AWAY = (
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_NOTADB,
-)
+        code = getattr(exc.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        return code not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_BUSY)
+    return isinstance(exc, OperationalError) and getattr(exc.orig, "sqlstate", None) not in _RAN_OUT_OF_TIME
 
 
 @dataclass(frozen=True, slots=True)
