@@ -36,13 +36,12 @@ def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]
     return {"place": place, "found": found, "sources": known_names(tx).sources}
 
 
-def run_page(tx: ReadTransaction, execution_id: str, beside: str | None, expected: str | None) -> dict[str, Any]:
-    """Return a run, the run beside it, what became of the expected message, and whether the run was rated useful."""
+def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> dict[str, Any]:
+    """Return a run, what became of the expected message, and whether the run was rated useful."""
     view = run_view(tx, execution_id)
     return {
         "view": view,
         "case": case_file(tx, view),
-        "other": run_view(tx, beside) if beside else None,
         "expected": expected_in(tx, view, expected) if expected else None,
         "useful": judgements.rating_of(tx, execution_id),
     }

@@ -89,13 +89,6 @@ async def test_a_run_is_opened_by_keys_and_leads_to_the_message(server: str, pag
     await expect(page.locator(".message:target")).to_contain_text("피보나치")
 
 
-async def test_a_run_is_repeated_and_compared(server: str, page: Page) -> None:
-    await page.goto(f"{server}/flow/{await last_extract(server)}")
-    await page.click("text=Run again")
-    await expect(page.locator(".comparison h2")).to_have_text("Two runs side by side")
-    await expect(page.locator(".comparison tr", has_text="cr_query").locator("td")).to_have_count(2)
-
-
 async def test_the_chart_covers_the_period_and_what_is_chosen_on_it_is_what_stands_there(
     server: str, page: Page
 ) -> None:
@@ -198,7 +191,6 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
     for address, theme, width in (
         (f"/flow/{run}", "dark", 390),
         (f"/flow/{run}", "light", 1280),
-        (f"/flow/{run}?beside={run}", "light", 390),
         ("/settings/trash", "dark", 390),
         ("/settings/forget", "light", 390),
         ("/flow/try", "dark", 390),
