@@ -116,11 +116,11 @@ async def test_a_long_conversation_is_scrolled_from_end_to_end(server: str, page
 
 async def scroll_to(page: Page, key: str, message: Locator) -> None:
     """Press a key until a message is there: the browser stops scrolling where what comes in changes the height."""
-    for _ in range(200):
+    for _ in range(600):
         if await message.count():
             return
         await page.keyboard.press(key)
-        await page.wait_for_timeout(100)
+        await page.wait_for_timeout(30)
 
 
 async def test_one_jumps_to_a_hit_and_reads_on_in_both_directions(server: str, page: Page) -> None:
@@ -298,7 +298,8 @@ async def seen(
         await watch_movement(page)
         sizes: list[int] = []
         page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
-        await page.goto(server_to_read + path, wait_until="networkidle")
+        await page.goto(server_to_read + path)
+        await expect(page.locator("[hx-trigger=load]")).to_have_count(0)  # what a page loads after it shows
         yield page, width, sum(sizes)
 
 
