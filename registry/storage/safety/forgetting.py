@@ -273,6 +273,8 @@ async def wipe(database: Database) -> None:
 
 
 _VACUUM = tuple(f"VACUUM {name}" for name in (*metadata.tables, "message_index"))
+
+
 @dataclass(frozen=True, slots=True)
 class Tombstones:
     """The marks of what was forgotten in a registry: digests with their key, and message ids."""
