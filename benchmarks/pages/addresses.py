@@ -67,7 +67,6 @@ def pages(registry: Registry) -> Mapping[str, str]:
         "runs: of one": f"/flow?channel={long}",
         "guessed run": f"/flow/{found}",
         "not-found run": f"/flow/{missed}",
-        "compared": f"/flow/{found}?beside={missed}",
         "insights": "/insights",
         "insights: a day": "/insights?last=24h",
         "insights: all": "/insights?last=all",
