@@ -32,7 +32,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
 from registry.storage.records.executions import get_execution, readers_of
-from registry.storage.records.extract_results import deliveries_of, get_result, list_results
+from registry.storage.records.extract_results import get_result, list_results
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
 DELIVERIES = 20
@@ -197,9 +197,3 @@ def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
         "deliveries": [one for one in results if one["metadata"]],
         "readers": readers_of(tx, row, DELIVERIES),
     }
-
-
-def message_facts(tx: ReadTransaction, message_id: str) -> dict[str, Any]:
-    """Return a message and the extractions that delivered it."""
-    row = get_message(tx, message_id, include_deleted=True)
-    return {"message": message_item(row), "deliveries": deliveries_of(tx, row.channel, row.id, DELIVERIES)}

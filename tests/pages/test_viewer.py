@@ -143,7 +143,7 @@ async def test_a_deleted_message_is_brought_back(server: str, page: Page) -> Non
     await page.goto(f"{server}/channels/{LOGIN}")
     message = page.locator(".message").nth(1)
     await message.locator(".about > summary").click()
-    await expect(message.locator(".facts")).to_contain_text("No extraction has delivered")
+    await expect(message.locator(".facts")).to_contain_text("Stored by")
     await message.locator("text=Delete message").click()
     await expect(message).to_contain_text("Message deleted.")
     await message.locator("text=Undo").click()
