@@ -44,10 +44,6 @@ class SessionId(click.ParamType[str]):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return _completions("session", incomplete)
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the reference as the registry reads it."""
-        return f"#{value}" if value.isascii() and value.isdigit() and len(value) < 6 else value
-
 
 class ProjectFolder(click.ParamType[str | None]):
     """`current`, `all`, a folder's path, or a folder's bare name."""
