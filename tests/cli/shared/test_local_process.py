@@ -13,7 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ class Window:
         )
         self._meta = {"_meta": META} if revision > "2026" else {}
         self._number = 1
-        while is_late and not any("socket" in os.readlink(file) for file in self._files()):
+        while is_late and not self._is_connected():
             time.sleep(0.01)
         if is_late:
             time.sleep(0.1)  # it takes over the connection within 2 ms
@@ -107,9 +107,11 @@ class Window:
     def __exit__(self, *_: object) -> None:
         self._process.communicate(timeout=PATIENT)
 
-    def _files(self) -> list[Path]:
-        """Return the files that the program has open."""
-        return [file for file in Path(f"/proc/{self._process.pid}/fd").iterdir() if file.is_symlink()]
+    def _is_connected(self) -> bool:
+        """Return True if the program has a socket open."""
+        with suppress(FileNotFoundError):  # it closes files meanwhile
+            return any("socket" in os.readlink(file) for file in Path(f"/proc/{self._process.pid}/fd").iterdir())
+        return False
 
     def ask(self, method: str, params: dict[str, Any], number: int = 0) -> None:
         """Send a request."""
