@@ -181,6 +181,10 @@ class Steps(Generic[Asked, Read]):
     """Return the words to embed."""
 
 
+def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
+    """Read nothing from the registry: the operation works on files."""
+
+
 async def as_read(_run: Run, _request: Request, data: dict[str, Any]) -> dict[str, Any]:
     """Answer with what was read."""
     return data

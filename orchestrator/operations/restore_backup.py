@@ -12,15 +12,9 @@ from pydantic import Field
 
 from orchestrator.archive.container import MANIFEST, Archive, Damage
 from orchestrator.archive.stores import give_back
-from orchestrator.backup_files import (
-    existing_backup,
-    find_damage,
-    finish,
-    free_names,
-    write_registry,
-)
 from orchestrator.operation import Operation
-from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery
+from orchestrator.operations.create_backup import free_names, write_registry
+from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps, shelf_of
 from orchestrator.tool import Effect, Tool
@@ -63,7 +57,7 @@ def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Reh
     """Check the backup, restore it into a temporary place, and back up what is stored. Raises StorageError."""
     shelf, query = shelf_of(run), request.query
     archive = Archive.open(existing_backup(shelf, query.path))
-    damaged = find_damage(archive, run.tell)
+    damaged = archive.check(run.tell)
     if damaged and not query.rest:
         raise damaged_backup(damaged)
     revision = archive.about.get("revision", HEAD)
@@ -108,7 +102,7 @@ def damaged_backup(damaged: list[Damage]) -> StorageError:
 
 def _safety_copy(tx: ReadTransaction, run: Run) -> str:
     writer = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
-    finish(writer, [])
+    writer.finish([])
     return str(writer.path)
 
 
