@@ -17,7 +17,7 @@ from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
+from orchestrator.state import OUTSIDE, ExternalAction, GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import new_id, preview_of
 from registry.errors import NotFound
@@ -72,6 +72,9 @@ WORDS = {
         "messages": "메시지 {count}개",
     },
 }
+
+
+WRITE_IN = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +144,16 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
         about = day.earlier["metadata"]
         run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
         return {"transformed_data": about["text"]}
-    text, by = await written_by(run.writer, run.recorder, _task(request), _material(day.talks), 1500)
+    task = f"{TASK} The day is {request.query.date}.{WRITE_IN[request.query.language]}"
+    material = "\n\n".join(
+        f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}"
+        for talk in day.talks
+    )
+    text, by = await written_by(run.writer, run.recorder, task, material, 1500)
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
     text = text or written(day.talks, str(request.query.date), WORDS[language])
     run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
     return {"transformed_data": text, "data": replace(day, by=by)}
-
-
-def _task(request: BriefingRequest) -> str:
-    language = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}[request.query.language]
-    return f"{TASK} The day is {request.query.date}.{language}"
-
-
-def _material(talks: list[TalkOfDay]) -> str:
-    return "\n\n".join(
-        f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}" for talk in talks
-    )
 
 
 def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
@@ -200,7 +197,8 @@ async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> Ge
             before = FOUND if was_done else None
             if was_done:
                 await _note(run, kept, action, FOUND)
-        if _is_to_do(before, again=request.query.again):
+        status = before["status"] if before else "failed"
+        if status == "failed" or (status != "done" and request.query.again):
             await _note(run, kept, action, {"status": "started"})
             await _perform(run, kept, action, about)
     run.recorder.explain(actions=actions, why=None if actions else "no outside system is configured")
@@ -223,19 +221,13 @@ async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | 
         return None
 
 
-def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
-    if before is None or before["status"] == "failed":
-        return True
-    return again and before["status"] != "done"
-
-
 async def _perform(run: Run, kept: Mapping[str, Any], action: ExternalAction, about: Mapping[str, str]) -> None:
     try:
         outcome = {"status": "done", "result": await action.perform(about)}
     except Exception as exc:  # whatever is wrong outside must not cost the briefing
         outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
         attempts = sum(step.node == "external_action" for step in run.recorder.steps)
-        if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
+        if isinstance(exc, ConnectionError) and attempts < OUTSIDE.max_attempts:
             await _note(run, kept, action, outcome)
             raise
     await _note(run, kept, action, outcome)

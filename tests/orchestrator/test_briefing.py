@@ -16,7 +16,7 @@ from orchestrator.operations import daily_briefing as briefing
 from orchestrator.outside import tools
 from orchestrator.outside.tools import PART, McpAction, filled
 from orchestrator.service import Orchestrator
-from orchestrator.state import OUTSIDE_ATTEMPTS
+from orchestrator.state import OUTSIDE
 from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
 from registry.storage.paging import Page
@@ -119,7 +119,7 @@ async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_late
     pages.fault = ConnectionError("nobody answers")
     failed = await orchestrator.run(RUN)
     assert (failed["success"], failed["partly_failed"], pages.made) == (True, True, [])
-    assert pages.attempts == OUTSIDE_ATTEMPTS
+    assert pages.attempts == OUTSIDE.max_attempts
     pages.fault = None
     again = await orchestrator.run(RUN)
     assert (again["briefing"]["id"], again["partly_failed"]) == (failed["briefing"]["id"], False)
