@@ -178,7 +178,7 @@ def _ms_since(started: float) -> float:
 def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     """Summarise an answer for its record: counts and ids, never texts of messages."""
     return {
-        key: _ids(value) if key == "messages" else _short(value)
+        key: [message["id"] for message in value[:KEPT_ITEMS]] if key == "messages" else _short(value)
         for key, value in result.items()
         if value and key not in _TEXTS
     }
@@ -186,10 +186,6 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
 
 _TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview", "note", "hint")
 """Parts of an answer that may quote messages: they are not recorded, so that a deleted message is gone."""
-
-
-def _ids(messages: list[dict[str, Any]]) -> list[str]:
-    return [message["id"] for message in messages[:KEPT_ITEMS]]
 
 
 def _short(value: Any) -> Any:
@@ -202,11 +198,7 @@ def _short(value: Any) -> Any:
 
 
 RECORDING_S = 0.5
-"""Seconds that an answer waits for its record."""
-SETTLING_S = 2.0
-"""Seconds that the end of a program waits for records."""
-PAUSE_S = 1.0
-"""Seconds between two attempts while the registry takes nothing."""
+"""Seconds that an answer waits for its record; the end of a program waits four times as long."""
 
 
 class Records:
@@ -245,7 +237,7 @@ class Records:
     async def settle(self) -> None:
         """Wait for the records on their way; what cannot be stored in time is lost with this process."""
         if self._writing:
-            await asyncio.wait([self._writing], timeout=SETTLING_S)
+            await asyncio.wait([self._writing], timeout=4 * RECORDING_S)
             self._writing.cancel()
 
     async def _write(self) -> None:
@@ -266,7 +258,7 @@ class Records:
                 self._tried.set()
                 self._again.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._again.wait(), PAUSE_S)
+                    await asyncio.wait_for(self._again.wait(), 1.0)  # or until something is stored
             else:
                 self._is_held_up = False
                 for stored in batch:

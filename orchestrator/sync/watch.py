@@ -56,14 +56,14 @@ async def watch(
             try:
                 folders = await asyncio.to_thread(plan, readers, places)
                 is_moved = await notices.watch({**folders, **_spool(home)})
-                drained = await drain(orchestrator, home)
+                is_drained = await drain(orchestrator, home)
                 due = [reader for reader in readers if named is None or is_moved or reader.name in named]
                 reports = await sync(orchestrator, due, places, progress)
                 news = [report for report in reports if report.has_news or is_first]
                 if news or is_first:
                     told(news)
                 is_first, progress = False, None
-                if drained.is_complete:
+                if is_drained:
                     took = time.monotonic() - began
                     rest = min(took * 3, SELDOM_S) if named is not None else 0.0  # a quarter of a processor at most
                     every = SELDOM_S if notices.is_watching else _until_next(took, reports)
