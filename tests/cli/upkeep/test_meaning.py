@@ -108,7 +108,7 @@ def test_an_endpoint_needs_a_model_and_the_key_is_never_shown(ctxr: Ctxr, monkey
 def test_doctor_says_that_the_model_answers(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
     ctxr("db", "embed")
     findings = json.loads(ctxr("doctor", "--json").stdout)["findings"]
-    found = "by toy, 256 dimensions; 3 of 3 messages are embedded (0.0 MB); it takes what the endpoint takes"
+    found = "by toy, 256 dimensions; 3 of 3 messages are embedded (0.0 MB)"
     assert {"state": "ok", "what": "meaning", "found": found, "remedy": ""} in findings
 
 
