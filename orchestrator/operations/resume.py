@@ -243,8 +243,5 @@ OPERATION = Operation(
     level=Level.ADMIN,
     instead="it writes a client's session on the server; run ctxr resume on the machine of the client",
     steps=Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session),
-    labels={
-        "in": ("to go on in", "이어 갈 곳"),
-        "last": ("last", "마지막"),
-    },
+    labels={"in": ("to go on in", "이어 갈 곳"), "last": ("last", "마지막")},
 )
