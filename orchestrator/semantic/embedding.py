@@ -42,7 +42,6 @@ logger = logging.getLogger(__name__)
 
 LOOKED_AHEAD = 64  # messages read at once
 EVERY_S = 1.0  # between two looks for new messages while operations run: what was just logged is soon found by meaning
-SELDOM_S = 60.0  # between two looks while none runs here: another process may have stored something
 
 Progress = Callable[[int, int], None]  # called with the number of embedded messages, and the number of all
 
@@ -198,7 +197,7 @@ async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.E
             logger.exception("Messages are not embedded for %.0f s", wait_s)
         else:
             with suppress(TimeoutError):
-                async with asyncio.timeout(SELDOM_S):
+                async with asyncio.timeout(60.0):  # another process may have stored something
                     await news.wait()
             wait_s = EVERY_S
         await asyncio.sleep(wait_s)

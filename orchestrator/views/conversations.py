@@ -37,8 +37,6 @@ from registry.storage.records.executions import get_execution, readers_of
 from registry.storage.records.extract_results import deliveries_of, get_result, list_results
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
-DELIVERIES = 20
-TOOL_CALLS = 200  # of the end of a conversation: their files stand beside it
 LATEST = "latest"
 
 
@@ -195,18 +193,18 @@ def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dic
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
     """Return what stands beside a conversation: the files its tools touched, the runs that delivered parts of it."""
     row = get_channel(tx, name)
-    calls = messages.messages_of(tx, row.number, limit=TOOL_CALLS, roles=(Role.TOOL,))
+    calls = messages.messages_of(tx, row.number, limit=200, roles=(Role.TOOL,))
     files = dict.fromkeys(path for call in reversed(calls) for path in touched_files(call.payload))
     results = list_results(tx, row.name, Page(8, None, "desc"))["items"]
     return {
         "channel": item_of(tx, row),
         "files": [path for path in files if path != row.project_path],
         "deliveries": [one for one in results if one["metadata"]],
-        "readers": readers_of(tx, row, DELIVERIES),
+        "readers": readers_of(tx, row, 20),
     }
 
 
 def message_facts(tx: ReadTransaction, message_id: str) -> dict[str, Any]:
     """Return a message and the extractions that delivered it."""
     row = get_message(tx, message_id, include_deleted=True)
-    return {"message": message_item(row), "deliveries": deliveries_of(tx, row.channel, row.id, DELIVERIES)}
+    return {"message": message_item(row), "deliveries": deliveries_of(tx, row.channel, row.id, 20)}

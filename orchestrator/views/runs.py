@@ -23,7 +23,6 @@ from registry.storage.records.judgements import drop_expectation as drop_expecta
 from registry.storage.records.judgements import list_expectations as list_expectations
 from registry.storage.records.judgements import rate_execution as rate_execution
 
-SHOWN = 10  # rows of each table of figures
 NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
@@ -65,7 +64,7 @@ def statistics_page(
     bucket_s: int,
     without_source: str | None,
 ) -> dict[str, Any]:
-    """Return the figures of a period, and the runs to look at."""
+    """Return the figures of a period, and the runs to look at: ten rows of each table."""
     wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
     figures = execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
     is_countable = statistics.is_countable(tx, wanted)
@@ -74,12 +73,12 @@ def statistics_page(
     failed = replace(wanted, status="failed")
     return {
         "figures": {**figures, "series": series},
-        "clients": statistics.client_figures(tx, wanted, SHOWN) if is_countable else [],
+        "clients": statistics.client_figures(tx, wanted, 10) if is_countable else [],
         "ratings": judgements.ratings(tx, from_, to),
         "errors": [
             {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
-            for group in statistics.error_groups(tx, wanted, SHOWN)
+            for group in statistics.error_groups(tx, wanted, 10)
         ],
-        "slowest": statistics.first_executions(tx, wanted, SHOWN, "duration_ms"),
-        "failing": statistics.first_executions(tx, failed, SHOWN, "started_at"),
+        "slowest": statistics.first_executions(tx, wanted, 10, "duration_ms"),
+        "failing": statistics.first_executions(tx, failed, 10, "started_at"),
     }
