@@ -25,7 +25,7 @@ from registry.ingest.save import SNAPSHOT
 from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.messages import MessageRow, messages_between
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import find_briefing, save_result, set_metadata
+from registry.storage.records.extract_results import find_briefing, set_metadata
 
 
 class BriefingQuery(QueryShape):
@@ -244,24 +244,9 @@ def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: Gener
     if earlier := find_briefing(tx, _channel(request), day.ids):
         return earlier
     result_id, text = new_id("brief"), state["transformed_data"]
-    about = {
-        "execution_id": run.recorder.id,
-        "date": str(request.query.date),
-        "text": text,
-        "by": day.by,
-        "actions": {},
-    }
-    save_result(
-        tx,
-        result_id,
-        record_type="briefing",
-        channel=_channel(request),
-        result_type="summary",
-        items=day.ids,
-        metadata=about,
-        token=run.recorder.token,
-    )
-    return {"id": result_id, "metadata": about}
+    about = {"date": str(request.query.date), "text": text, "by": day.by, "actions": {}}
+    kept = {"channel": _channel(request), "items": day.ids, "result_type": "summary"}
+    return {"id": result_id, "metadata": run.recorder.keep_result(tx, result_id, "briefing", about, **kept)}
 
 
 def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: GeneralState) -> dict[str, Any]:

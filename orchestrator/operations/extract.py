@@ -40,7 +40,7 @@ from registry.storage.conversations.messages import seqs_of
 from registry.storage.conversations.references import existing_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import decode_cursor
-from registry.storage.records.extract_results import get_result, save_result
+from registry.storage.records.extract_results import get_result
 from registry.text.ranking.confidence import Confidence
 
 
@@ -203,7 +203,6 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
     found: dict[str, Any] = state["result"]
     ids = [message["id"] for message in found["messages"]]
     about = {
-        "execution_id": run.recorder.id,
         "source": request.source,
         "client": run.recorder.client,
         "query": request.query.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -211,16 +210,8 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
     }
     result_id = found["extract_id"]
     if run.is_kept:
-        save_result(
-            tx,
-            result_id,
-            record_type="extract_result",
-            channel=found["channel"],
-            result_type=request.query.mode,
-            items=ids,
-            metadata=about,
-            token=run.recorder.token,
-        )
+        kept = {"channel": found["channel"], "items": ids, "result_type": request.query.mode}
+        run.recorder.keep_result(tx, result_id, "extract_result", about, **kept)
     # A summary stands for its messages; their ids are kept with the result.
     shown = [] if "summary" in found else [delivered(message) for message in found["messages"]]
     texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]

@@ -28,7 +28,7 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import add_alias, drop_alias, resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
+from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result
 from sources.clients import CLIENTS
 from sources.purging import count_missing_files
 from sources.writers import WRITERS
@@ -129,22 +129,14 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
         return result
     add_alias(tx, result["session_id"], state["data"].row.number)
     digests = {path: _digest(text.encode()) for path, text in files.items()}
-    metadata = {
+    about = {
         "client": request.query.client,
         "session_id": result["session_id"],
         "files": digests,
         "is_imported": "before" in result,
         "questions": questions,
     }
-    save_result(
-        tx,
-        new_id("ext"),
-        record_type=RESUMED,
-        channel=result["channel"],
-        items=[],
-        metadata={"execution_id": run.recorder.id, **metadata},
-        token=run.recorder.token,
-    )
+    run.recorder.keep_result(tx, new_id("ext"), RESUMED, about, channel=result["channel"], items=[])
     for path, text in files.items():
         _write_session_file(Path(path), text)
     return result

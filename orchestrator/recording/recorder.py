@@ -22,6 +22,7 @@ from registry.registry import Registry
 from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import GUESSED, Door, Execution, execution_item, save_execution
+from registry.storage.records.extract_results import save_result
 from registry.text.privacy.masking import holds_secret
 
 logger = logging.getLogger(__name__)
@@ -101,6 +102,14 @@ class Recorder:
     def explain(self, **detail: Any) -> None:
         """Note details of the running node; long lists are cut."""
         self.steps[-1].detail |= {name: _bounded(value) for name, value in detail.items()}
+
+    def keep_result(
+        self, tx: WriteTransaction, result_id: str, kind: str, about: Mapping[str, Any], **what: Any
+    ) -> dict[str, Any]:
+        """Store what this run delivered, as `save_result` does, and return its metadata."""
+        metadata = {"execution_id": self.id, **about}
+        save_result(tx, result_id, record_type=kind, metadata=metadata, token=self.token, **what)
+        return metadata
 
     def finished(self, result: dict[str, Any] | None, error: dict[str, str] | None = None) -> Execution:
         return Execution(

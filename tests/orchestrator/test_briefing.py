@@ -21,6 +21,7 @@ from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
+from registry.storage.records.extract_results import get_result
 
 pytestmark = pytest.mark.anyio
 
@@ -104,8 +105,10 @@ async def test_a_briefing_is_in_korean_where_korean_was_spoken_or_asked_for(orch
 
 
 async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, pages: Pages) -> None:
-    first, second = [(await orchestrator.run(RUN))["briefing"] for _ in range(2)]
+    first, second = [(await orchestrator.run(RUN, execution_id=f"exec_{i}"))["briefing"] for i in range(2)]
     assert first == second
+    kept = await orchestrator.registry.read(lambda tx: get_result(tx, first["id"]))
+    assert kept.metadata["execution_id"] == "exec_0", "a delivery does not take the run's id from it"
     assert first["actions"] == [{"name": "pages", "status": "done", "result": "page 1"}]
     assert pages.made == [{"id": first["id"], "date": DAY, "text": first["text"]}]
     again = await orchestrator.run({**RUN, "query": {"date": DAY, "again": True}})
