@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from orchestrator.answer.composing import composed
-from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
+from orchestrator.answer.delivery import delivered, tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, chosen, nothing_like, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
@@ -61,7 +61,9 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     try:
         data = _look(asked.relaxed(run.attempt), row, request.folder)
     except NotFound as nothing:
-        nothing = _only_in(project, nothing)
+        if project is not None:
+            only = f"{nothing.details}; only the project {project} was searched, not all"
+            nothing = NotFound(nothing.message, only)
         if not relaxation:
             raise nothing from None
         error = nothing_then(asked) if relaxation == AT_ANY_TIME and not run.attempt else nothing
@@ -72,12 +74,6 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
         return replace(data, relaxed=" and ".join(filter(None, ["time", data.relaxed])), note=note)
     stands = relaxation == AT_ANY_TIME and not data.relaxed and (row is not None or _is_sure(data))
     return replace(data, relaxation="" if run.attempt or stands else relaxation)
-
-
-def _only_in(project: str | None, nothing: NotFound) -> NotFound:
-    if project is None:
-        return nothing
-    return NotFound(nothing.message, f"{nothing.details}; only the project {project} was searched, not all")
 
 
 def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
@@ -153,20 +149,16 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
     ranked = messages_in(tx, turns[: 2 * request.query.limit], request.query)
     given = {number for number, at in hits.items() if at < place.get("h", 0)}
     ranked[:1] = [[message for message in turn if message["number"] not in given] for turn in ranked[:1]]
+    rest = [[message for message in turn if message["id"] not in kept.items] for turn in ranked]
     return Extraction(
         channel=row,
         read=said,
-        ranked=_not_given(ranked, kept.items),
+        ranked=[turn for turn in rest if turn],
         turns=turns,
         hits=hits,
         seqs=seqs_of(tx, row.number, request.query.roles),
         kept=KeptRanking(kept.id, place["o"]),
     )
-
-
-def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> list[list[MessageDict]]:
-    rest = [[message for message in turn if message["id"] not in ids] for turn in turns]
-    return [turn for turn in rest if turn]
 
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead) -> dict[str, Any]:

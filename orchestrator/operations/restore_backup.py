@@ -88,7 +88,11 @@ def _tried_out(
             " `ctxr backup restore --rest` gives what is there",
         )
     is_needed = not request.query.dry_run and any(count_kept(tx).values())
-    copy = _safety_copy(tx, run) if is_needed else None
+    copy = None
+    if is_needed:
+        writer = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
+        writer.finish([])
+        copy = str(writer.path)
     run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)
     return Rehearsed(archive, file, counts, damaged, copy, folder)
 
@@ -98,12 +102,6 @@ def damaged_backup(damaged: list[Damage]) -> StorageError:
     parts = "; ".join(f"damaged part: {damage.part} ({damage.why})" for damage in damaged[:20])
     more = f"; and {len(damaged) - 20} more" if len(damaged) > 20 else ""
     return StorageError("The backup is damaged.", f"{parts}{more}; `ctxr backup restore --rest` gives what is left")
-
-
-def _safety_copy(tx: ReadTransaction, run: Run) -> str:
-    writer = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
-    writer.finish([])
-    return str(writer.path)
 
 
 async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) -> dict[str, Any]:

@@ -98,7 +98,9 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         run.recorder.explain(by="the client's own session")
         return {**about, "session_id": row.session_id, "folder": folder, "command": writer.opens(row.session_id)}
     version = await asyncio.to_thread(_version, writer)
-    taken = take_along(data.messages, query.last, query.max_tokens, _origin(row))
+    name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
+    origin = f'This conversation ("{row.title or row.name}") began in {name}.'
+    taken = take_along(data.messages, query.last, query.max_tokens, origin)
     if not taken.messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken.messages[-1].text, 60)
@@ -179,11 +181,6 @@ def _writer(client: str) -> Writer:
 def _folder(query: ResumeQuery, row: ChannelRow) -> str:
     there = next(filter(os.path.isdir, filter(None, (query.folder, row.project_path))), None)
     return os.path.abspath(there or Path.home())
-
-
-def _origin(row: ChannelRow) -> str:
-    name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
-    return f'This conversation ("{row.title or row.name}") began in {name}.'
 
 
 def _version(writer: Writer) -> str:

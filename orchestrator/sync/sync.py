@@ -10,7 +10,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,17 +197,15 @@ async def _is_there(orchestrator: Orchestrator) -> bool:
 def _expected(reader: Source, store: Path, seen: int) -> int:
     if not isinstance(reader, Counts):
         return 0
-    try:
+    with suppress(RegistryError, OSError):  # the reading that follows says what is wrong
         return max(0, reader.count(store) - seen)
-    except (RegistryError, OSError):  # the reading that follows says what is wrong
-        return 0
+    return 0
 
 
 def _stamp_of(reader: Source, store: Path) -> str:
-    try:
+    with suppress(RegistryError, OSError):  # the reading that follows says what is wrong
         return reader.stamp(store)
-    except (RegistryError, OSError):  # the reading that follows says what is wrong
-        return ""
+    return ""
 
 
 def _findings(
@@ -236,7 +234,7 @@ def _batches(
         report.skip(replace(one, session=finding.key) for one in finding.skipped)
         batch.append(finding)
         messages += len(finding.session.messages)
-        characters += _characters(finding)
+        characters += sum(_length(message.text) + _length(message.more) for message in finding.session.messages)
         is_shared = orchestrator.seconds_since_asked < 10  # whoever asked may ask again
         most = SHARED_BATCH_MESSAGES if is_shared else BATCH_MESSAGES
         if messages >= most or characters >= BATCH_CHARACTERS:
@@ -244,10 +242,6 @@ def _batches(
             batch, messages, characters = [], 0, 0
     if batch:
         yield batch
-
-
-def _characters(found: FoundSession) -> int:
-    return sum(_length(message.text) + _length(message.more) for message in found.session.messages)
 
 
 def _length(value: Any) -> int:
