@@ -211,40 +211,34 @@ RECORDING_S = 0.5
 
 
 class Records:
-    """Stores the records of runs, some in one transaction. Those that cannot be stored now are tried again."""
+    """Stores the records of runs, some in one transaction. What cannot be stored is tried again with the next."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._held: deque[tuple[Execution, Sequence[MadeSummary]]] = deque(maxlen=1000)
         self._writing: asyncio.Task[None] | None = None
-        self._again = asyncio.Event()
-        self._tried = asyncio.Event()
         self._is_held_up = False
 
     def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
         """Queue a record and the summaries of its run."""
-        if self._registry.is_read_only:
-            return
-        self._held.append((run, made))
-        self._tried.clear()
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write())
+        if not self._registry.is_read_only:
+            self._held.append((run, made))
+            self.retry()
 
     async def store(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
         """Store a record, and wait for it; not if the run failed while the registry takes no records."""
         self.add(run, made)
-        if run.error is None:
-            self.retry()
-        if self._held and not (self._is_held_up and run.error):
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._tried.wait(), RECORDING_S)
+        if self._writing and not (self._is_held_up and run.error):
+            await asyncio.wait([self._writing], timeout=RECORDING_S)
 
     def retry(self) -> None:
-        """Try again now: the registry has just answered."""
-        self._again.set()
+        """Store what is held, if nothing is being stored."""
+        if self._held and (self._writing is None or self._writing.done()):
+            self._writing = asyncio.create_task(self._write())
 
     async def settle(self) -> None:
         """Wait for the records on their way; what cannot be stored in time is lost with this process."""
+        self.retry()
         if self._writing:
             await asyncio.wait([self._writing], timeout=4 * RECORDING_S)
             self._writing.cancel()
@@ -264,13 +258,8 @@ class Records:
                 if not self._is_held_up:
                     logger.error("Records of runs are held back: %s", exc.details)
                 self._is_held_up = True
-                self._tried.set()
-                self._again.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._again.wait(), 1.0)  # or until something is stored
-            else:
-                self._is_held_up = False
-                for stored in batch:
-                    with suppress(ValueError):  # pushed out meanwhile
-                        self._held.remove(stored)
-        self._tried.set()
+                return
+            self._is_held_up = False
+            for stored in batch:
+                with suppress(ValueError):  # pushed out meanwhile
+                    self._held.remove(stored)
