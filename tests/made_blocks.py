@@ -283,12 +283,17 @@ FIGURES = (
     (
         "lives7, one wording",
         "BM25",
-        "a stranger's questions: right conversation first / in five",
-        "처음 보는 사람의 질문: 맞는 대화가 첫째 / 다섯 안",
+        "a stranger's questions: right one first / in the first five",
+        "제3자가 만든 질문: 정답 대화가 1위 / 5위 이내",
     ),
-    ("LoCoMo sessions", "BM25", "LoCoMo, sessions: first / in five / MRR", "LoCoMo 세션: 첫째 / 다섯 안 / MRR"),
-    ("import of 15000", "fast-resume", "messages imported a second", "초당 가져오는 메시지"),
-    ("search, command", "fast-resume", "search from the shell, p50 / p95 ms", "셸에서 검색, p50 / p95 ms"),
+    (
+        "LoCoMo sessions",
+        "BM25",
+        "LoCoMo, sessions: first / in the first five / MRR",
+        "LoCoMo 세션: 1위 / 5위 이내 / MRR",
+    ),
+    ("import of 15000", "fast-resume", "messages imported a second", "초당 가져오는 메시지 수"),
+    ("search, command", "fast-resume", "search from the shell, p50 / p95 ms", "셸 검색 시간 p50 / p95(ms)"),
 )
 """Rows of docs/figures.md for the READMEs, each with another program, and what it says in English and Korean."""
 

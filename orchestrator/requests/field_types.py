@@ -94,7 +94,7 @@ EndInstant = Annotated[
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 NameKind = Literal["session", "channel", "tag", "project", "source"]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
-_ROLES_OF_MODELS = {"human": "user", "ai": "assistant", "model": "assistant"}
+_ROLES_OF_MODELS = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 
 
 def _role(given: object) -> object:

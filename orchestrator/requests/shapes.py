@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from orchestrator.requests.field_types import ChannelName, GivenRole, SourceName, Timestamp
+from orchestrator.requests.messages import as_message
 from orchestrator.requests.queries import ExtractQuery, ListQuery, SearchQuery, SessionsQuery
 from registry.domain import DEEPEST, is_too_deep
 
@@ -32,16 +33,7 @@ class MessageIn(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_models_write(cls, given: Any) -> Any:
-        """Take `content` for `text`, also in parts, and an empty time for none."""
-        if not isinstance(given, dict):
-            return given
-        given = {name: value for name, value in given.items() if name != "timestamp" or value != ""}
-        content = given.get("content")
-        if "text" in given or not isinstance(content, str | list):
-            return given
-        parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-        text = content if isinstance(content, str) else "\n".join(part for part in parts if isinstance(part, str))
-        return {**{name: value for name, value in given.items() if name != "content"}, "text": text}
+        return as_message(given) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
     def _followable(self) -> MessageIn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import sys
 import threading
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 from orchestrator.semantic.embedders import Unavailable, Vectors
 
 IDLE_S = 600.0  # an unused model is dropped after so long: it takes 130 MB
+
+_M_MMAP_THRESHOLD = -3  # malloc.h
 
 Encode = Callable[[Sequence[str]], Any]  # returns a row of numbers for each text
 
@@ -33,6 +36,7 @@ class LocalModel:
 
     def __init__(self, name: str, load: Callable[[], Loaded]) -> None:
         self.name, self._load = name, load
+        _return_freed_blocks()
         self._loading: asyncio.Future[Loaded] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._background = ThreadPoolExecutor(1, "embedding", _lower_priority)
@@ -83,3 +87,13 @@ def _lower_priority() -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+
+
+def _return_freed_blocks() -> None:
+    """Have glibc give blocks of 1 MB and more back when they are freed.
+
+    By itself it keeps as much as the largest block that was ever freed: after ten loads of the model 66 MB.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1024 * 1024)

@@ -67,6 +67,17 @@ LOGGING: list[dict[str, Any]] = [
     {"tool": "conversation_log", "parameters": {"messages": SAID}},
 ]
 
+LS = {"command": "ls"}
+CALLS_WITHOUT_TEXT: list[dict[str, Any]] = [
+    {"role": "assistant", "tool": "bash", "parameters": LS},
+    {"role": "assistant", "text": "", "tool": {"name": "bash", "params": LS}},
+    {"role": "tool", "name": "bash", "arguments": json.dumps(LS)},
+    {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "bash", "arguments": json.dumps(LS)}}]},
+    {"role": "assistant", "content": [{"type": "tool_use", "name": "bash", "input": LS}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "bash ls"}]},
+    {"role": "function", "name": "bash", "content": "bash ls"},
+]
+
 
 async def call(orchestrator: Orchestrator, tool: str, given: dict[str, Any]) -> dict[str, Any]:
     claude = Implementation(name="claude-ai", version="1.0")
@@ -98,3 +109,13 @@ async def test_a_call_of_conversation_log_in_any_of_these_shapes_is_stored(
     kept = await call(orchestrator, "conversation_log", given)
     stored = await orchestrator.registry.get_conversations(kept["channel"])
     assert [(one["role"], one["text"]) for one in stored] == [(one["role"], one["text"]) for one in SAID]
+
+
+@pytest.mark.parametrize("given", CALLS_WITHOUT_TEXT, ids=shown)
+async def test_a_message_that_is_only_a_tool_call_or_its_result_is_stored_with_its_neighbours(
+    orchestrator: Orchestrator, given: dict[str, Any]
+) -> None:
+    kept = await call(orchestrator, "conversation_log", {"messages": [SAID[0], given, SAID[1]]})
+    stored = await orchestrator.registry.get_conversations(kept["channel"])
+    assert [(one["role"], one["text"]) for one in stored[1:2]] == [("tool", "bash ls")]
+    assert [one["text"] for one in stored[::2]] == [one["text"] for one in SAID]
