@@ -57,7 +57,7 @@ class Pages:
 
 @pytest.fixture
 def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
-    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01))
+    monkeypatch.setattr(graph, "OUTSIDE", OUTSIDE._replace(initial_interval=0.01))
     return Pages()
 
 
