@@ -29,7 +29,7 @@ from mcp.types import (
     PaginatedRequestParams,
 )
 
-from mcp_server.envelope import as_answer, chat_of, client_name, published
+from mcp_server.envelope import as_answer, chat_in, client_name, published
 from mcp_server.instructions import instructions_for
 from mcp_server.prompts import Completions, get_prompt, list_prompts
 from mcp_server.questions import asked, can_ask
@@ -103,7 +103,7 @@ class RegistryTools:
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool, in the chosen toolsets or not. Every outcome is an answer, also an unknown name."""
         await asyncio.to_thread(tools)
-        caller = Caller(client_name(ctx), self._project, self._is_local, chat_of(ctx))
+        caller = Caller(client_name(ctx), self._project, self._is_local, chat_in(ctx.meta or {}))
         try:
             tool, alias = self._find(params.name)
             with _reporting(ctx):

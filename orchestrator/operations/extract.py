@@ -291,15 +291,17 @@ def extract_result(outcome: Outcome) -> dict[str, Any]:
         "filtered_messages": counts["filtered_count"],
         "last_activity": counts["last_activity"],
     } | {name: counts[name] for name in more if counts.get(name)}
-    before = ("newer", "title", "source", "project", "confidence", "note", "stands_at")
-    after = ("first", "last", "summary", "summary_by", "candidates")
     return {
         "channel": outcome["channel"],
-        **{name: outcome[name] for name in before if outcome.get(name)},
+        **{name: outcome[name] for name in _BEFORE if outcome.get(name)},
         "messages": outcome["messages"],
         "metadata": metadata,
-        **{name: outcome[name] for name in after if outcome.get(name)},
+        **{name: outcome[name] for name in _AFTER if outcome.get(name)},
     }
+
+
+_BEFORE = ("newer", "title", "source", "project", "confidence", "note", "stands_at")
+_AFTER = ("first", "last", "summary", "summary_by", "candidates")
 
 
 EXTRACT_TOOL = Tool(
@@ -315,24 +317,7 @@ EXTRACT_TOOL = Tool(
     effect=Effect.READS,
     arguments=ExtractArguments,
     is_history=False,
-    returns=[
-        "quoted",
-        "channel",
-        "newer",
-        "title",
-        "source",
-        "project",
-        "first",
-        "last",
-        "confidence",
-        "note",
-        "stands_at",
-        "messages",
-        "metadata",
-        "summary",
-        "others",
-        "candidates",
-    ],
+    returns=["quoted", "channel", *_BEFORE, "messages", "metadata", *_AFTER],
     example={"query": {"text": "make login faster", "also": ["speed up sign-in", "cache sessions", "로그인 속도"]}},
     quotes=True,
 )
