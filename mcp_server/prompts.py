@@ -129,7 +129,6 @@ def _quoted(given: object) -> str:
 
 
 async def list_prompts(_ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListPromptsResult:
-    """List the prompts."""
     return ListPromptsResult(
         prompts=[
             Prompt(name=name, title=title, description=inspect.getdoc(says), arguments=_arguments_of(says))

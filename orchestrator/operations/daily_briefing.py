@@ -97,7 +97,6 @@ class TalksOfDay:
 
     @property
     def ids(self) -> list[str]:
-        """Return the ids of the day's messages."""
         return [message["id"] for talk in self.talks for message in talk.messages]
 
 

@@ -62,7 +62,6 @@ class DeleteRequest(Request):
 
 
 def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: GeneralState) -> dict[str, Any]:
-    """Delete a message, or a whole channel."""
     if not request.query.soft:
         return _forget(tx, run, request)
     run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)

@@ -130,7 +130,7 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
     if request.query.dry_run or not files:
         return result
     add_alias(tx, result["session_id"], state["data"].row.number)
-    digests = {path: _digest(text.encode()) for path, text in files.items()}
+    digests = {path: sha256(text.encode()).hexdigest() for path, text in files.items()}
     about = {
         "client": request.query.client,
         "session_id": result["session_id"],
@@ -148,9 +148,8 @@ def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files
     client, session_id = result["client"], result["session_id"]
     if data.written and data.written.get("is_imported") and session_id in keys_of_channel(tx, data.row.number, client):
         raise InvalidRequest("The client has taken the session in; it stays there.", f"{client}: {session_id}")
-    grown = [
-        path for path, digest in files.items() if os.path.exists(path) and _digest(Path(path).read_bytes()) != digest
-    ]
+    there = {path: sha256(Path(path).read_bytes()).hexdigest() for path in files if os.path.exists(path)}
+    grown = [path for path, digest in there.items() if digest != files[path]]
     if grown:
         raise InvalidRequest(
             "The conversation has gone on there; its file stays.", f"changed since it was written: {', '.join(grown)}"
@@ -209,10 +208,6 @@ def _version(writer: Writer) -> str:
             f"{writer.client.name}: found {said.strip()[:80]!r}; tested: {writer.tested}. Nothing was written",
         )
     return found[0]
-
-
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
 
 
 def _write_session_file(path: Path, text: str) -> None:

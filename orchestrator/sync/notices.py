@@ -121,7 +121,6 @@ class Notices:
             logger.info("Not told of changes, so looking for them every few seconds: %s", exc)
 
     async def aclose(self) -> None:
-        """End the watching."""
         if self._following:
             self._following.cancel()
             await asyncio.wait([self._following])

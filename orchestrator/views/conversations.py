@@ -119,8 +119,6 @@ _BY_PREFIX: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] 
 
 
 class Stretch(NamedTuple):
-    """A stretch of a conversation."""
-
     size: int
     """Messages in it."""
     ahead: int
