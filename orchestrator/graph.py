@@ -158,7 +158,10 @@ async def _read(run: Run, request: Request) -> Any:
 async def filter_(state: GeneralState, run: Run) -> GeneralState:
     """Keep what answers the request; if there is no such session, tell where and when there are some."""
     steps, request = steps_of(state["query"].operation), state["query"]
-    tried = await _try(state, run)
+    try:
+        tried = Tried(state["data"], await _work(steps.keep)(run, request, state["data"]), None)
+    except NotFound as nothing:
+        tried = Tried(state["data"], {}, nothing)
     if "earlier" in state:
         tried = _work(steps.better)(run, request, state["earlier"], tried)
     data, result, error = tried
@@ -168,14 +171,6 @@ async def filter_(state: GeneralState, run: Run) -> GeneralState:
     if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
     return {"data": data, "result": result, "error": None}
-
-
-async def _try(state: GeneralState, run: Run) -> Tried:
-    try:
-        keep = _work(steps_of(state["query"].operation).keep)
-        return Tried(state["data"], await keep(run, state["query"], state["data"]), None)
-    except NotFound as nothing:
-        return Tried(state["data"], {}, nothing)
 
 
 async def relax(state: GeneralState, run: Run) -> GeneralState:

@@ -225,7 +225,10 @@ class Orchestrator:
     def _observed(self, run: Execution) -> Execution:
         for observe in self.observers:
             observe(run)
-        runs.info("%s: %s", run.operation, run.outcome, extra={"run": _figures(run)})
+        told = {"operation": run.operation, "outcome": run.outcome, "door": run.door, "client": run.client}
+        steps = {step["node"]: step["duration_ms"] for step in run.steps}
+        figures = {**told, "duration_ms": run.duration_ms, "steps_ms": steps}
+        runs.info("%s: %s", run.operation, run.outcome, extra={"run": figures})
         return run
 
     async def _run(
@@ -274,12 +277,6 @@ class Orchestrator:
         if is_recorded and not recorder.is_stored:
             await self._records.store(recorder.finished(result_summary(result)), recorder.summaries)
         return result
-
-
-def _figures(run: Execution) -> dict[str, Any]:
-    steps = {step["node"]: step["duration_ms"] for step in run.steps}
-    told = {"operation": run.operation, "outcome": run.outcome, "door": run.door, "client": run.client}
-    return {**told, "duration_ms": run.duration_ms, "steps_ms": steps}
 
 
 def _may_be_missing(syncing: Syncing | None, copy: LocalCopy | None) -> str:
