@@ -188,12 +188,12 @@ def _result(data: Extraction, shown: list[MessageDict], *, stands: bool) -> dict
     result = {
         "extract_id": new_id("ext"),
         **about(row),
-        "first": None if _is_choice(data) else format_time(row.created_at),
-        "last": None if _is_choice(data) else format_time(row.updated_at),
         "confidence": data.confidence.value if data.confidence else None,
         "note": " ".join(filter(None, note)),
         "newer": data.newer,
         "messages": shown,
+        "first": None if _is_choice(data) else format_time(row.created_at),
+        "last": None if _is_choice(data) else format_time(row.updated_at),
         "stands_at": where_it_stands(data.recent, {message["id"] for message in shown}) if stands else None,
         "metadata": {
             "total_count": row.message_count,

@@ -72,7 +72,7 @@ def delivered(message: MessageDict, *, whole_tool: bool = False) -> MessageDict:
         more["context"] = _brief(message["context"])
     if isinstance(tool := message.get("tool"), Mapping):
         more["tool"] = {name: tool.get(name) if whole_tool else _cut(tool.get(name)) for name in _CALL}
-    return {key: message[key] for key in ("id", "role", "text", "timestamp")} | more
+    return {key: message[key] for key in ("role", "text", "timestamp", "id")} | more
 
 
 CONTEXT = 2_000

@@ -93,7 +93,7 @@ def _repeats_most(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> Messa
     earlier = surroundings(tx, {own: [hit.seq]}, READ // 2)[own]
     said = {*_asked_for(found), *chain.from_iterable(analyze(row.text) for row in earlier if row.role in _SPOKEN)}
     rare = _rare(tx, said.intersection(chain.from_iterable(tokens for _, tokens in later)), found.corpus.size)
-    best, rank = None, (False, ABOUT_IT)
+    best, rank = None, (False, 0.0)
     for row, tokens in later:
         weight = shares[row.channel_number] * sum(map(rare.__getitem__, rare.keys() & tokens))
         this = row.channel_number != own, weight

@@ -15,4 +15,4 @@ MEDIUM, MEDIUM_LEAD = 0.65, 0.15
 # Nothing is answered below this score, with the model, by which all messages score; nor, of several wordings, by a
 # conversation that holds fewer words than these, each as rare as can be
 FLOOR_MODEL = 0.4
-RARE_WORDS = 2.4
+RARE_WORDS = 2.0

@@ -242,6 +242,7 @@ _KOREAN_COUNT = (
     rf"(?:(?:(?P<count>\d{{1,3}}|{korean('counts')})|(?P<some>{korean('some')})) ?(?P<unit>{korean('units')})"
     rf"|(?P<days>{korean('korean_days')})|며칠)"
 )
+_HOW_LONG_BEFORE = r"(?:몇 ?\S+|며칠) ?전(?:까지|이[지야었]|[ ?]*$)"  # asks for a number, and names no time
 _WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])})"
 _SHORT_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])}|mon|tues?|weds?|thu(?:rs?)?|fri)"
 _KOREAN_WEEKDAY = rf"(?P<day>[{WORDS['korean_weekdays']}])요일"
@@ -271,7 +272,7 @@ _RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"{_WHICH} ?(?P<unit>주|달){_KOREAN_PART}", _back, "ko"),
     (f"(?P<named>{korean('days_back')})", _named_day, "ko"),
     (r"(?:어젯밤|간밤|지난밤)", _day(1, "밤"), "ko"),
-    (rf"(?:(?:약|대략|한) )?{_KOREAN_COUNT}(?: ?(?:쯤|정도))? ?전", _ago, "ko"),
+    (rf"(?!(?<=. ){_HOW_LONG_BEFORE})(?:(?:약|대략|한) )?{_KOREAN_COUNT}(?: ?(?:쯤|정도))? ?전", _ago, "ko"),
     (rf"(?:최근|지난|요) ?{_KOREAN_COUNT}(?: ?(?:동안|간|사이))?", _past, "ko"),
     (_SAID_YEAR + _KOREAN_PART, _in_year, "ko"),
 )  # fmt: skip

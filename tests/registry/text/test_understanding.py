@@ -159,6 +159,8 @@ def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> N
     "text",
     [
         "1/2 of the users",
+        "반입 마감 각각 몇시간 전",
+        "예약은 며칠 전까지 바꿀 수 있지?",
         "the ratio 10/3",
         "may I use sessions",
         "it may break",
