@@ -6,9 +6,8 @@ The SDK skips lines that it cannot read; here they are answered with an error.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from typing import Any
 
 import anyio
 from mcp.server import Server
@@ -18,22 +17,12 @@ from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
 
-class TextSink(Protocol):
-    """A connection's output of text lines."""
+async def serve_lines(server: Server[Any], incoming: Any = None, outgoing: Any = None) -> None:
+    """Serve one connection until it ends: over stdin and stdout, or over the given lines, several at a time.
 
-    async def write(self, text: str) -> object:
-        """Take some text."""
-
-    async def flush(self) -> None:
-        """Send what was taken."""
-
-
-async def serve_lines(
-    server: Server[Any], incoming: AsyncIterator[str] | None = None, outgoing: TextSink | None = None
-) -> None:
-    """Serve one connection until it ends: over stdin and stdout, or over the given lines, several at a time."""
-    # The SDK names files here, and asks of them only this.
-    async with stdio_server(cast("Any", incoming), cast("Any", outgoing)) as (read, write):
+    `incoming` yields lines; `outgoing` has `write` and `flush`. The SDK names files here, and asks of them only this.
+    """
+    async with stdio_server(incoming, outgoing) as (read, write):
         readable, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
         async def pass_on() -> None:
