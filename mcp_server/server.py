@@ -31,7 +31,7 @@ from mcp.types import (
 
 from mcp_server.envelope import as_answer, chat_in, client_name, published
 from mcp_server.instructions import instructions_for
-from mcp_server.prompts import Completions, get_prompt, list_prompts
+from mcp_server.prompts import complete, get_prompt, list_prompts
 from mcp_server.questions import asked, can_ask
 from mcp_server.resources import Resources, list_resources, list_templates
 from mcp_server.subscriptions import ChannelBus, OlderSubscriptions
@@ -245,7 +245,7 @@ def create_server(
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=resources.read,
-        on_completion=Completions(run).complete,
+        on_completion=partial(complete, run),
         on_subscriptions_listen=ListenHandler(bus) if bus else None,
         cache_hints=dict.fromkeys(LISTS, CacheHint(ttl_ms=5 * 60 * 1000)),
         on_subscribe_resource=older.subscribe if older else None,
