@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from backoffice.bodies import RUN_EXAMPLES, RunBody, shaped
 from backoffice.dependencies import API, Asking, succeeded, without_parameters
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
-from backoffice.schemas import CHANNEL, EXECUTION_ID, MESSAGE_ID, TIME, ItemPage, Problem, example
+from backoffice.schemas import EXECUTION_ID, ItemPage, Problem
 from orchestrator.graph import describe_graph
 from orchestrator.operations import operations
 from orchestrator.requests.refusals import Refusal
@@ -21,22 +21,6 @@ from registry.errors import InvalidRequest
 
 class ExecutionItem(BaseModel):
     """An execution of an operation."""
-
-    model_config = example(
-        id=EXECUTION_ID,
-        operation="conversation_log",
-        source="cursor",
-        client="cursor-vscode 1.7",
-        token=None,
-        channel=CHANNEL,
-        status="succeeded",
-        error=None,
-        started_at=TIME,
-        finished_at=TIME,
-        duration_ms=3.2,
-        asked=None,
-        delivered=2,
-    )
 
     id: str
     operation: str
@@ -56,7 +40,7 @@ class ExecutionItem(BaseModel):
 class Rating(BaseModel):
     """The rating of a run: its answer was useful, or not."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"useful": True}})
+    model_config = ConfigDict(extra="forbid")
 
     useful: bool
 
@@ -89,7 +73,7 @@ class ExecutionDetail(ExecutionItem):
 
 
 class Figures(BaseModel):
-    """Counts and durations of some runs; null where there was no run."""
+    """Counts of some runs, and their durations to two significant digits; null where there was no run."""
 
     count: int
     succeeded: int
@@ -125,7 +109,6 @@ class Statistics(BaseModel):
     operations: list[OperationFigures]
     errors: dict[str, int] = Field(description="number of runs by error code")
     series: list[Point]
-    precision: str | None = Field(None, description="there when percentiles are rounded: of many or of old runs")
     rolled_up: int | None = Field(None, description="so many of the runs are too old to be kept one by one")
 
 
@@ -147,15 +130,7 @@ class Graph(BaseModel):
 class RunAnswer(BaseModel):
     """The answer of an operation; its further fields depend on the operation."""
 
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={
-            "examples": [
-                {"success": True, "stored_ids": [MESSAGE_ID], "timestamp": TIME},
-                {"success": True, "messages": [], "metadata": {"total_count": 0, "filtered_count": 0}},
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="allow")
 
     success: Literal[True]
 

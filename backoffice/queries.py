@@ -165,7 +165,7 @@ class ExecutionsQuery(PageQuery, Period):
     error_code: ErrorCode | None = Field(None, description="only those that ended in this way")
     q: Word | None = Field(None, description="characters in the words that were asked")
     client: Word | None = Field(None, description="a part of the client's name")
-    slower_ms: float | None = Field(None, ge=0, description="those that took at least so long")
+    min_duration_ms: float | None = Field(None, ge=0, description="those that took at least so long")
     without_source: Word | None = Field(None, description="all but those of this source")
 
     @property

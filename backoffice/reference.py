@@ -26,31 +26,38 @@ def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
             bodies = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("examples", {})
             answer = next(answer for status, answer in operation["responses"].items() if status.startswith("2"))
             schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
-            examples = [("Body", example["value"]) for example in bodies.values()]
-            examples += [("Answer", example) for example in _examples_of(schema, document)]
+            parameters = operation.get("parameters", [])
             yield {
                 "name": f"{method.upper()} {path}",
                 "about": operation.get("description", ""),
-                "parameters": [(one["name"], one["in"], _about(one)) for one in operation.get("parameters", [])],
-                "examples": [(label, json.dumps(one, ensure_ascii=False, indent=2)) for label, one in examples],
+                "parameters": [(one["name"], one["in"], _about(one, one["schema"])) for one in parameters],
+                "bodies": [json.dumps(one["value"], ensure_ascii=False, indent=2) for one in bodies.values()],
+                "fields": _fields_of(schema, document),
             }
 
 
-def _about(parameter: dict[str, Any]) -> str:
-    schema = parameter["schema"]
+def _about(described: dict[str, Any], schema: dict[str, Any]) -> str:
     kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
     allowed = [str(value) for kind in kinds for value in kind.get("enum", kind.get("items", {}).get("enum", []))]
-    parts = [parameter.get("description", ""), " | ".join(allowed)]
+    parts = [described.get("description", ""), " | ".join(allowed)]
     if schema.get("default") is not None:
         parts.append(f"default {schema['default']}")
     return "; ".join(part for part in parts if part)
 
 
-def _examples_of(schema: dict[str, Any], document: dict[str, Any]) -> list[Any]:
-    """Return the examples of a schema; a page of a list shows one item."""
-    if "$ref" in schema:
-        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    if "items" in schema.get("properties", {}):
-        items = _examples_of(schema["properties"]["items"]["items"], document)
-        return [{"items": items, "total": len(items), "next_cursor": None}] if items else []
-    return [schema["example"]] if "example" in schema else list(schema.get("examples", []))
+def _fields_of(schema: dict[str, Any], document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return name, kind and description of an answer's fields; of a list those of an item."""
+    shape = document["components"]["schemas"][_name_of(schema)] if "$ref" in schema else schema
+    properties = shape.get("properties", {})
+    if "items" in properties:
+        return _fields_of(properties["items"]["items"], document)
+    return [(name, _kind_of(one), one.get("description", "")) for name, one in properties.items()]
+
+
+def _kind_of(schema: dict[str, Any]) -> str:
+    kinds = schema.get("anyOf", [schema])
+    return " | ".join(_name_of(one) if "$ref" in one else one.get("type", "any") for one in kinds)
+
+
+def _name_of(reference: dict[str, Any]) -> str:
+    return str(reference["$ref"]).rpartition("/")[2]

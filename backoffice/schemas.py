@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, Field, JsonValue, model_validator
 
 from orchestrator.requests.field_types import Timestamp
 from orchestrator.requests.queries import QueryShape
@@ -13,11 +13,6 @@ TIME = "2025-09-29T14:30:15.123Z"
 MESSAGE_ID = "conv_01k6a7m3f9h2x4q8r0s6t1v5w7"
 EXECUTION_ID = "exec_01k6a7m3f9h2x4q8r0s6t1v5w8"
 CHANNEL = "cursor_session_1759156215"
-
-
-def example(**fields: Any) -> ConfigDict:
-    """Return a model configuration with this example."""
-    return ConfigDict(json_schema_extra={"example": fields})
 
 
 class Problem(BaseModel):
@@ -30,15 +25,6 @@ class Problem(BaseModel):
 
 class Failure(BaseModel):
     """The envelope of every failed request."""
-
-    model_config = example(
-        ok=False,
-        error={
-            "code": "INVALID_REQUEST",
-            "message": "The request is not valid.",
-            "details": "limit: given 0; allowed: greater than or equal to 1",
-        },
-    )
 
     ok: Literal[False]
     error: Problem
@@ -57,23 +43,6 @@ class ItemPage(BaseModel, Generic[Item]):
 
 class ChannelItem(BaseModel):
     """A channel: one conversation's identity."""
-
-    model_config = example(
-        session_id=CHANNEL,
-        channel=CHANNEL,
-        source="cursor",
-        title="Fibonacci with memoization",
-        nickname="fib",
-        tags=["python"],
-        project_path="/home/me/numbers",
-        project_name="numbers",
-        message_count=4,
-        created_at=TIME,
-        updated_at=TIME,
-        last_accessed=TIME,
-        first_message_preview="Make this recursion faster",
-        summary=None,
-    )
 
     session_id: str
     channel: str
@@ -150,21 +119,6 @@ class FoundMessage(SpokenMessage):
 
 class MessageItem(SpokenMessage):
     """A stored message."""
-
-    model_config = example(
-        id=MESSAGE_ID,
-        channel=CHANNEL,
-        source="cursor",
-        role="user",
-        text="Make this recursion faster",
-        timestamp=TIME,
-        context={"file": "fib.py", "line": 3},
-        actor="ao",
-        deleted=False,
-        payload={"context": {"file": "fib.py", "line": 3}},
-        record_type="conversation",
-        received_at=TIME,
-    )
 
     actor: str
     deleted: bool
@@ -249,10 +203,6 @@ class EditsDone(BaseModel):
 class Logged(BaseModel):
     """The result of a call that stored messages, as of conversation_log."""
 
-    model_config = example(
-        stored_ids=[MESSAGE_ID], channel=CHANNEL, message_count=1, timestamp=TIME, new_count=1, duplicate_count=0
-    )
-
     not_kept: str | None = Field(None, description="why nothing of it is kept; then there are no ids")
     stored_ids: list[str] = Field(description="one per message sent, in order")
     channel: str
@@ -264,17 +214,6 @@ class Logged(BaseModel):
 
 class ResultItem(BaseModel):
     """A kept result: what was delivered to whom, as ids."""
-
-    model_config = example(
-        id="ext_01k6a7m3f9h2x4q8r0s6t1v5w9",
-        record_type="extract_result",
-        channel=CHANNEL,
-        result_type="raw",
-        items=[MESSAGE_ID],
-        metadata={"execution_id": EXECUTION_ID, "source": "claude", "query": {"text": "fibonacci"}},
-        timestamp=TIME,
-        deleted=False,
-    )
 
     id: str
     record_type: str

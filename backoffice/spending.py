@@ -9,12 +9,8 @@ from pydantic import BaseModel, Field
 
 from backoffice.dependencies import Asking
 from backoffice.queries import Period
-from backoffice.schemas import example
 from orchestrator.operations.usage import By
 from orchestrator.requests.field_types import ChannelName, Limit, UtcOffset
-
-COUNTS: dict[str, float] = {"answers": 12, "input_tokens": 340, "output_tokens": 5210, "cache_read_tokens": 812_000}
-COUNTS |= {"cache_write_tokens": 40_100, "reasoning_tokens": 0, "cost_usd": 0.788575}
 
 
 class UsageParameters(Period):
@@ -54,14 +50,6 @@ class MissingCounts(BaseModel):
 
 class UsageAnswer(BaseModel):
     """Sums, most expensive first; days newest first."""
-
-    model_config = example(
-        by="model",
-        rows=[{"name": "claude-opus-4-5", **COUNTS}],
-        total=COUNTS,
-        unpriced_models=[],
-        without_counts=[{"client": "cursor", "answers": 3}],
-    )
 
     by: By
     rows: list[UsageRow]

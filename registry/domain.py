@@ -196,10 +196,10 @@ as_json = json_writer()  # writes a value for a JSON column
 DEEPEST = 64  # lists and mappings in each other
 
 
-def is_too_deep(value: Any, deepest: int = DEEPEST) -> bool:
+def is_too_deep(value: Any) -> bool:
     """Return True if lists and mappings are nested too deep to be stored or shown."""
     level = [value]
-    for _ in range(deepest):
+    for _ in range(DEEPEST):
         level = [item for held in level for item in _items(held)]
         if not level:
             return False

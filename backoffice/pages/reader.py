@@ -1,4 +1,4 @@
-"""The reader of a page: language, time zone and last visit.
+"""The reader of a page: language and time zone.
 
 English and Korean are a table of texts keyed by the English ones. No gettext: two languages, one of them without
 plurals. Days and times in filters are the reader's own: the browser tells its time zone by a cookie (`app.js`). The API
@@ -10,17 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from fastapi import Request, Response
+from fastapi import Request
 
 from orchestrator.operations import labels
-from registry.domain import format_time, now, parse_time
+from registry.domain import format_time, parse_time
 from registry.text.times.time_words import parse_span
 
 DEFAULT = "en"
@@ -163,33 +162,6 @@ def _zone_of(request: Request) -> ZoneInfo | None:
         return ZoneInfo(request.cookies[COOKIE])
     except (KeyError, ValueError, OSError):  # none told, not a name of a zone, or no table of it
         return None
-
-
-LOOKED = "looked"
-"""The cookie: when this visit began, and the one before it."""
-_SECONDS = re.compile("[0-9]{1,10}")
-SAME_VISIT = timedelta(minutes=30)
-
-
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """The reader's previous visit (None: first visit), and the cookie that records this one."""
-
-    before: datetime | None
-    cookie: str
-
-    def keep(self, response: Response) -> None:
-        response.set_cookie(LOOKED, self.cookie, max_age=31_536_000, samesite="lax", httponly=True)
-
-
-def visit(request: Request) -> Visit:
-    """Return this visit and the one before; requests within half an hour are one visit."""
-    parts = request.cookies.get(LOOKED, "").split(".")
-    times = [datetime.fromtimestamp(int(part), UTC) for part in parts if _SECONDS.fullmatch(part)]
-    began, before = [*times, None, None][:2]
-    if began is None or now() - began > SAME_VISIT:
-        began, before = now(), began
-    return Visit(before, ".".join(str(int(at.timestamp())) for at in (began, before) if at))
 
 
 def day_of(request: Request, instant: str) -> str:

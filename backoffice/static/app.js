@@ -195,39 +195,6 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
-// --- Back to a long list: as many rows as there were, and the place in it.
-
-const ROWS = "#rows [data-row]";
-const MOST_WAITING_MS = 5000;
-
-const topOf = (row) => row.getBoundingClientRect().top;
-
-// The list scrolls by itself where something stands beside it, else with the page.
-function scroller() {
-  const list = document.querySelector(".list .scroll");
-  return list && getComputedStyle(list).overflowY === "auto" ? list : document.scrollingElement;
-}
-
-function rememberPlace() {
-  const rows = all(ROWS);
-  const top = scroller() === document.scrollingElement ? 0 : topOf(scroller());
-  const row = scroller().scrollTop && rows.find((row) => topOf(row) >= top);
-  history.replaceState({ ...history.state, place: row ? { rows: rows.length, id: row.dataset.id, top: topOf(row) } : null }, "");
-}
-
-async function returnToPlace() {
-  const { rows, id, top } = history.state?.place ?? {};
-  const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
-  if (!isBack || !id) return;
-  const end = Date.now() + MOST_WAITING_MS;
-  while (all(ROWS).length < rows && Date.now() < end) {
-    scroller().scrollTop = scroller().scrollHeight; // what is in sight is asked for
-    await new Promise((go) => setTimeout(go, 30));
-  }
-  const row = all(ROWS).find((row) => row.dataset.id === id);
-  if (row) scroller().scrollTop += topOf(row) - top;
-}
-
 // --- Live: what happens in the registry from the moment the page shows, by the kind of event. `catchUp` is called when
 // some may have been missed.
 
@@ -311,6 +278,4 @@ addEventListener("hashchange", openTarget);
 tellZone();
 prepare();
 openTarget();
-addEventListener("pagehide", rememberPlace);
-addEventListener("load", returnToPlace);
 if (document.querySelector("[data-heals]")) waitUntilReady();

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from orchestrator.answer.standing import touched_files
 from orchestrator.operations.fetch_session import other_names
 from registry.domain import Role, format_time, preview_of
 from registry.errors import NotFound, RegistryError
-from registry.monitor.activity import channels_since
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
 from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel, item_of
-from registry.storage.conversations.facets import known_names, projects_by_activity, projects_like, tags_like
+from registry.storage.conversations.facets import known_names, projects_by_activity
 from registry.storage.conversations.message_windows import (
     Window,
     counts_with_deleted,
@@ -34,7 +32,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
 from registry.storage.records.executions import get_execution, readers_of
-from registry.storage.records.extract_results import deliveries_of, get_result, list_results
+from registry.storage.records.extract_results import get_result, list_results
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
 LATEST = "latest"
@@ -69,11 +67,10 @@ def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]
     return list_results(tx, channel, Page(**page))
 
 
-def home(tx: ReadTransaction, *, last_visit: datetime | None, is_newest: bool) -> dict[str, Any]:
+def home(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:
     """Return what the list of conversations shows beside its rows."""
     return {
         "place": str(newest_place(tx)) if is_newest else None,
-        "news": channels_since(tx, last_visit) if last_visit else 0,
         "sources": sorted(known_names(tx).sources)[:50],
     }
 
@@ -87,10 +84,6 @@ def rail(tx: ReadTransaction) -> dict[str, Any]:
             {"name": name, "path": path, "channels": count} for name, path, count in projects_by_activity(tx, 8)
         ],
     }
-
-
-def suggest_names(tx: ReadTransaction, kind: str, words: str) -> list[str]:
-    return {"project": projects_like, "tag": tags_like}[kind](tx, words, 20)
 
 
 def find_by_id(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
@@ -200,9 +193,3 @@ def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
         "deliveries": [one for one in results if one["metadata"]],
         "readers": readers_of(tx, row, 20),
     }
-
-
-def message_facts(tx: ReadTransaction, message_id: str) -> dict[str, Any]:
-    """Return a message and the extractions that delivered it."""
-    row = get_message(tx, message_id, include_deleted=True)
-    return {"message": message_item(row), "deliveries": deliveries_of(tx, row.channel, row.id, 20)}

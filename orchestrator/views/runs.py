@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.recording.evaluation import SOURCE as EVALUATING
 from orchestrator.recording.evaluation import repeatable
 from orchestrator.views.explained_run import case_file, expected_in, run_view
-from registry.domain import format_time, now
+from registry.domain import now
 from registry.monitor import statistics
 from registry.monitor.statistics import execution_statistics as execution_statistics
-from registry.storage.conversations.facets import sources
+from registry.storage.conversations.facets import known_names
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
@@ -33,16 +32,15 @@ def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     place = str(newest_place(tx))
     found = list_executions(tx, filters, page)
-    return {"place": place, "found": found, "sources": sources(tx)}
+    return {"place": place, "found": found, "sources": known_names(tx).sources}
 
 
-def run_page(tx: ReadTransaction, execution_id: str, beside: str | None, expected: str | None) -> dict[str, Any]:
-    """Return a run, the run beside it, what became of the expected message, and whether the run was rated useful."""
+def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> dict[str, Any]:
+    """Return a run, what became of the expected message, and whether the run was rated useful."""
     view = run_view(tx, execution_id)
     return {
         "view": view,
         "case": case_file(tx, view),
-        "other": run_view(tx, beside) if beside else None,
         "expected": expected_in(tx, view, expected) if expected else None,
         "useful": judgements.rating_of(tx, execution_id),
     }
@@ -64,21 +62,13 @@ def statistics_page(
     bucket_s: int,
     without_source: str | None,
 ) -> dict[str, Any]:
-    """Return the figures of a period, and the runs to look at: ten rows of each table."""
+    """Return the figures of a period, over time and by client."""
     wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
     figures = execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
     is_countable = statistics.is_countable(tx, wanted)
     times = statistics.latencies(tx, wanted, bucket_s) if is_countable else {}
     series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
-    failed = replace(wanted, status="failed")
     return {
         "figures": {**figures, "series": series},
         "clients": statistics.client_figures(tx, wanted, 10) if is_countable else [],
-        "ratings": judgements.ratings(tx, from_, to),
-        "errors": [
-            {**group._asdict(), "first": format_time(group.first), "last": format_time(group.last)}
-            for group in statistics.error_groups(tx, wanted, 10)
-        ],
-        "slowest": statistics.first_executions(tx, wanted, 10, "duration_ms"),
-        "failing": statistics.first_executions(tx, failed, 10, "started_at"),
     }

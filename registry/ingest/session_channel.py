@@ -7,7 +7,6 @@ two channels are kept and linked, and looked at again when either gets a message
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +35,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.messages import in_turns
 from registry.storage.conversations.references import aliases_of, set_links
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, take_turn
 from registry.storage.records.extract_results import resumed_session
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
@@ -212,12 +211,8 @@ FAMILIES = {"cursor-agent": "cursor"}
 """Sources whose conversations come under another source's name, too: Cursor's rule says `cursor` in its CLI as well."""
 
 _COMPARED = [conversation.c[name] for name in ("number", "role", "digest", "seq", "turn", "place")]
-_LOCK = 0x63747873
-PATIENCE = "2s"  # lock timeout while decisions are serialised, if there is one
-_ALONE = """
-SELECT pg_advisory_xact_lock(:lock, :key), CASE current_setting('lock_timeout')
-    WHEN '0' THEN '' ELSE set_config('lock_timeout', :patience, true) END
-"""
+_PATIENCE = "SELECT set_config('lock_timeout', '2s', true) WHERE current_setting('lock_timeout') <> '0'"
+"""Limits the wait for further locks while decisions are serialised, where there is a limit at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +254,8 @@ def decide_alone(tx: WriteTransaction, source: str) -> None:
     Taken before any channel is locked. SQLite has one writer anyway.
     """
     if tx.dialect.name == "postgresql":
-        key = zlib.crc32(family_of(source)[0].encode()) - 2**31
-        ask_all(tx, text(_ALONE), {"lock": _LOCK, "key": key, "patience": PATIENCE})
+        take_turn(tx, f"channels of {family_of(source)[0]}")
+        ask_all(tx, text(_PATIENCE))
 
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:

@@ -47,11 +47,6 @@ def messages_by_hour(
     return {(int(row[0]), int(row[1])): row[2] for row in tx.execute(query)}
 
 
-def channels_since(tx: ReadTransaction, start: datetime) -> int:
-    query = select(func.count()).where(channel.c.updated_at > start, channel.c.deleted.is_(False))
-    return tx.execute(query).scalar_one()
-
-
 def shares(tx: ReadTransaction, column: ColumnElement[Any], start: datetime) -> Sequence[Share]:
     """Count messages and channels since an instant by client or by project."""
     count = func.count()

@@ -24,10 +24,9 @@ _KEY = ("hour", "operation", "source", "error_code", "duration_ms")
 
 
 class Cell(NamedTuple):
-    """Runs with the same operation, source, error code and duration."""
+    """Runs with the same operation, error code and duration."""
 
     operation: str
-    source: str
     error_code: str | None
     duration_ms: float
     runs: int
@@ -80,12 +79,9 @@ def rolled_cells(
 ) -> list[Cell]:
     """Return the counted runs of the hours that begin within a period."""
     table = execution_rollup.c
-    groups = (table.operation, table.source, table.error_code, table.duration_ms)
+    groups = (table.operation, table.error_code, table.duration_ms)
     query = select(*groups, func.sum(table.runs)).where(*_within(from_, to, without_source)).group_by(*groups)
-    return [
-        Cell(operation, source, code or None, duration, int(runs))
-        for operation, source, code, duration, runs in tx.execute(query)
-    ]
+    return [Cell(operation, code or None, duration, int(runs)) for operation, code, duration, runs in tx.execute(query)]
 
 
 def rolled_points(

@@ -1,8 +1,7 @@
 """Count executions in the database: by outcome, operation and source, over time, with percentiles of their durations.
 
-Up to EXACT runs the percentiles are exact. Of more runs, and of runs that are only kept as figures (`rollup`),
-they are those of durations rounded to two significant digits, and the answer says so; counts and means are always
-exact.
+Percentiles are those of durations rounded to two significant digits, so that a million runs are few groups; counts and
+means are exact.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, cast, func, select
 
@@ -22,12 +21,10 @@ from registry.domain import format_time
 from registry.errors import ErrorCode
 from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
 from registry.storage.database import ReadTransaction
-from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions, execution_item
+from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions
 from registry.storage.tables import execution
 
 PERCENTILES = (50, 95, 99)
-EXACT = 20_000  # runs up to which single durations are read
-PRECISION = "percentiles to two significant digits"
 
 
 def execution_statistics(
@@ -38,44 +35,31 @@ def execution_statistics(
     bucket_s: int,
     without_source: str | None = None,
 ) -> dict[str, Any]:
-    """Return counts, success rate and p50/p95/p99 in ms: in total, per operation and source, by error code, over time.
+    """Return counts, success rate and p50/p95/p99 in ms: in total, per operation, by error code, over time.
 
     `bucket_s`: seconds of one point of the series; `without_source`: a source whose runs are not counted.
-    `precision` is there when the percentiles are rounded,
-    `rolled_up` when some of the runs are no longer kept one by one: how many.
+    `rolled_up` is there when some of the runs are no longer kept one by one: how many.
     """
-    wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
-    conditions = execution_conditions(wanted)
-    count = tx.execute(select(func.count()).select_from(execution).where(*conditions)).scalar_one()
-    is_exact = count <= EXACT
+    conditions = execution_conditions(ExecutionFilter(from_=from_, to=to, without_source=without_source))
     rolled = rolled_cells(tx, from_, to, without_source)
-    duration = execution.c.duration_ms if is_exact else execution.c.duration_rounded
-    cells = [*_cells(tx, conditions, duration), *rolled]
+    cells = [*_cells(tx, conditions), *rolled]
+    operations: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        operations[cell.operation].append(cell)
     points = [*rolled_points(tx, from_, to, bucket_s, without_source), *_points(tx, conditions, bucket_s)]
     return {
         "total": figures_of(cells),
-        "operations": _grouped(cells, "operation", lambda cell: cell.operation),
-        "sources": _grouped(cells, "source", lambda cell: cell.source),
+        "operations": [{"operation": name, **figures_of(some)} for name, some in sorted(operations.items())],
         "errors": _errors(cells),
         "series": _series(points),
-        **({} if is_exact and not rolled else {"precision": PRECISION}),
         **({"rolled_up": sum(cell.runs for cell in rolled)} if rolled else {}),
     }
 
 
-def _cells(
-    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], duration: ColumnElement[float]
-) -> list[Cell]:
-    columns = (execution.c.operation, execution.c.source, execution.c.error_code, duration)
+def _cells(tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]]) -> list[Cell]:
+    columns = (execution.c.operation, execution.c.error_code, execution.c.duration_rounded)
     query = select(*columns, func.count()).where(*conditions).group_by(*columns)
     return [Cell(*row) for row in tx.execute(query)]
-
-
-def _grouped(cells: Iterable[Cell], name: str, group_of: Callable[[Cell], str]) -> list[dict[str, Any]]:
-    groups: dict[str, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        groups[group_of(cell)].append(cell)
-    return [{name: group, **figures_of(members)} for group, members in sorted(groups.items())]
 
 
 def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
@@ -148,20 +132,6 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
     ]
 
 
-def first_executions(
-    tx: ReadTransaction, wanted: ExecutionFilter, most: int, by: Literal["duration_ms", "started_at"]
-) -> list[dict[str, Any]]:
-    """Return the slowest, or the newest, runs."""
-    order = execution.c[by].desc(), execution.c.number.desc()
-    # An index answers which ones; only their rows are read.
-    which = select(execution.c.number).where(*execution_conditions(wanted)).order_by(*order).limit(most)
-    rows = tx.execute(select(execution).where(execution.c.number.in_(which)).order_by(*order))
-    return [execution_item(row) for row in rows]
-
-
-_VARIES = re.compile(r"\'[^\']*\'|\"[^\"]*\"|\b(?:conv|exec|ext)_\w+|\d[\d.,:]*")
-
-
 def is_countable(tx: ReadTransaction, wanted: ExecutionFilter) -> bool:
     """Return whether a period has so few executions, 100 000, that a figure may read every one."""
     rows = select(execution.c.number).where(*execution_conditions(wanted)).limit(100_001).subquery()
@@ -186,37 +156,6 @@ def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> l
     conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]
     cells: dict[str, list[Cell]] = defaultdict(list)
     for client, error_code, duration_ms, runs in tx.execute(select(*columns).where(*conditions).group_by(*columns[:3])):
-        cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", "", error_code, duration_ms, runs))
+        cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", error_code, duration_ms, runs))
     figures = ({"client": client, **figures_of(some)} for client, some in cells.items())
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
-
-
-class ErrorGroup(NamedTuple):
-    """Failures of one operation that read alike but for names and numbers."""
-
-    operation: str
-    code: str
-    pattern: str
-    runs: int
-    first: datetime
-    last: datetime
-    example: str  # id of the newest one
-
-
-def error_groups(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[ErrorGroup]:
-    """Return the failures of a period by pattern, those that came last first. Nothing found is no failure."""
-    message = execution.c.error["message"].as_string()
-    columns = execution.c.operation, execution.c.error_code, message
-    seen = func.count(), func.min(execution.c.started_at), func.max(execution.c.started_at), func.max(execution.c.id)
-    conditions = [*execution_conditions(wanted), execution.c.status == "failed"]
-    query = select(*columns, *seen).where(*conditions).group_by(*columns).order_by(seen[2].desc()).limit(500)
-    groups: dict[tuple[str, str, str], ErrorGroup] = {}
-    for operation, code, text, count, first, last, example in tx.execute(query):
-        key = operation, code, _VARIES.sub("…", text or "")
-        known = groups.get(key)
-        groups[key] = (
-            known._replace(runs=known.runs + count, first=min(known.first, first))
-            if known
-            else ErrorGroup(*key, count, first, last, example)
-        )
-    return list(groups.values())[:most]

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
+from zlib import crc32
 
 from sqlalchemy import Connection, Engine, Table, bindparam, func, select, update
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
@@ -58,10 +59,10 @@ def insert_into(dialect: str, table: Table) -> Insert:
     return insert(table)  # type: ignore[return-value]
 
 
-def take_turn(tx: WriteTransaction, key: int) -> None:
-    """Wait until the other transactions that took this turn have ended; SQLite has one writer anyway."""
+def take_turn(tx: WriteTransaction, of: str) -> None:
+    """Wait until the other transactions that took a turn of this name have ended; SQLite has one writer anyway."""
     if tx.dialect.name == "postgresql":
-        tx.execute(select(func.pg_advisory_xact_lock(key)))
+        tx.execute(select(func.pg_advisory_xact_lock(crc32(of.encode()))))
 
 
 def update_rows(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -102,27 +103,13 @@ _RAN_OUT_OF_TIME = ("55P03", "57014")  # PostgreSQL's states for a lock, and for
 _DEADLOCK = "40P01"
 _BUSY = "The registry's database took too long, or somebody else is writing there."
 
-_AWAY = ("08", "53", "57", "58")
-"""PostgreSQL's classes of states for a connection that is lost, a server without room, one that ends, and its disk."""
-
 
 def _is_away(exc: DatabaseError) -> bool:
     """Return whether the database could not be reached at all: such an error quotes nothing that is stored."""
     if isinstance(exc.orig, sqlite3.Error):
-        return getattr(exc.orig, "sqlite_errorcode", 0) & 0xFF in _FILE_AWAY
-    state = getattr(exc.orig, "sqlstate", None)
-    if state is None:  # what the driver says by itself: there is no connection, or the values are none
-        return isinstance(exc, OperationalError)
-    return state.startswith(_AWAY) and state not in _RAN_OUT_OF_TIME
-
-
-_FILE_AWAY = (
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_NOTADB,
-)
+        code = getattr(exc.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        return code not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_BUSY)
+    return isinstance(exc, OperationalError) and getattr(exc.orig, "sqlstate", None) not in _RAN_OUT_OF_TIME
 
 
 @dataclass(frozen=True, slots=True)

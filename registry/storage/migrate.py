@@ -9,11 +9,8 @@ from sqlalchemy.engine import Engine
 
 from registry.errors import StorageError
 from registry.storage.connections import begin_on_server, opened_engine
-from registry.storage.database import storage_errors
+from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors, take_turn
 from registry.storage.migrations import FIRST, HEAD
-
-_LOCK = 0x63747872  # key of PostgreSQL's advisory lock: several processes may start at once
-_TAKE_TURN = "SELECT pg_advisory_xact_lock(:key)"
 
 
 def current_revision(connection: Connection) -> str | None:
@@ -40,8 +37,7 @@ def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
             _check_known(asked)
         if before != revision:
             with engine.execution_options(write=True, begin=begin).begin() as connection:
-                if connection.dialect.name == "postgresql":
-                    connection.execute(text(_TAKE_TURN), {"key": _LOCK})
+                take_turn(WriteTransaction(ReadTransaction(connection)), "migration")  # several may start at once
                 if current_revision(connection) != revision:  # nobody else did it while we waited
                     _upgrade(connection, revision)
     return before

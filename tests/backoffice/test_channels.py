@@ -127,13 +127,3 @@ async def test_an_unknown_channel_is_not_found(http: httpx.AsyncClient, method: 
     answer = await http.request(method, "/bo/channels/nobody", json=body)
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "NOT_FOUND"
-
-
-async def test_a_search_that_finds_more_than_a_page_shows_a_whole_page(http: httpx.AsyncClient, log: Log) -> None:
-    for number in range(60):
-        story = "a long story about the error in the database, once more from its beginning, " * 4
-        await log(f"cursor_session_{number}", *(f"{number}.{part} {story}" for part in range(4)))
-    for query in ("error", "database"):
-        page = await http.get("/", params={"q": query})
-        assert page.status_code == 200
-        assert page.text.count('href="/channels/cursor_session_') >= 50

@@ -91,3 +91,5 @@ async def test_rows_of_a_search_are_complete_however_many_match(
         assert (item["project_name"], item["message_count"]) == ("shop", 6)
         assert item["updated_at"]
         assert item["passages"]
+    page = (await http.get("/", params={"q": "error"}, headers={"Accept": "text/html"})).text
+    assert page.count('href="/channels/c') >= 50, "a whole page, though more match"

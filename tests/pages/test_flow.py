@@ -72,14 +72,14 @@ async def test_a_filter_chosen_is_in_the_address_and_new_runs_obey_it(server: st
     await expect(page.locator("[data-id]")).to_have_count(1)
 
 
-async def test_older_runs_come_as_one_scrolls(server: str, page: Page) -> None:
-    await page.goto(f"{server}/flow")
+async def test_older_runs_come_as_one_scrolls(server_to_read: str, page: Page) -> None:
+    await page.goto(f"{server_to_read}/flow")
     await page.locator("[data-id]").nth(49).scroll_into_view_if_needed()
     await expect(page.locator("[data-id]")).to_have_count(76)
 
 
-async def test_a_run_is_opened_by_keys_and_leads_to_the_message(server: str, page: Page) -> None:
-    await page.goto(f"{server}/flow?operation=extract")
+async def test_a_run_is_opened_by_keys_and_leads_to_the_message(server_to_read: str, page: Page) -> None:
+    await page.goto(f"{server_to_read}/flow?operation=extract")
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await expect(page.locator("h1")).to_contain_text("피보나치")
@@ -87,13 +87,6 @@ async def test_a_run_is_opened_by_keys_and_leads_to_the_message(server: str, pag
     await expect(page.locator(".node.taken")).to_have_count(4)
     await page.locator(".verdicts a").first.click()
     await expect(page.locator(".message:target")).to_contain_text("피보나치")
-
-
-async def test_a_run_is_repeated_and_compared(server: str, page: Page) -> None:
-    await page.goto(f"{server}/flow/{await last_extract(server)}")
-    await page.click("text=Run again")
-    await expect(page.locator(".comparison h2")).to_have_text("Two runs side by side")
-    await expect(page.locator(".comparison tr", has_text="cr_query").locator("td")).to_have_count(2)
 
 
 async def test_the_chart_covers_the_period_and_what_is_chosen_on_it_is_what_stands_there(
@@ -117,8 +110,8 @@ async def test_the_chart_covers_the_period_and_what_is_chosen_on_it_is_what_stan
     await expect(page.locator(".summary.figures")).to_be_visible()
 
 
-async def test_the_chart_follows_light_and_dark(server: str, page: Page) -> None:
-    await page.goto(f"{server}/insights")
+async def test_the_chart_follows_light_and_dark(server_to_read: str, page: Page) -> None:
+    await page.goto(f"{server_to_read}/insights")
     await expect(page.locator(".chart canvas")).to_have_count(1)
     before = await page.evaluate("document.querySelector('canvas').toDataURL()")
     await page.click("[data-theme-switch]")
@@ -198,7 +191,6 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
     for address, theme, width in (
         (f"/flow/{run}", "dark", 390),
         (f"/flow/{run}", "light", 1280),
-        (f"/flow/{run}?beside={run}", "light", 390),
         ("/settings/trash", "dark", 390),
         ("/settings/forget", "light", 390),
         ("/flow/try", "dark", 390),
@@ -211,14 +203,14 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
         assert await violations(page, axe) == [], address
 
 
-async def test_enter_searches_without_a_script_too(server: str, browser: Browser) -> None:
+async def test_enter_searches_without_a_script_too(server_to_read: str, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
-    await page.goto(server)
+    await page.goto(server_to_read)
     await page.fill("main [name=q]", "cookie")
     await page.press("main [name=q]", "Enter")
     await expect(page).to_have_url(re.compile("q=cookie"))
-    await page.goto(f"{server}/flow")
+    await page.goto(f"{server_to_read}/flow")
     await page.click("summary[aria-label='Filters']")
     await page.fill(".filters [name=channel]", "nobody")
     await page.press(".filters [name=channel]", "Enter")

@@ -47,7 +47,7 @@ async def test_a_list_and_a_conversation_grow_while_one_reads_and_nothing_moves(
 
 
 async def test_a_lost_connection_is_told_and_made_up_for(server: str, page: Page) -> None:
-    await page.route("**/bo/events*", lambda route: route.abort())
+    await page.route("**/bo/events*", lambda route: route.fulfill(status=503))
     await page.goto(f"{server}/channels/{FIBONACCI}")
     await expect(page.locator("#notice")).to_contain_text("Connection lost")
     place = await page.locator("h1").bounding_box()

@@ -62,25 +62,6 @@ async def test_activity_tells_who_spoke_on_which_day(http: httpx.AsyncClient, or
     assert "/overview" in (await http.get("/")).text
 
 
-async def test_what_is_new_since_the_last_visit_is_marked(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
-    await say(orchestrator, "old", 3, source="cursor")
-    first = await http.get("/")
-    assert " new</a>" not in first.text
-    await say(orchestrator, "fresh", 0, source="cursor")
-    began = int((now() - timedelta(hours=2)).timestamp())
-    http.cookies.delete("looked")
-    http.cookies.set("looked", str(began))
-    page = (await http.get("/")).text
-    assert ">1 new</a>" in page
-    assert page.count('class="fresh"') == 1
-    again = (await http.get("/")).text
-    assert ">1 new</a>" in again, "half an hour is one visit"
-    for odd in ("x", "99999999999999", "1.2.3", ""):
-        http.cookies.delete("looked")
-        http.cookies.set("looked", odd)
-        assert (await http.get("/")).status_code == 200
-
-
 async def test_sources_are_one_click_away_from_everywhere(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     for address in ("/", "/flow"):
         assert 'href="/settings"' in (await http.get(address)).text

@@ -48,7 +48,7 @@ async def try_page(request: Request, client: Asking, run: Annotated[Word | None,
 
 @router.post("/try")
 async def try_it(request: Request, client: Asking) -> RedirectResponse:
-    """Run the request and show it, beside the run the form was filled in from."""
+    """Run the request and show the run."""
     form = await request.form()
     given: dict[str, Any] = {name: value for name, value in form.items() if value} | {"roles": form.getlist("roles")}
     given["also"] = [line.strip() for line in str(given.get("also", "")).splitlines() if line.strip()]
@@ -60,7 +60,7 @@ async def try_it(request: Request, client: Asking) -> RedirectResponse:
     asked = {"operation": operation, "channel": given.get("channel", "").strip() or None, "query": query}
     made = new_id("exec")
     await client.answer({**asked, "source": SOURCE}, made)  # a failure is shown as the run's page shows it
-    return see_other(address(f"/flow/{made}", beside=given.get("of")))
+    return see_other(f"/flow/{made}")
 
 
 def _check_searches(operation: str) -> None:

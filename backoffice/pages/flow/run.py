@@ -1,12 +1,10 @@
-"""A run's waterfall, its state at each step, and the comparison of two runs. Pure."""
+"""A run's waterfall, and its state at each step. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from orchestrator.graph import NODES
-from orchestrator.views.explained_run import RunView
 from registry.domain import parse_time
 
 
@@ -80,42 +78,3 @@ def _flat(change: Mapping[str, Any]) -> dict[str, Any]:
         parts = value.items() if isinstance(value, dict) else [(None, value)]
         flat |= {f"{name}.{part}" if part else name: held for part, held in parts if held not in (None, 0, False)}
     return flat
-
-
-class Comparison(NamedTuple):
-    """Two runs compared: figures and durations by name, and which of them delivered which message."""
-
-    figures: list[tuple[str, Any, Any]]
-    durations: list[tuple[str, float | None, float | None]]
-    delivered: list[tuple[dict[str, Any], bool, bool]]
-
-
-def compare(here: RunView, there: RunView) -> Comparison:
-    """Compare two runs: each figure's name, this run's value and the other's."""
-    theirs = _figures(there)
-    took_here, took_there = ({name: step["duration_ms"] for name, step in view.steps.items()} for view in (here, there))
-    ids_here, ids_there = ({message["id"] for message in view.delivered} for view in (here, there))
-    either = {message["id"]: message for message in [*here.delivered, *there.delivered]}
-    in_order = sorted(either.values(), key=lambda message: str(message["timestamp"]))
-    return Comparison(
-        [(name, ours, theirs[name]) for name, ours in _figures(here).items()],
-        [(name, took_here.get(name), took_there.get(name)) for name in NODES if name in {*took_here, *took_there}],
-        [(message, message["id"] in ids_here, message["id"] in ids_there) for message in in_order],
-    )
-
-
-def _figures(view: RunView) -> dict[str, Any]:
-    query, judged = (view.steps.get(name or "", {}).get("detail", {}) for name in ("cr_query", view.judging))
-    return {
-        "asked": view.run["asked"],
-        "operation": view.run["operation"],
-        "status": view.run["status"],
-        "error": (view.run["error"] or {}).get("code"),
-        "channel": view.run["channel"],
-        "words": ", ".join(query.get("words", [])) or None,
-        "candidates": query.get("candidates"),
-        "kept": judged.get("kept"),
-        "dropped": judged.get("dropped"),
-        "delivered": len(view.delivered) + view.gone,
-        "tokens": view.tokens,
-    }

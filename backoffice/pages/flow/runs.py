@@ -12,10 +12,10 @@ from backoffice.channels import find_channels
 from backoffice.dependencies import SOURCE, Asking, Client
 from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.repairs import changed, conditions_of, repairs
-from backoffice.pages.flow.run import compare, states, waterfall
+from backoffice.pages.flow.run import states, waterfall
 from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address, render, see_other
-from backoffice.pages.viewer.channels import PERIOD, best_hits, given_query
+from backoffice.pages.viewer.channels import PERIOD, ROWS, best_hits, given_query
 from backoffice.queries import ChannelsQuery, ExecutionsQuery, Word
 from orchestrator.operations import operations, reading
 from orchestrator.recording.evaluation import JUDGED
@@ -25,8 +25,7 @@ from registry.errors import ErrorCode, InvalidRequest
 
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
-ROWS = 50
-FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "slower_ms", "from", "to")
+FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "min_duration_ms", "from", "to")
 HIDDEN = {"without_operation": "hint"}  # clients ask for one with every prompt: they would hide what somebody asked for
 
 Id = Annotated[Word, Path()]
@@ -85,17 +84,16 @@ async def execution_page(
     request: Request,
     client: Asking,
     execution_id: Id,
-    beside: Annotated[str | None, Query()] = None,
     expected: Annotated[str | None, Query()] = None,
     should: Annotated[str, Query(max_length=1000)] = "",
 ) -> HTMLResponse:
-    """Show one run as a case file; `beside` another one, and with what became of the message `expected`.
+    """Show one run as a case file, with what became of the message `expected`.
 
     `should`: words of what it should have found.
     """
 
-    shown = await client.view(views.run_page, execution_id, beside, expected)
-    view, other = shown["view"], shown["other"]
+    shown = await client.view(views.run_page, execution_id, expected)
+    view = shown["view"]
     run = view.run
     conditions = conditions_of(run["request"], view.steps.get("cr_query", {}).get("detail", {}).get("understood", {}))
     can_be_tried = run["operation"] in JUDGED and bool(run["request"])
@@ -118,7 +116,6 @@ async def execution_page(
         states=states(run["steps"]),
         can_be_tried=can_be_tried,
         can_repeat=run["operation"] in reading(),
-        comparison=compare(view, other) if other else None,
     )
 
 
@@ -135,7 +132,7 @@ async def run_again(
     text: Annotated[str, Form(max_length=4000)] = "",
     drop: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
 ) -> RedirectResponse:
-    """Run the request once more, with other words or without some fields, and show both runs."""
+    """Run the request once more, with other words or without some fields, and show the new run."""
     run = await client.view(views.get_execution, execution_id)
     if run["operation"] not in reading():
         allowed = ", ".join(sorted(reading()))
@@ -144,4 +141,4 @@ async def run_again(
     # A failure is shown as the new run's page shows it.
     request = changed(run["request"], text, drop) if text or drop else run["request"]
     await client.answer({**request, "operation": run["operation"], "source": SOURCE}, repeated)
-    return see_other(address(f"/flow/{repeated}", beside=execution_id))
+    return see_other(f"/flow/{repeated}")

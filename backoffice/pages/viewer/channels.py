@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field, ValidationError
 
 from backoffice.channels import find_channels
 from backoffice.dependencies import Asking, Client, CopyOf
-from backoffice.pages.reader import as_instant, as_local, day_of, named_days, utc_offset_minutes, visit
+from backoffice.pages.reader import as_instant, as_local, day_of, named_days, utc_offset_minutes
 from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests.refusals import invalid_request
 from orchestrator.views import conversations as views
-from registry.domain import format_time
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -52,23 +51,19 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
         named = await client.view(views.find_by_id, query.q.strip())
         if named:
             return _jump(request, *named)
-    here = visit(request)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     listing = await list_context(request, client, query, given)
     page = render(request, "channels.html", elsewhere=elsewhere, **listing)
     if query.typing:
         page.headers["HX-Replace-Url"] = address("/", **given)
-    if listing["is_home"]:
-        here.keep(page)
     return page
 
 
 async def list_context(
     request: Request, client: Client, query: RegistryQuery, given: Mapping[str, str]
 ) -> dict[str, Any]:
-    here = visit(request)
     is_newest = not (query.q or query.cursor or query.deleted)
-    shown = await client.view(views.home, last_visit=here.before, is_newest=is_newest)
+    shown = await client.view(views.home, is_newest=is_newest)
     found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=not query.typing)
     understood = found.get("understood", {})
     days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]
@@ -83,11 +78,9 @@ async def list_context(
         "days": days,
         "day_before": query.day,
         "named_days": named_days(request),
-        "is_home": not any(given.values()) and not query.cursor,
         "address_here": address("/", **given),
         "is_newest": is_newest,
         "is_by_relevance": query.is_by_relevance,
-        "looked": format_time(here.before) if here.before else None,
         "can_sync": client.registry.takes_in,
         "chips": [chip for chip in chips(query.q or "", understood) if chip.kind != "word" or chip.text.endswith("*")],
         "narrowed": {name: given[name] for name in NARROWING if given[name]},
@@ -102,12 +95,10 @@ def _jump(request: Request, kind: str, name: str) -> Response:
 
 
 @router.get("/suggestions/{kind}")
-async def suggestions(
-    request: Request, client: Asking, kind: Literal["project", "tag"], words: Annotated[str, Query()] = ""
-) -> HTMLResponse:
-    """Suggest projects or tags that contain the words."""
-    found = await client.view(views.suggest_names, kind, words)
-    return render(request, "suggestions.html", found=found)
+async def suggestions(request: Request, client: Asking, kind: Literal["project", "tag"]) -> HTMLResponse:
+    """Suggest the latest projects or tags; the browser narrows them to what is typed."""
+    found = await client.run("complete", {"kind": kind, "limit": 100}, is_recorded=False)
+    return render(request, "suggestions.html", found=found["names"])
 
 
 IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[_/-])[^\s\"]{8,200}")

@@ -165,8 +165,6 @@ async def raw_message(client: Asking, message_id: Id) -> Response:
 
 @router.get("/messages/{id}/facts")
 async def message_facts(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
-    """Show where a message comes from, and which extractions delivered it."""
-
-    found = await client.view(views.message_facts, message_id)
-    found["message"] = shown(found["message"])
-    return render(request, "facts.html", **found)
+    """Show where a message comes from."""
+    item = await client.view(views.show_message, message_id)
+    return render(request, "facts.html", message=shown(item))

@@ -17,7 +17,7 @@ from registry.domain import format_time, now
 from registry.errors import InvalidRequest
 from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope, asking_channels, narrow
-from registry.storage.conversations.facets import known_names, sources
+from registry.storage.conversations.facets import known_names
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
@@ -54,7 +54,7 @@ def _known_project(tx: ReadTransaction, given: str | None) -> str | None:
 
 
 def _known_source(tx: ReadTransaction, given: str) -> str:
-    here = sources(tx)
+    here = sorted(known_names(tx).sources)
     if given in here:
         return given
     written = {name.casefold(): name for name in [*(client.source for client in CLIENTS), *here]}

@@ -1,4 +1,4 @@
-"""List and count the sources, projects and tags of channels, for filters, suggestions and totals."""
+"""List and count the sources, projects and tags of channels, for filters, completion and totals."""
 
 from __future__ import annotations
 
@@ -43,11 +43,6 @@ def kept_for_a_moment(read: Read[P, T]) -> Read[P, T]:
     return found
 
 
-def sources(tx: ReadTransaction) -> list[str]:
-    query = select(channel.c.source).where(channel.c.deleted.is_(False)).distinct()
-    return sorted(tx.execute(query).scalars())
-
-
 class Names(NamedTuple):
     """The names of sources, and of projects as (name, path)."""
 
@@ -63,16 +58,6 @@ def known_names(tx: ReadTransaction) -> Names:
     return Names(frozenset(row.source for row in rows), projects)
 
 
-def projects_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:
-    """Return names of projects that contain the words, those with most channels first."""
-    return _most_used(tx, channel.c.project_name, words, limit, channel.c.deleted.is_(False))
-
-
-def tags_like(tx: ReadTransaction, words: str, limit: int) -> list[str]:
-    """Return tags that contain the words, those of most channels first."""
-    return _most_used(tx, tag.c.name, words, limit)
-
-
 @kept_for_a_moment
 def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = None) -> list[tuple[str, str, int]]:
     """Return the projects with the latest activity: name, path and number of channels."""
@@ -80,13 +65,6 @@ def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = N
     there = [path.is_not(None), channel.c.deleted.is_(False), *([channel.c.source == source] if source else [])]
     query = select(func.max(channel.c.project_name), path, func.count()).where(*there).group_by(path)
     return [tuple(row) for row in tx.execute(query.order_by(func.max(channel.c.updated_at).desc()).limit(limit))]
-
-
-def _most_used(
-    tx: ReadTransaction, name: ColumnElement[str], words: str, limit: int, *conditions: ColumnElement[bool]
-) -> list[str]:
-    query = select(name).where(name.icontains(words, autoescape=True), *conditions).group_by(name)
-    return list(tx.execute(query.order_by(func.count().desc(), name).limit(limit)).scalars())
 
 
 def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:

@@ -34,7 +34,6 @@ As it is sent, its value is the id and the digest of the text: a registry that h
 """
 MOST = 200  # edits per answer
 MOST_IDS = 1000  # message ids, spread over all, that identify a forgotten channel elsewhere
-_TURN = 0x65646974  # key of PostgreSQL's advisory lock
 _MOMENT = timedelta(milliseconds=1)
 
 
@@ -72,7 +71,7 @@ def note_grown(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 def take_turns(tx: WriteTransaction) -> None:
     """Serialise edits until the transaction ends, so that a reader who goes on behind a number misses none."""
-    take_turn(tx, _TURN)
+    take_turn(tx, "edits")
 
 
 def _about(channel_number: int, message_number: int | None) -> tuple[ColumnElement[bool], ...]:

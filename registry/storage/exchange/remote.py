@@ -24,7 +24,6 @@ from registry.text.privacy.secrets import is_masked
 
 SETTLED = timedelta(minutes=1)  # longer than any write may take
 NOTED_EVERY = timedelta(seconds=20)  # that it still answers need not be written down more often
-_TURN = 0x72656D6F  # key of PostgreSQL's advisory lock
 CONTEXT = 10  # messages sent before the first new one, to show where it belongs
 
 
@@ -114,7 +113,7 @@ def last_messages(tx: ReadTransaction, channel_number: int, *conditions: ColumnE
 
 def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
     """Note the ids of messages there, by their numbers here. Other processes wait until the transaction ends."""
-    take_turn(tx, _TURN)
+    take_turn(tx, "remote messages")
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
     noted = set(tx.execute(known).scalars())
     there = select(conversation.c.number).where(conversation.c.number.in_(ids)).order_by(conversation.c.number)

@@ -21,7 +21,7 @@ from registry.storage.index.message_index import index_of
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
-BATCH = 500
+BATCH = 500  # rows per statement
 BUILD = f"message_index_v{ANALYZER_VERSION}_build"
 """A build belongs to one version of the analyzer and of the table: those of others are thrown away."""
 

@@ -83,7 +83,7 @@ class ExecutionFilter:
     error_code: str | None = None
     words: str | None = None  # in what was asked
     client: str | None = None  # a part of its name
-    slower_ms: float | None = None
+    min_duration_ms: float | None = None
     without_source: str | None = None
     without_operation: str | None = None
 
@@ -189,7 +189,7 @@ def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
         (eq, execution.c.error_code, wanted.error_code),
         (_contains, execution.c.asked, wanted.words),
         (_contains, execution.c.client, wanted.client),
-        (ge, execution.c.duration_ms, wanted.slower_ms),
+        (ge, execution.c.duration_ms, wanted.min_duration_ms),
         (ne, execution.c.source, wanted.without_source),
         (ne, execution.c.operation, wanted.without_operation),
     )
@@ -200,7 +200,7 @@ def _contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
 
 
 NEWEST = 200  # runs that are kept in full
-EVERY = 50  # runs between two passes
+EVERY = NEWEST // 4  # runs between two passes
 
 
 def shorten_older(tx: WriteTransaction, number: int) -> None:

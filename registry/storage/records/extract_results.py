@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Text, cast, insert, select, update
+from sqlalchemy import ColumnElement, Row, insert, select, update
 
 from registry.domain import format_time, now
 from registry.errors import NotFound
@@ -142,14 +142,6 @@ def resumed_session(tx: ReadTransaction, session_id: str) -> Row[Any] | None:
 
 def drop_result(tx: WriteTransaction, result_id: str) -> None:
     tx.execute(update(extract_result).where(extract_result.c.id == result_id).values(deleted=True))
-
-
-def deliveries_of(tx: ReadTransaction, channel: str, message_id: str, limit: int) -> list[dict[str, Any]]:
-    """Return the results of a channel that delivered this message, newest first."""
-    holds_it = cast(extract_result.c["items"], Text).contains(f'"{message_id}"', autoescape=True)
-    query = _ALIVE.where(extract_result.c.channel == channel, holds_it)
-    rows = tx.execute(query.order_by(extract_result.c.timestamp.desc()).limit(limit))
-    return [result_item(row) for row in rows]
 
 
 def result_item(row: Row[Any]) -> dict[str, Any]:

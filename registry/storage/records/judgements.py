@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import ge, le
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Integer, cast, delete, func, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from registry.domain import new_id, now, preview_of, storable
 from registry.errors import NotFound
-from registry.storage.conditions import given_conditions
 from registry.storage.conversations.messages import get_message
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.records.executions import GUESSED, execution_item, get_execution
 from registry.storage.tables import conversation, execution, expectation, rating
-
-
-class Rated(NamedTuple):
-    """The ratings of one operation, for one source."""
-
-    operation: str
-    source: str
-    useful: int
-    useless: int
 
 
 def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> None:
@@ -64,15 +53,6 @@ def unsure_executions(
     )
     newest = query.order_by(execution.c.started_at.desc(), execution.c.number.desc()).limit(limit)
     return [execution_item(row) for row in tx.execute(newest)]
-
-
-def ratings(tx: ReadTransaction, from_: datetime | None, to: datetime | None) -> Sequence[Rated]:
-    """Count the ratings of a period, by operation and source."""
-    useful = func.sum(cast(rating.c.useful, Integer))
-    query = select(rating.c.operation, rating.c.source, useful, func.count() - useful)
-    within = given_conditions((ge, rating.c.rated_at, from_), (le, rating.c.rated_at, to))
-    groups = rating.c.operation, rating.c.source
-    return [Rated(*row) for row in tx.execute(query.where(*within).group_by(*groups).order_by(*groups))]
 
 
 @dataclass(frozen=True, slots=True)

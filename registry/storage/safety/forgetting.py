@@ -15,7 +15,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, update
 
 from registry.domain import format_time, new_id, now
 from registry.errors import NotFound, StorageError
@@ -261,10 +261,7 @@ async def wipe(database: Database) -> None:
     if database.dialect == "postgresql":
         await database.maintain(_VACUUM)
         return
-    pages = 500  # of the index in one transaction, so that others can write in between
-    await database.write(lambda tx: tx.exec_driver_sql(_MERGE, (-pages,)))
-    while await database.write(lambda tx: _merge_on(tx, pages)):
-        pass
+    await database.write(lambda tx: tx.exec_driver_sql("INSERT INTO message_index(message_index) VALUES ('optimize')"))
     try:
         await database.maintain(("VACUUM",))
     except StorageError as exc:  # it needs as much free space as the file is large
@@ -276,14 +273,6 @@ async def wipe(database: Database) -> None:
 
 
 _VACUUM = tuple(f"VACUUM {name}" for name in (*metadata.tables, "message_index"))
-_MERGE = "INSERT INTO message_index(message_index, rank) VALUES ('merge', ?)"
-
-
-def _merge_on(tx: WriteTransaction, pages: int) -> bool:
-    before = tx.execute(text("SELECT total_changes()")).scalar_one()
-    tx.exec_driver_sql(_MERGE, (pages,))
-    changed: int = tx.execute(text("SELECT total_changes()")).scalar_one() - before
-    return changed > 1
 
 
 @dataclass(frozen=True, slots=True)

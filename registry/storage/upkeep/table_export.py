@@ -25,13 +25,12 @@ from registry.errors import InvalidRequest, StorageError
 from registry.storage.connections import begin_on_server, opened_engine
 from registry.storage.conversations.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
-from registry.storage.index.rebuild_index import reindex_at_once
+from registry.storage.index.rebuild_index import BATCH, reindex_at_once
 from registry.storage.migrate import migrate, migrate_engine
 from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
 
 TABLES = {table.name: table for table in metadata.sorted_tables}  # every table of ours, the ones others point to first
-BATCH = 1000  # rows per statement
 
 Progress = Callable[[str, int], None]  # called with a table's name and how many more of its rows were copied
 Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name

@@ -18,7 +18,6 @@ from registry.text.times.spans import SPANS, TICK, Span, between, day_of, month_
 
 WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
 AROUND = timedelta(days=3)  # to each side of a day that is only about right
-_MOST = 1000  # units back
 Match = re.Match[str]
 Reading = Callable[[datetime, Match], Span]
 
@@ -125,7 +124,7 @@ def _counted(match: Match) -> tuple[str, int, int]:
         return "day", WORDS["korean_days"][days], WORDS["korean_days"][days]
     if named.get("count"):
         said = named["count"].lower()
-        count = min(int(said), _MOST) if said.isdigit() else WORDS["counts"][said]
+        count = int(said) if said.isdigit() else WORDS["counts"][said]
         return unit, count, count
     return unit, 6, 2  # 며칠
 

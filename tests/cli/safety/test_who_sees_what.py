@@ -211,9 +211,6 @@ def _searches(people: People) -> Iterator[str]:
     for words in ("lgoin", b["text"]):
         yield f"/?q={words}"
         yield f"/channels/a_session_0?q={words}"
-    for words in ("lgoin", b["project"], "zq"):
-        yield f"/suggestions/project?words={words}"
-        yield f"/suggestions/tag?words={words}"
     for name in ("source", "project", "tag", "channel"):
         for path in ("/bo/channels", "/bo/conversations", "/bo/search?q=login&", "/bo/extracts", "/bo/ao/executions"):
             yield f"{path}{'' if '?' in path else '?'}{name}={b[name]}"

@@ -1,4 +1,4 @@
-"""The executions in figures: the same whether counted one by one or, of very many, by rounded durations."""
+"""The executions in figures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from registry.domain import new_id
-from registry.monitor import statistics as figures
-from registry.monitor.statistics import execution_statistics, first_executions
+from registry.monitor.statistics import execution_statistics
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import Execution, ExecutionFilter, save_execution
@@ -71,55 +70,33 @@ def percentile(durations: list[float], share: int) -> float:
     return sorted(durations)[max(-(-len(durations) * share // 100), 1) - 1]
 
 
-async def test_of_few_runs_every_figure_is_exact(registry: Registry) -> None:
+def rounded(duration_ms: float) -> float:
+    return float(f"{duration_ms:.1e}")
+
+
+@pytest.mark.parametrize("period", [{}, {"from_": START + timedelta(seconds=1000), "to": START + timedelta(hours=2)}])
+async def test_percentiles_are_of_rounded_durations_and_counts_and_means_are_exact(
+    registry: Registry, period: dict[str, datetime]
+) -> None:
     made = runs(300)
     await record(registry, made)
-    found = await statistics(registry)
-    assert "precision" not in found
-    for row in found["sources"]:
-        durations = [run.duration_ms for run in made if run.source == row["source"]]
+    found = await statistics(registry, **period)
+    within = [run for run in made if not period or period["from_"] <= run.started_at <= period["to"]]
+    for row in found["operations"]:
+        durations = [rounded(run.duration_ms) for run in within if run.operation == row["operation"]]
         assert (row["count"], row["p50_ms"], row["p95_ms"], row["p99_ms"]) == (
             len(durations),
             *(percentile(durations, share) for share in (50, 95, 99)),
         )
-
-
-@pytest.mark.parametrize("period", [{}, {"from_": START + timedelta(seconds=1000), "to": START + timedelta(hours=2)}])
-async def test_of_many_runs_counts_stay_exact_and_percentiles_say_they_are_rounded(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch, period: dict[str, datetime]
-) -> None:
-    await record(registry, runs(300))
-    exact = await statistics(registry, **period)
-    monkeypatch.setattr(figures, "EXACT", 10)
-    rounded = await statistics(registry, **period)
-    assert rounded.pop("precision") == figures.PRECISION
-    rows = [*zip(exact.pop("operations"), rounded.pop("operations"), strict=True)]
-    rows += [(exact.pop("total"), rounded.pop("total"))]
-    for one, about in rows:
-        for name in ("p50_ms", "p95_ms", "p99_ms"):
-            assert about.pop(name) == pytest.approx(one.pop(name), rel=0.05)
-        assert about == one
-    exact.pop("sources"), rounded.pop("sources")
-    means = [[point.pop("mean_ms") for point in found["series"]] for found in (exact, rounded)]
-    assert means[1] == pytest.approx(means[0])
-    assert rounded == exact
-
-
-async def test_the_slowest_and_the_last_that_failed_are_found(registry: Registry) -> None:
-    made = runs(100)
-    await record(registry, made)
-    slowest = await registry.read(lambda tx: first_executions(tx, ALL, 3, "duration_ms"))
-    assert [item["id"] for item in slowest] == [run.id for run in sorted(made, key=lambda run: -run.duration_ms)[:3]]
-    failing = await registry.read(lambda tx: first_executions(tx, ExecutionFilter(status="failed"), 3, "started_at"))
-    assert [item["id"] for item in failing] == [run.id for run in made[::-1] if run.status == "failed"][:3]
+    total = sum(point["mean_ms"] * point["count"] for point in found["series"])
+    assert total == pytest.approx(sum(run.duration_ms for run in within))
 
 
 async def test_an_outcome_that_comes_late_counts_with_its_own_time(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
+    registry: Registry,
 ) -> None:
     [run] = runs(1)
     late = {name: getattr(run, name) for name in run.__dataclass_fields__} | {"duration_ms": 30_000.0}
     await record(registry, [run, Execution(**late)])
-    monkeypatch.setattr(figures, "EXACT", 0)
     total = (await statistics(registry))["total"]
     assert (total["count"], total["p50_ms"]) == (1, 30_000)

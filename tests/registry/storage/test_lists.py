@@ -14,11 +14,10 @@ from registry.domain import now
 from registry.registry import Registry
 from registry.storage.conversations.channels import edit_channel, get_channel
 from registry.storage.conversations.facets import (
+    known_names,
+    names_like,
     projects_by_activity,
-    projects_like,
     registry_totals,
-    sources,
-    tags_like,
 )
 from registry.storage.conversations.message_windows import numbers_containing, read_window, window_around
 from registry.storage.conversations.messages import MessageFilter, delete_channel, get_message, list_messages
@@ -99,15 +98,15 @@ async def test_sources_projects_and_tags_are_those_of_channels_that_are_there(re
 
     def facets(tx: Any) -> list[list[str]]:
         return [
-            sources(tx),
-            sorted(projects_like(tx, "o", 5)),
+            sorted(known_names(tx).sources),
+            names_like(tx, "project", "", 2),
             [path for _, path, _ in projects_by_activity(tx, 5, "claude")],
-            tags_like(tx, "inf", 5),
+            names_like(tx, "tag", "INF", 5),
         ]
 
     assert await registry.read(facets) == [["claude", "cursor"], ["blog", "shop"], ["/home/me/blog"], ["infra"]]
     await delete(registry, "short")
-    assert (await registry.read(facets))[:3] == [["cursor"], ["shop"], []]
+    assert (await registry.read(facets))[:3] == [["cursor"], ["shop", "/home/me/shop"], []]
 
 
 async def test_figures_count_what_is_not_deleted_by_source_project_and_day(registry: Registry) -> None:

@@ -24,7 +24,7 @@ from registry.search.meaning import similar_messages
 from registry.search.scope import Scope
 from registry.search.vectors import Vector, find_model, keep_model, keep_vectors
 from registry.storage.conversations.channels import find_channel
-from registry.storage.conversations.facets import projects_by_activity, registry_totals
+from registry.storage.conversations.facets import names_like, projects_by_activity, registry_totals
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import Listener, Place
@@ -168,7 +168,7 @@ ALL: Mapping[str, Callable[[ReadTransaction], Any]] = {
     "events": lambda tx: [
         one for one in Listener(Place()).news(tx) if one.kind == "message"
     ],  # runs are the asker's own
-    "tags": lambda tx: views.suggest_names(tx, "tag", "of-"),
+    "tags": lambda tx: names_like(tx, "tag", "of-", 20),
     "meaning": alike,
 }
 """Questions that every chat that is seen is an answer to."""
@@ -178,7 +178,7 @@ SOME: dict[str, Callable[[ReadTransaction, str], Any]] = {
     "a place in the list": lambda tx, _: resolved(tx, "#3"),
     "all its messages": whole,
     "the rail": lambda tx, _: views.rail(tx),
-    "tags like it": lambda tx, name: views.suggest_names(tx, "tag", name[:3]),
+    "tags like it": lambda tx, name: names_like(tx, "tag", name[:3], 20),
 }
 PAGES: dict[str, Callable[[ReadTransaction, str], Any]] = {"a page": page_of}
 RUNS: dict[str, Callable[[str], dict[str, Any]]] = {

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, LiteralString
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -16,7 +17,6 @@ from registry.errors import InvalidRequest, StorageError
 from registry.registry import Registry
 from registry.storage.connections import create_database_engine
 from registry.storage.database import Database, Limits
-from registry.storage.exchange import edits
 from registry.storage.migrate import migrate
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +75,7 @@ async def test_two_that_wait_for_each_other_are_both_stored(orchestrator: Orches
     named = {"operation": "tag", "channel": "basket", "query": {"add_tags": ["shop"]}}
     with closing(Registry(postgres_url, Limits(lock_s=60.0))) as another:
         async with await psycopg.AsyncConnection.connect(postgres_url) as holding:
-            await holding.execute("SELECT pg_advisory_xact_lock(%s)", [edits._TURN])
+            await holding.execute("SELECT pg_advisory_xact_lock(%s)", [crc32(b"edits")])
             naming = asyncio.create_task(Orchestrator(another).run(named))  # has its turn first, then wants the channel
             await until_waiting(postgres_url, 1)
             adding = asyncio.create_task(orchestrator.run({**more, "grows": stored["id"]}))  # has the channel
@@ -194,7 +194,8 @@ async def test_who_may_not_read_what_is_there_already_is_not_told_to_own_the_dat
 
 def test_an_address_may_name_several_hosts(postgres_url: str) -> None:
     url = psycopg.conninfo.conninfo_to_dict(postgres_url)
-    several = f"postgresql://{url['user']}@%2Fnowhere:5432,{str(url['host']).replace('/', '%2F')}:5432/{url['dbname']}"
+    hosts = [f"host={str(host).replace('/', '%2F')}:5432" for host in ("/nowhere", url["host"])]
+    several = f"postgresql://{url['user']}@/{url['dbname']}?{'&'.join(hosts)}"
     engine = create_database_engine(several)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1

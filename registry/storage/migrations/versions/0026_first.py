@@ -7,36 +7,12 @@ number.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from alembic import op
 
-revision = "0023"  # continues the numbers of the development before 0.1.0
-down_revision = None
+from registry.storage.tables import metadata
 
-_WORDS = {
-    "sqlite": {
-        "serial": "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT",
-        "small_serial": "INTEGER",
-        "number": "INTEGER",
-        "json": "JSON",
-        "time": "DATETIME",
-        "bytes": "BLOB",
-        "false": "0",
-        "without_rowid": "WITHOUT ROWID",
-    },
-    "postgresql": {
-        "serial": "BIGSERIAL PRIMARY KEY",
-        "small_serial": "SERIAL",
-        "number": "BIGINT",
-        "json": "JSONB",
-        "time": "TIMESTAMP WITH TIME ZONE",
-        "bytes": "BYTEA",
-        "false": "false",
-        "without_rowid": "",
-    },
-}
-"""The words in braces in `first.sql`."""
+revision = "0026"  # continues the numbers of the development before 0.1.0
+down_revision = None
 
 _INDEX = {
     "sqlite": (
@@ -62,11 +38,11 @@ _WHY = "The registry was upgraded by a newer version of Context Registry: end th
 
 
 def upgrade() -> None:
-    """Run the statements for this database."""
+    """Create them for this database."""
     connection = op.get_bind()
     dialect = connection.dialect.name
-    tables = Path(__file__).with_name("first.sql").read_text(encoding="utf-8").format(**_WORDS[dialect])
-    for statement in (*tables.split(";\n\n"), *_INDEX[dialect]):
+    metadata.create_all(connection)
+    for statement in _INDEX[dialect]:
         connection.exec_driver_sql(statement)
     if dialect == "postgresql":
         op.execute(
