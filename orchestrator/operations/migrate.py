@@ -32,7 +32,7 @@ CURSOR = "cursor"
 
 
 class WayToMove(QueryShape):
-    """How sessions move."""
+    """The options of a move."""
 
     dry_run: bool = Field(False, description="only say what would move")
     in_cursor: bool = Field(False, description="also inside Cursor's own database; what changes is noted, to undo it")
