@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
@@ -37,32 +36,21 @@ async def find_channels(
     *,
     is_recorded: bool = True,
 ) -> dict[str, Any]:
-    """Return a page of channels; of a search also `understood`, and `confidence` where it is by relevance.
+    """Return a page of channels; of a search also `understood` and `confidence`.
 
     `is_recorded`: False for a search while somebody types.
     """
     if not query.q or query.deleted:
         return await client.view(views.list_channels, query.filters, query.page)
-    wanted = query.as_search if query.is_by_relevance else query.as_list
-    operation = "search_sessions" if query.is_by_relevance else "list"
-    answer = await client.run(operation, wanted(utc_offset_minutes), is_recorded=is_recorded)
-    place = answer["pagination"]
-    onward = str(place["offset"] + len(answer["sessions"])) if place["has_more"] else None
+    answer = await client.run("search_sessions", query.as_search(utc_offset_minutes), is_recorded=is_recorded)
+    place, sessions = answer["pagination"], answer["sessions"]
     return {
-        "items": [_with_passages(session, answer.get("hits", {})) for session in answer["sessions"]],
+        "items": [{**session, "passages": session.pop("matches")} for session in sessions],
         "total": place["total"],
-        "next_cursor": place.get("next_cursor") or (onward if query.is_by_relevance else None),
+        "next_cursor": str(place["offset"] + len(sessions)) if place["has_more"] else None,
         "understood": answer.get("understood", {}),
         "confidence": answer.get("confidence"),
     }
-
-
-def _with_passages(session: dict[str, Any], best: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a session with `match_count` and `passages`; a list by time knows the best message of each only."""
-    if "matches" in session:
-        return {**session, "passages": session.pop("matches")}
-    hit = best.get(session["channel"])
-    return {**session, "match_count": None, "passages": [{"id": hit["id"], "snippet": hit["text"]}] if hit else []}
 
 
 @router.get(

@@ -94,18 +94,12 @@ class ChannelsQuery(PageQuery, Period):
     def page(self) -> dict[str, Any]:
         return {"limit": self.limit, "cursor": self.cursor, "order": "asc" if self.order == "asc" else "desc"}
 
-    def as_list(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
-        """Return the query of the `list` operation."""
-        return self._narrowed("since", "until", utc_offset_minutes) | self.page
-
     def as_search(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
         """Return the query of the `search_sessions` operation; its pages are counted, so a cursor is an offset."""
-        offset = int(self.cursor) if self.cursor and self.cursor.isdecimal() else 0
-        return {**self._narrowed("from", "to", utc_offset_minutes), "limit": self.limit, "offset": offset}
-
-    def _narrowed(self, start: str, end: str, utc_offset_minutes: int | None) -> dict[str, Any]:
-        asked = {"text": self.q, start: self.from_, end: self.to, "utc_offset_minutes": utc_offset_minutes}
-        asked |= self.model_dump(include={"source", "project", "tag"})
+        asked = {"text": self.q, "from": self.from_, "to": self.to, "utc_offset_minutes": utc_offset_minutes}
+        asked |= self.model_dump(include={"source", "project", "tag", "limit"})
+        asked["offset"] = int(self.cursor) if self.cursor and self.cursor.isdecimal() else 0
+        asked["order"] = None if self.is_by_relevance else self.page["order"]
         return {name: value for name, value in asked.items() if value is not None}
 
 

@@ -78,7 +78,7 @@ class FoundChannel(ChannelItem):
     """A channel in a list; of a search with what was found in it."""
 
     deleted: bool | None = None
-    match_count: int | None = Field(None, description="messages that match; null where the list is by time")
+    match_count: int | None = Field(None, description="messages that match")
     passages: list[Passage] = Field([], description="the best matches, of a search")
 
 

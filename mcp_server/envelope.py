@@ -27,20 +27,16 @@ def client_name(context: ServerRequestContext[Any, Any]) -> str | None:
     return f"{params.client_info.name} {params.client_info.version}".strip() if params else None
 
 
-def chat_of(context: ServerRequestContext[Any, Any]) -> str | None:
+def chat_in(meta: Mapping[str, Any]) -> str | None:
     """Return the client's id of the chat, where it sends one with its requests.
 
     The connection is no such id: clients use one for several chats, and open another for the same.
     """
-    return _chat_in(context.meta or {})
-
-
-def _chat_in(meta: Mapping[str, Any]) -> str | None:
     for name, value in meta.items():
         own_name = re.sub(r"[^a-z]", "", re.split(r"[/.]", name.lower())[-1])
         if own_name in ("session", "sessionid", "conversationid", "threadid", "chatid") and isinstance(value, str):
             return re.sub(r"[^\w.-]", "-", value)[:100] or None
-        if isinstance(value, dict) and (inside := _chat_in(value)):
+        if isinstance(value, dict) and (inside := chat_in(value)):
             return inside
     return None
 

@@ -129,7 +129,6 @@ def _quoted(given: object) -> str:
 
 
 async def list_prompts(_ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListPromptsResult:
-    """List the prompts."""
     return ListPromptsResult(
         prompts=[
             Prompt(name=name, title=title, description=inspect.getdoc(says), arguments=_arguments_of(says))
@@ -168,21 +167,17 @@ KINDS: Mapping[tuple[str | None, str], str] = {
 """By prompt (None: a resource) and argument, the kind of its names."""
 
 
-class Completions:
-    """Completes nicknames, ids, tags and channels."""
-
-    def __init__(self, run: RunOperation) -> None:
-        self._run = run
-
-    async def complete(self, _ctx: ServerRequestContext[Any, Any], params: CompleteRequestParams) -> CompleteResult:
-        """Return names that begin as what was typed."""
-        ref, argument = params.ref, params.argument
-        kind = KINDS.get((ref.name if isinstance(ref, PromptReference) else None, argument.name))
-        before, comma, begun = argument.value.rpartition(",") if kind == "tag" else ("", "", argument.value)
-        names: list[str] = []
-        if kind:
-            query = {"kind": kind, "text": begun.strip(), "limit": 100}  # the protocol takes no more
-            outcome = await self._run({"operation": "complete", "query": query}, None)
-            names = outcome["names"] if outcome["success"] else []
-        values = [f"{before}{comma}{name}" for name in names]
-        return CompleteResult(completion=Completion(values=values, total=len(values), has_more=False))
+async def complete(
+    run: RunOperation, _ctx: ServerRequestContext[Any, Any], params: CompleteRequestParams
+) -> CompleteResult:
+    """Return nicknames, ids, tags or channels that begin as what was typed."""
+    ref, argument = params.ref, params.argument
+    kind = KINDS.get((ref.name if isinstance(ref, PromptReference) else None, argument.name))
+    before, comma, begun = argument.value.rpartition(",") if kind == "tag" else ("", "", argument.value)
+    names: list[str] = []
+    if kind:
+        query = {"kind": kind, "text": begun.strip(), "limit": 100}  # the protocol takes no more
+        outcome = await run({"operation": "complete", "query": query}, None)
+        names = outcome["names"] if outcome["success"] else []
+    values = [f"{before}{comma}{name}" for name in names]
+    return CompleteResult(completion=Completion(values=values, total=len(values), has_more=False))

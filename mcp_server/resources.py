@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -63,57 +64,46 @@ async def list_templates(
     return ListResourceTemplatesResult(resource_templates=[channel, summary])
 
 
-class Resources:
-    """Reads the resources over an orchestrator's `run`."""
+async def read_resource(
+    run: RunOperation, ctx: ServerRequestContext[Any, Any], params: ReadResourceRequestParams
+) -> ReadResourceResult:
+    """Return the list of channels, a channel, a channel's summary, or the MCP App's page."""
+    uri, kind, ask = str(params.uri), JSON, partial(_ask, run, client_name(ctx))
+    match uri.removeprefix(CHANNELS).split("/"):
+        case _ if uri == APP:
+            kind, text = APP_MIME_TYPE, Path(__file__).with_name("answer.html").read_text(encoding="utf-8")
+        case [""] if uri == CHANNELS:
+            outcome = await ask({"operation": "list", "query": {"limit": 100}})
+            found = [
+                {**{name: item[name] for name in _LISTED}, "uri": uri_of(item["channel"])}
+                for item in outcome["sessions"]
+            ]
+            text = _json({"channels": found, "total": outcome["pagination"]["total"]})
+        case ["", name]:
+            query: dict[str, Any] = {"session_id": unquote(name), "message_limit": 100, "is_folded": True}
+            outcome = await ask({"operation": "fetch", "query": query})
+            text = _json({"quoted": QUOTED, "session": outcome["session"], "messages": outcome["messages"]})
+        case ["", name, "summary"]:
+            query = {"mode": "summary", "limit": 1000}
+            outcome = await ask({"operation": "extract", "channel": unquote(name), "query": query})
+            kind, text = TEXT, f"{QUOTED}\n\n{visible(str(outcome['summary']))}"
+        case _:
+            raise MCPError(INVALID_PARAMS, f"Unknown resource: {uri}", data={"uri": uri})
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
-    def __init__(self, run: RunOperation) -> None:
-        self._run = run
 
-    async def read(self, ctx: ServerRequestContext[Any, Any], params: ReadResourceRequestParams) -> ReadResourceResult:
-        """Return the list of channels, a channel, or a channel's summary."""
-        uri, client = str(params.uri), client_name(ctx)
-        kind, text = JSON, ""
-        if uri == APP:
-            page = Path(__file__).with_name("answer.html").read_text(encoding="utf-8")
-            return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=APP_MIME_TYPE, text=page)])
-        match uri.removeprefix(CHANNELS).split("/"):
-            case [""] if uri == CHANNELS:
-                text = await self._channels(client)
-            case ["", name]:
-                text = await self._channel(unquote(name), client)
-            case ["", name, "summary"]:
-                kind, text = TEXT, await self._summary(unquote(name), client)
-            case _:
-                raise MCPError(INVALID_PARAMS, f"Unknown resource: {uri}", data={"uri": uri})
-        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
+_LISTED = ("channel", "title", "nickname", "tags", "source", "project_name", "message_count", "updated_at")
 
-    async def _channels(self, client: str | None) -> str:
-        shown = ("channel", "title", "nickname", "tags", "source", "project_name", "message_count", "updated_at")
-        outcome = await self._ask({"operation": "list", "query": {"limit": 100}}, client)
-        found = [
-            {**{name: item[name] for name in shown}, "uri": uri_of(item["channel"])} for item in outcome["sessions"]
-        ]
-        return _json({"channels": found, "total": outcome["pagination"]["total"]})
 
-    async def _channel(self, name: str, client: str | None) -> str:
-        query = {"session_id": name, "message_limit": 100, "is_folded": True}
-        outcome = await self._ask({"operation": "fetch", "query": query}, client)
-        return _json({"quoted": QUOTED, "session": outcome["session"], "messages": outcome["messages"]})
-
-    async def _summary(self, name: str, client: str | None) -> str:
-        query = {"mode": "summary", "limit": 1000}
-        outcome = await self._ask({"operation": "extract", "channel": name, "query": query}, client)
-        return f"{QUOTED}\n\n{visible(str(outcome['summary']))}"
-
-    async def _ask(self, request: Mapping[str, Any], client: str | None) -> Mapping[str, Any]:
-        """Return the outcome; a failure becomes the protocol's error, for a resource has no envelope."""
-        outcome = await self._run({**request, "source": source_of(None, client)}, client)
-        if outcome["success"]:
-            return outcome
-        error = outcome["error"]
-        is_callers = error["code"] in (ErrorCode.NOT_FOUND, ErrorCode.INVALID_REQUEST)
-        text = f"{error['code']}: {error['message']} {error['details']}".strip()
-        raise MCPError(INVALID_PARAMS if is_callers else INTERNAL_ERROR, text)
+async def _ask(run: RunOperation, client: str | None, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the outcome; a failure becomes the protocol's error, for a resource has no envelope."""
+    outcome = await run({**request, "source": source_of(None, client)}, client)
+    if outcome["success"]:
+        return outcome
+    error = outcome["error"]
+    is_callers = error["code"] in (ErrorCode.NOT_FOUND, ErrorCode.INVALID_REQUEST)
+    text = f"{error['code']}: {error['message']} {error['details']}".strip()
+    raise MCPError(INVALID_PARAMS if is_callers else INTERNAL_ERROR, text)
 
 
 def uri_of(channel: str) -> str:

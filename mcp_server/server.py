@@ -29,11 +29,11 @@ from mcp.types import (
     PaginatedRequestParams,
 )
 
-from mcp_server.envelope import as_answer, chat_of, client_name, published
+from mcp_server.envelope import as_answer, chat_in, client_name, published
 from mcp_server.instructions import instructions_for
-from mcp_server.prompts import Completions, get_prompt, list_prompts
+from mcp_server.prompts import complete, get_prompt, list_prompts
 from mcp_server.questions import asked, can_ask
-from mcp_server.resources import Resources, list_resources, list_templates
+from mcp_server.resources import list_resources, list_templates, read_resource
 from mcp_server.subscriptions import ChannelBus, OlderSubscriptions
 from orchestrator.operations import operation_of, tools
 from orchestrator.requests.calls import QUOTED, TOLD
@@ -103,7 +103,7 @@ class RegistryTools:
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool, in the chosen toolsets or not. Every outcome is an answer, also an unknown name."""
         await asyncio.to_thread(tools)
-        caller = Caller(client_name(ctx), self._project, self._is_local, chat_of(ctx))
+        caller = Caller(client_name(ctx), self._project, self._is_local, chat_in(ctx.meta or {}))
         try:
             tool, alias = self._find(params.name)
             with _reporting(ctx):
@@ -228,7 +228,6 @@ def create_server(
     """
     run = partial(run, room=client.room if client else SAFE_ROOM)
     registry_tools = RegistryTools(run, toolsets, project, is_local=is_local)
-    resources = Resources(run)
     bus = ChannelBus(grown) if grown else None
     older = OlderSubscriptions(bus) if bus and is_local else None
     server = Server(
@@ -244,8 +243,8 @@ def create_server(
         on_get_prompt=get_prompt,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
-        on_read_resource=resources.read,
-        on_completion=Completions(run).complete,
+        on_read_resource=partial(read_resource, run),
+        on_completion=partial(complete, run),
         on_subscriptions_listen=ListenHandler(bus) if bus else None,
         cache_hints=dict.fromkeys(LISTS, CacheHint(ttl_ms=5 * 60 * 1000)),
         on_subscribe_resource=older.subscribe if older else None,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Command, RetryPolicy
+from langgraph.types import Command
 
 from orchestrator.answer.finding.elsewhere import elsewhere
 from orchestrator.answer.finding.looking_up import with_known_names
@@ -23,7 +23,7 @@ from orchestrator.operations import operations
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, GeneralState, PartDone, Run, Steps, Tried
+from orchestrator.state import OUTSIDE, Answered, GeneralState, PartDone, Run, Steps, Tried
 from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
@@ -33,8 +33,6 @@ from registry.storage.safety.visibility import admit, refuse_shared
 Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
 
 ANSWERED = list(Answered.__annotations__)
-OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
-"""Retries `external_action` alone: what was read and made for it is not read and made again."""
 
 
 def after_plan(state: GeneralState) -> str:
@@ -99,13 +97,15 @@ def _reporting(runtime: Runtime[Run]) -> Run:
 
 
 def describe_graph() -> dict[str, Any]:
-    """Return the compiled graph for drawing: nodes, edges, and the path of each operation."""
+    """Return the compiled graph for drawing: nodes, edges, and the path of each operation, also shortened."""
     drawn = build_graph().get_graph().edges
     edges = sorted((edge.source, edge.target) for edge in drawn if {edge.source, edge.target} <= NODES.keys())
+    ways = [(operation, False) for operation in operations()]
+    ways += [(name, True) for name in operations() if steps_of(name).keep and steps_of(name).shorten]
     return {
         "nodes": list(NODES),
         "edges": [{"from": here, "to": after} for here, after in edges],
-        "paths": _paths(),
+        "paths": {_name(*way): _path(*way) for way in ways},
     }
 
 
@@ -130,8 +130,9 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
         path=_path(request.operation, request.is_shortened),
         why=f"the path of {_name(request.operation, request.is_shortened)}",
     )
-    if steps_of(request.operation).publish:
-        await _open_record(run)
+    if steps_of(request.operation).publish and not run.registry.is_read_only:  # a killed run leaves a record
+        unfinished = run.recorder.finished(None, UNFINISHED.as_dict())
+        await run.registry.write(lambda tx: save_execution(tx, unfinished))
     if run.before_reading and (operations()[request.operation].syncs_first or request.means_now):
         syncing = await run.before_reading(request.means_now)
         if syncing:
@@ -140,17 +141,13 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
     return {}
 
 
-async def _open_record(run: Run) -> None:
-    """Record a run before it reaches outside systems, so that a killed run leaves a record."""
-    if not run.registry.is_read_only:
-        unfinished = run.recorder.finished(None, UNFINISHED.as_dict())
-        await run.registry.write(lambda tx: save_execution(tx, unfinished))
-
-
 async def cr_query(state: GeneralState, run: Run) -> GeneralState:
-    """Read from the registry."""
-    meant = await _meant(state, run)
-    return {"data": await _read(replace(run, meant=meant, attempt=state.get("attempt", "")), state["query"])}
+    """Read from the registry, with the vector of what is asked for."""
+    request: Request = state["query"]
+    subject_of, meant = steps_of(request.operation).subject, None
+    if run.meaning and subject_of and (subject := subject_of(request)):
+        meant = await run.meaning.of(subject, getattr(getattr(request, "query", None), "also", ()))
+    return {"data": await _read(replace(run, meant=meant, attempt=state.get("attempt", "")), request)}
 
 
 async def _read(run: Run, request: Request) -> Any:
@@ -161,7 +158,10 @@ async def _read(run: Run, request: Request) -> Any:
 async def filter_(state: GeneralState, run: Run) -> GeneralState:
     """Keep what answers the request; if there is no such session, tell where and when there are some."""
     steps, request = steps_of(state["query"].operation), state["query"]
-    tried = await _try(state, run)
+    try:
+        tried = Tried(state["data"], await _work(steps.keep)(run, request, state["data"]), None)
+    except NotFound as nothing:
+        tried = Tried(state["data"], {}, nothing)
     if "earlier" in state:
         tried = _work(steps.better)(run, request, state["earlier"], tried)
     data, result, error = tried
@@ -171,14 +171,6 @@ async def filter_(state: GeneralState, run: Run) -> GeneralState:
     if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
     return {"data": data, "result": result, "error": None}
-
-
-async def _try(state: GeneralState, run: Run) -> Tried:
-    try:
-        keep = _work(steps_of(state["query"].operation).keep)
-        return Tried(state["data"], await keep(run, state["query"], state["data"]), None)
-    except NotFound as nothing:
-        return Tried(state["data"], {}, nothing)
 
 
 async def relax(state: GeneralState, run: Run) -> GeneralState:
@@ -227,19 +219,14 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
             return {"result": await run.registry.read(lambda tx: work(WriteTransaction(tx)))}
         result = await run.registry.write(work, of=state["query"].written_to)
         run.recorder.is_stored = True
-    except StorageError:
-        if not _needs_no_note(state["query"]):
+    except StorageError:  # a question is answered also where nothing can be stored, and so is a trial run
+        is_tried = getattr(getattr(state["query"], "query", None), "dry_run", False)
+        if not (is_tried or operations()[state["query"].operation].level is Level.READ):
             raise
         result = await run.registry.read(lambda tx: work(WriteTransaction(tx), replace(run, is_kept=False)))
     if steps.afterwards:
         await steps.afterwards(run, state["query"])
     return {"result": result}
-
-
-def _needs_no_note(request: Request) -> bool:
-    """Return whether the request is answered where nothing can be stored: a question, or a trial run."""
-    is_tried = getattr(getattr(request, "query", None), "dry_run", False)
-    return operations()[request.operation].level is Level.READ or is_tried
 
 
 class Node(NamedTuple):
@@ -281,23 +268,8 @@ def _path(operation: str, is_shortened: bool) -> list[str]:
     return [node for node in NODES if work[node]]
 
 
-def _paths() -> dict[str, list[str]]:
-    """Return the path of each operation, also of those whose answers can be shortened."""
-    ways = [(operation, False) for operation in operations()]
-    ways += [(name, True) for name in operations() if steps_of(name).keep and steps_of(name).shorten]
-    return {_name(*way): _path(*way) for way in ways}
-
-
 def _name(operation: str, is_shortened: bool) -> str:
     return f"{operation}, shortened" if is_shortened else operation
-
-
-async def _meant(state: GeneralState, run: Run) -> Any:
-    subject_of = steps_of(state["query"].operation).subject
-    subject = subject_of(state["query"]) if subject_of else ""
-    if not run.meaning or not subject:
-        return None
-    return await run.meaning.of(subject, getattr(getattr(state["query"], "query", None), "also", ()))
 
 
 async def run_graph(graph: Graph, request: Request, run: Run, tell: Tell | None) -> Answered:

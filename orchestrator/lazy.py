@@ -85,17 +85,14 @@ class LazyOrchestrator:
     async def _open(self) -> Orchestrator:
         async with self._lock:
             # Who is still at work on one that was read only until now ends there: it is closed with this one.
-            if self._opened is None:
-                self._opened = await self._open_apart()
-            elif self._opened.registry.can_be_written_by_now:
+            if self._opened is None or self._opened.registry.can_be_written_by_now:
                 try:
-                    self._opened = await self._open_apart()
-                except RegistryError as exc:  # what is open still answers
+                    self._opened = await asyncio.create_task(self._open_anew(), context=Context())
+                except RegistryError as exc:
+                    if self._opened is None:
+                        raise
                     logger.warning("The registry stays read only: %s %s", exc.message, exc.details)
             return self._opened
-
-    async def _open_apart(self) -> Orchestrator:
-        return await asyncio.create_task(self._open_anew(), context=Context())
 
     async def _open_anew(self) -> Orchestrator:
         opening = await asyncio.to_thread(import_module, "orchestrator.opening")

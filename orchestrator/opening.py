@@ -58,12 +58,17 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         share_masking(str(settings.home), key or b"", settings.unmasked_projects)
     meaning = open_meaning(settings, registry)
     writer = _writer(settings)
+    actions: list[ExternalAction] = []
+    if settings.actions:
+        from orchestrator.outside.tools import McpAction
+
+        actions += [McpAction(one) for one in settings.actions]
     places = Places(Path.home(), os.environ)
     orchestrator = Orchestrator(
         registry,
         timeout_s=settings.timeout_s,
         meaning=meaning,
-        actions=_actions(settings),
+        actions=actions,
         writer=writer,
         shelf=Shelf(settings.home / "backups", READERS, places, settings.home / "resume"),
     )
@@ -96,14 +101,6 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         if writer:
             await writer.close()
         await asyncio.to_thread(registry.close)
-
-
-def _actions(settings: Settings) -> list[ExternalAction]:
-    if not settings.actions:
-        return []
-    from orchestrator.outside.tools import McpAction
-
-    return [McpAction(one) for one in settings.actions]
 
 
 def _writer(settings: Settings) -> LanguageModel | None:

@@ -195,9 +195,6 @@ class Orchestrator:
                 return
             await asyncio.sleep(0.01)
 
-    def _turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        return self._asking if operations()[request.operation].syncs_first else nullcontext()
-
     @property
     def seconds_since_asked(self) -> float:
         """Return the seconds since the last request of a caller; syncs do not count."""
@@ -228,7 +225,10 @@ class Orchestrator:
     def _observed(self, run: Execution) -> Execution:
         for observe in self.observers:
             observe(run)
-        runs.info("%s: %s", run.operation, run.outcome, extra={"run": _figures(run)})
+        told = {"operation": run.operation, "outcome": run.outcome, "door": run.door, "client": run.client}
+        steps = {step["node"]: step["duration_ms"] for step in run.steps}
+        figures = {**told, "duration_ms": run.duration_ms, "steps_ms": steps}
+        runs.info("%s: %s", run.operation, run.outcome, extra={"run": figures})
         return run
 
     async def _run(
@@ -254,7 +254,8 @@ class Orchestrator:
             # program's environment tells it to.
             with langsmith.tracing_context(enabled=False):
                 limit = None if request.takes_long else self._timeout_s
-                async with asyncio.timeout(limit), self._turn(request):
+                turn = self._asking if operation.syncs_first else nullcontext()
+                async with asyncio.timeout(limit), turn:
                     ended = await run_graph(self._graph, request, run, TOLD.get())
         except TimeoutError as exc:
             happens = "be completed; asking" if operation.syncs_first else "be stored; sending it"
@@ -267,7 +268,7 @@ class Orchestrator:
         if nothing := ended.get("error"):
             if access and request.channel is not None and not access.may_name(request.channel):
                 raise access.not_yours()
-            raise _not_yet(nothing, syncing) if syncing else _not_here(nothing, copy)
+            raise NotFound(nothing.message, "; ".join(filter(None, [nothing.details, _may_be_missing(syncing, copy)])))
         result = ended["result"]
         if syncing:
             result.get("metadata", result)["syncing"] = syncing
@@ -278,35 +279,27 @@ class Orchestrator:
         return result
 
 
-def _figures(run: Execution) -> dict[str, Any]:
-    steps = {step["node"]: step["duration_ms"] for step in run.steps}
-    told = {"operation": run.operation, "outcome": run.outcome, "door": run.door, "client": run.client}
-    return {**told, "duration_ms": run.duration_ms, "steps_ms": steps}
-
-
-def _not_yet(nothing: NotFound, syncing: Syncing) -> NotFound:
-    stores = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
-    return NotFound(nothing.message, f"{nothing.details}; {stores} are still being read for the first time: ask again")
-
-
-def _not_here(nothing: NotFound, copy: LocalCopy | None) -> NotFound:
-    if not copy:
-        return nothing
-    known = f"what it had until {copy['as_of']} is here" if copy["as_of"] else "nothing of it is here yet"
-    return NotFound(nothing.message, f"{nothing.details}; {copy['of']} does not answer now, {known}")
+def _may_be_missing(syncing: Syncing | None, copy: LocalCopy | None) -> str:
+    """Return why something may not be found although it exists; "" if nothing is missing."""
+    if syncing:
+        stores = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
+        return f"{stores} are still being read for the first time: ask again"
+    if copy:
+        known = f"what it had until {copy['as_of']} is here" if copy["as_of"] else "nothing of it is here yet"
+        return f"{copy['of']} does not answer now, {known}"
+    return ""
 
 
 def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
+    """Return the request as it is stored. Raises InvalidRequest."""
     if isinstance(given, Refusal):
         raise given.error
-    return given if isinstance(given, Request) else parse_request(_followable(given))
-
-
-def _followable(given: Mapping[str, Any]) -> Any:
+    if isinstance(given, Request):
+        return given
     refuse_too_many(given.get("messages"))
     if is_too_deep(given):
         raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {DEEPEST} deep")
-    return storable(given)
+    return parse_request(storable(dict(given)))
 
 
 def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | None) -> Recorder:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
+from langgraph.types import RetryPolicy
+
 from orchestrator.recording.recorder import Recorder
 from orchestrator.requests.shapes import Request
 from registry.errors import InvalidRequest, NotFound
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
 
 
-OUTSIDE_ATTEMPTS = 3
-"""A system outside that is away for a moment is tried so many times in one run."""
+OUTSIDE = RetryPolicy(max_attempts=3, initial_interval=0.5)
+"""Retries `external_action` alone: what was read and made for it is not read and made again."""
 
 
 class Syncing(TypedDict):
@@ -104,10 +106,6 @@ class PartDone(NamedTuple):
         return f"{self.what}, {self.done} of {self.of}"
 
 
-def _nobody(_: PartDone) -> None:
-    """Ignore progress."""
-
-
 class ExternalAction(Protocol):
     """Something done outside the registry with what an operation produced, such as publishing a briefing."""
 
@@ -136,7 +134,7 @@ class Run:
     """The configured language model."""
     shelf: Shelf | None = None
     """The files of this machine; None if this program has none."""
-    tell: Callable[[PartDone], None] = _nobody
+    tell: Callable[[PartDone], None] = lambda _: None
     """Reports progress, from any thread."""
     meant: Meant | None = None
     """The request's vector, asked for before the registry is read."""
@@ -179,6 +177,10 @@ class Steps(Generic[Asked, Read]):
     """Deliver the text to the configured outside systems (`external_action`)."""
     subject: Callable[[Asked], str] | None = None
     """Return the words to embed."""
+
+
+def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
+    """Read nothing from the registry: the operation works on files."""
 
 
 async def as_read(_run: Run, _request: Request, data: dict[str, Any]) -> dict[str, Any]:

@@ -133,7 +133,6 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def answers_wait_for_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test reads the record right after the answer, also on a machine whose disk takes its time."""
     monkeypatch.setattr(recorder, "RECORDING_S", 30.0)
-    monkeypatch.setattr(recorder, "SETTLING_S", 30.0)
 
 
 @pytest.fixture(scope="session")

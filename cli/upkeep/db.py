@@ -14,7 +14,6 @@ from registry.extras import install_command
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from orchestrator.semantic.embedding import Calibration
     from registry.registry import Registry
 
 
@@ -132,12 +131,11 @@ def embed(everything: bool) -> None:
     settings = read_settings()
     if is_onnx_missing(settings):
         raise TerminalError("MODEL_UNAVAILABLE", "The extra `embed` is not installed.", install_command("embed"))
-    count, found = with_registry(settings, lambda registry: _embed(settings, registry, everything))
+    count = with_registry(settings, lambda registry: _embed(settings, registry, everything))
     click.echo(f"{counted(count, 'message')} embedded." if count else "All messages are embedded.")
-    click.echo(f"The model recognises {found.found} of {found.pairs} pairs that mean the same in other words.")
 
 
-async def _embed(settings: Settings, registry: Registry, everything: bool) -> tuple[int, Calibration]:
+async def _embed(settings: Settings, registry: Registry, everything: bool) -> int:
     from orchestrator.semantic.embedders import Unavailable
     from orchestrator.semantic.embedding import embed_all
     from orchestrator.semantic.meaning import open_meaning

@@ -299,7 +299,7 @@ async def _try_model(settings: Settings, embedder: Embedder) -> Result:
         seen = await asyncio.to_thread(inspect_database, settings.url)
         messages, size = seen.embedded.get(embedder.name, (0, 0))
         embedded = f"{min(messages, seen.embeddable)} of {seen.embeddable} messages are embedded ({size / 1e6:.1f} MB)"
-    return Result("ok", f"by {embedder.name}, {dimensions} dimensions; {embedded}; it takes {embedder.cost}")
+    return Result("ok", f"by {embedder.name}, {dimensions} dimensions; {embedded}")
 
 
 def check_server(settings: Settings) -> Iterator[Result]:

@@ -43,7 +43,7 @@ async def first_answers(server: Server[Any]) -> dict[str, str]:
     """Return the results of the handshake and the lists as JSON, by `revision method`: what a cold window answers."""
     answers: dict[str, str] = {}
     for revision in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS):
-        dialogue = _Dialogue(revision, is_modern=revision in MODERN_PROTOCOL_VERSIONS)
+        dialogue = _Dialogue(revision)
         await serve_lines(server, dialogue.lines(), dialogue)
         answers |= {f"{revision} {method}": result for method, result in dialogue.results.items()}
     return answers
@@ -52,8 +52,8 @@ async def first_answers(server: Server[Any]) -> dict[str, str]:
 class _Dialogue:
     """A client that sends its first requests one by one, and keeps the results."""
 
-    def __init__(self, revision: str, *, is_modern: bool) -> None:
-        self._revision, self._is_modern = revision, is_modern
+    def __init__(self, revision: str) -> None:
+        self._revision = revision
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.results: dict[str, str] = {}
 
@@ -61,7 +61,7 @@ class _Dialogue:
         about = {"capabilities": {}, "clientInfo": {"name": "context-registry", "version": "1"}}
         params: dict[str, Any] = {}
         first, hello = "initialize", {"protocolVersion": self._revision, **about}
-        if self._is_modern:
+        if self._revision in MODERN_PROTOCOL_VERSIONS:
             prefix = "io.modelcontextprotocol/"
             meta = {f"{prefix}protocolVersion": self._revision, f"{prefix}clientInfo": about["clientInfo"]}
             params = hello = {"_meta": {**meta, f"{prefix}clientCapabilities": {}}}

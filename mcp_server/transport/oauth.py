@@ -115,7 +115,10 @@ class _Issuer:
         )
 
     def _address_of_keys(self) -> str:
-        for address in self._metadata_addresses():
+        parts = urlsplit(self._address)
+        well_known = f"/.well-known/oauth-authorization-server{parts.path}"  # RFC 8414, then OpenID Connect
+        there = urlunsplit((parts.scheme, parts.netloc, well_known, "", ""))
+        for address in (there, f"{self._address}/.well-known/openid-configuration"):
             try:
                 answer = httpx.get(address, timeout=PATIENCE_S)
                 found = answer.json() if answer.is_success else {}
@@ -133,12 +136,3 @@ class _Issuer:
         if parts.hostname != urlsplit(self._address).hostname and _is_private(parts.hostname):
             raise jwt.PyJWKClientConnectionError(f"{address} is a private address, and {self._address} is not")
         return address
-
-    def _metadata_addresses(self) -> list[str]:
-        """Return the addresses of the metadata, by RFC 8414 and OpenID Connect."""
-        parts = urlsplit(self._address)
-        well_known = f"/.well-known/oauth-authorization-server{parts.path}"
-        return [
-            urlunsplit((parts.scheme, parts.netloc, well_known, "", "")),
-            f"{self._address}/.well-known/openid-configuration",
-        ]

@@ -8,13 +8,13 @@ from collections.abc import Collection
 
 import anyio
 
-from mcp_server.server import DEFAULT, create_server
+from mcp_server.server import DEFAULT, RegistryServer, create_server
 from mcp_server.transport.connection import serve_connection
 from mcp_server.transport.lines import serve_lines
 from orchestrator.lazy import LazyOrchestrator
 from orchestrator.requests.calls import working_folder
 from registry.log import set_up_logging
-from registry.settings import Settings, read_settings
+from registry.settings import read_settings
 from sources.client import Client
 
 
@@ -31,28 +31,21 @@ def run_stdio(
     reads the answers, where that is known.
     """
     set_up_logging()
-    asyncio.run(serve_stdio(read_settings(), toolsets, project or working_folder(), client, is_captured, connection))
-
-
-async def serve_stdio(
-    settings: Settings,
-    toolsets: Collection[str],
-    project: str | None,
-    client: Client | None,
-    is_captured: bool = False,
-    connection: socket.socket | None = None,
-) -> None:
-    """Answer the handshake first, open the registry behind it."""
-    orchestrator = LazyOrchestrator(settings)
+    orchestrator = LazyOrchestrator(read_settings())
     server = create_server(
         orchestrator.run,
         toolsets,
-        project,
+        project or working_folder(),
         is_local=True,
         grown=orchestrator.grown_channels,
         client=client,
         is_captured=is_captured,
     )
+    asyncio.run(_serve(server, orchestrator, connection))
+
+
+async def _serve(server: RegistryServer, orchestrator: LazyOrchestrator, connection: socket.socket | None) -> None:
+    """Answer the handshake first, open the registry behind it."""
     try:
         warming = asyncio.create_task(orchestrator.warm_up())
         if connection:

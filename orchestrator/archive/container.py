@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
+from orchestrator.state import PartDone
 from registry.errors import StorageError
 
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
@@ -87,14 +88,17 @@ class ArchiveWriter:
         return size
 
     def finish(self, stores: Sequence[Mapping[str, Any]]) -> None:
-        """Write the manifest and give the file its name; an existing file is never replaced."""
+        """Write the manifest and give the file its name; an existing file is never replaced. Raises StorageError."""
         manifest = {**self.about, "stores": stores, "parts": self._parts}
-        self._put(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
-        self._zip.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        os.link(self._partial, self.path)
+        try:
+            self._put(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+            self._zip.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.link(self._partial, self.path)
+        except OSError as exc:
+            raise StorageError("The backup could not be written.", f"{self.path}: {exc.strerror}") from exc
         self._partial.unlink()
 
     def discard(self) -> None:
@@ -159,11 +163,11 @@ class Archive:
         listed = [part["name"] for part in self.about.get("parts", ())]
         return listed or [name for name in self._places if _is_ours(name)]
 
-    def check(self, told: Callable[[int], None]) -> list[Damage]:
-        """Read every part, and return the damaged ones; `told` is called with the number of parts read."""
+    def check(self, tell: Callable[[PartDone], None]) -> list[Damage]:
+        """Read every part, and return the damaged ones."""
         lost = {damage.part for damage in self.damaged}
         for done, name in enumerate(self.names):
-            told(done)
+            tell(PartDone(done, len(self.names), "parts compared"))
             try:
                 self.read(name)
             except DamagedPart as exc:

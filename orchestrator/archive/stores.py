@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,20 +32,16 @@ def add_stores(
 def _add(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dict[str, Any]:
     files = size = 0
     skipped: list[str] = []
-    for file in _files(reader, store, skipped):
-        try:
-            size += _add_file(writer, file, f"{folder}/{file.name}")
-            files += 1
-        except (OSError, StorageError) as exc:
-            skipped.append(f"{file.name}: {exc}")
-    return {"files": files, "size": size, **({"skipped": skipped} if skipped else {})}
-
-
-def _files(reader: Source, store: Path, skipped: list[str]) -> Iterator[StoreFile]:
     try:
-        yield from files_to_back_up(reader, store)
+        for file in files_to_back_up(reader, store):
+            try:
+                size += _add_file(writer, file, f"{folder}/{file.name}")
+                files += 1
+            except (OSError, StorageError) as exc:
+                skipped.append(f"{file.name}: {exc}")
     except OSError as exc:
         skipped.append(f"{store}: {exc}")
+    return {"files": files, "size": size, **({"skipped": skipped} if skipped else {})}
 
 
 def _add_file(writer: ArchiveWriter, file: StoreFile, name: str) -> int:

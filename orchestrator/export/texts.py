@@ -19,8 +19,6 @@ ENDINGS: Mapping[ExportFormat, str] = {"markdown": ".md", "json": ".json", "html
 Item = Mapping[str, Any]
 _UNSAFE = re.compile(r"[^\w.-]+")
 
-_OF_THE_REGISTRY = ("last_accessed",)
-
 HEAD = (
     "session_id",
     "channel",
@@ -90,74 +88,32 @@ def write_new_file(path: Path, content: bytes) -> Path:
 
 def as_json(session: Item, messages: Sequence[Item]) -> str:
     """Return session and messages as JSON, without the time of the last access."""
-    session = {name: value for name, value in session.items() if name not in _OF_THE_REGISTRY}
+    session = {name: value for name, value in session.items() if name != "last_accessed"}
     return json.dumps({"session": session, "messages": messages}, ensure_ascii=False, indent=2) + "\n"
 
 
 def as_markdown(session: Item, messages: Sequence[Item]) -> str:
     """Return a head in YAML and a section for each turn: texts word for word, tools and thinking folded."""
-    parts = [_head(session), f"# {title_of(session)}"]
+    # JSON values are a part of YAML
+    known = [f"{name}: {json.dumps(session[name], ensure_ascii=False)}" for name in HEAD if session.get(name)]
+    parts = ["\n".join(["---", *known, "---"]), f"# {title_of(session)}"]
     turn = 0
     for message in messages:
         if message["role"] == "user" or turn == 0:
             turn += 1
             parts.append(f"## {turn} · {time_of(message)}")
-        parts.append(_folded(message) if message["role"] in FOLDED else _plain(message))
+        role, text = message["role"], message["text"]
+        parts.append(_folded(role, text) if role in FOLDED else f"**{role.capitalize()}**\n\n{closed(text)}")
     return "\n\n".join(parts) + "\n"
 
 
-def _head(session: Item) -> str:
-    """Return the head in YAML, of which JSON values are a part."""
-    known = [f"{name}: {json.dumps(session[name], ensure_ascii=False)}" for name in HEAD if session.get(name)]
-    return "\n".join(["---", *known, "---"])
-
-
-def _plain(message: Item) -> str:
-    return f"**{message['role'].capitalize()}**\n\n{closed(message['text'])}"
-
-
-def _folded(message: Item) -> str:
-    text = message["text"]
+def _folded(role: str, text: str) -> str:
     fence = "`" * max([2, *map(len, _BACKTICKS.findall(text))]) + "`"  # nothing in the text closes it
     summary = escape(preview_of(text, 80), quote=False)
-    return (
-        f"<details>\n<summary>{message['role'].capitalize()}: {summary}</summary>\n\n"
-        f"{fence}text\n{text}\n{fence}\n\n</details>"
-    )
+    return f"<details>\n<summary>{role.capitalize()}: {summary}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>"
 
 
 FOLDED = ("tool", "thinking", "system")
-
-_PAGE = """\
-<!DOCTYPE html>
-<html>
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark }}
-body {{ font: 16px/1.55 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .9rem }}
-dd {{ margin: 0; overflow-wrap: anywhere }}
-article {{ margin: 1.5rem 0; padding-left: 1rem; border-left: 3px solid GrayText }}
-article.user {{ border-color: #0b7285 }}
-article.error {{ border-color: #c92a2a }}
-header, summary {{ font-size: .85rem; color: GrayText }}
-p, pre {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0 }}
-pre {{ padding: .75rem; background: rgb(128 128 128 / .15); font-size: .85rem }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<dl>
-{facts}
-</dl>
-{messages}
-</body>
-</html>
-"""
 
 _FACTS = {
     "Source": "source",
@@ -173,9 +129,13 @@ _FACTS = {
 
 def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the page; all text of the session is escaped."""
-    title = title_of(session)
-    facts = "\n".join(f"<dt>{label}</dt><dd>{escape(fact)}</dd>" for label, fact in facts_of(session))
-    return _PAGE.format(title=escape(title), facts=facts, messages="\n".join(map(_message, messages)))
+    from jinja2 import Template  # takes time, which only who asks for a page has
+
+    template = Path(__file__).with_name("session.html").read_text(encoding="utf-8")
+    page = Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    read = {"passages": passages, "time_of": time_of, "preview_of": preview_of, "folded": FOLDED}
+    shown: str = page.render(title=title_of(session), facts=facts_of(session), messages=messages, **read)
+    return shown + "\n"
 
 
 def title_of(session: Mapping[str, Any]) -> str:
@@ -196,21 +156,6 @@ def time_of(message: Mapping[str, Any]) -> str:
     """Return the time of a message, and whether it is inferred."""
     at = f"{message['timestamp'][:16].replace('T', ' ')} UTC"
     return f"{at} (inferred)" if message.get("time") == "inferred" else at
-
-
-def _message(message: Mapping[str, Any]) -> str:
-    role, text = message["role"], message["text"]
-    time = f'<time datetime="{message["timestamp"]}">{time_of(message)}</time>'
-    body = "\n".join(_passages(text))
-    if role in FOLDED:
-        body = f"<details><summary>{escape(preview_of(text, 80))}</summary>\n{body}\n</details>"
-    return f'<article class="{role}"><header>{role} · {time}</header>\n{body}\n</article>'
-
-
-def _passages(text: str) -> Iterator[str]:
-    for passage in passages(text):
-        words = escape(passage.text.strip("\n"))
-        yield f"<pre><code>{words}</code></pre>" if passage.is_code else f"<p>{words}</p>"
 
 
 _FENCE = re.compile(r" {0,3}(?:(`{3,})([^`]*)|(~{3,})(.*))")

@@ -140,8 +140,10 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     traced = Traced([], {"session_id": item["session_id"]})
     if messages:
         for one in commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):
-            evidence = evidence_of(_change(one), _before(messages, one), str(top), row.project_path)
-            weigh_lines(_change(one), [evidence])
+            change = _change(one)
+            near = [each for each in messages if one.at - BEFORE <= each["time"] <= one.at + AFTER]
+            evidence = evidence_of(change, near, str(top), row.project_path)
+            weigh_lines(change, [evidence])
             if evidence.confidence() != "low":
                 traced.commits.append(one)
                 traced.found.append((evidence, item, one))
@@ -149,17 +151,15 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     return traced
 
 
-def _before(messages: Sequence[dict[str, Any]], one: Commit) -> list[dict[str, Any]]:
-    return [each for each in messages if one.at - BEFORE <= each["time"] <= one.at + AFTER]
-
-
 async def keep_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str, Any]:
     """Return the conversations or commits, each with confidence and evidence. Raises NotFound."""
     if not data.found:
-        raise NotFound("No conversation is known in which it came about.", _looked_at(data))
+        looked = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
+        told = f"looked at {looked}" if looked else "no commit holds lines that were written in it"
+        raise NotFound("No conversation is known in which it came about.", told)
     found = data.found[: request.query.limit]
     run.recorder.explain(kept=len(found), dropped=len(data.found) - len(found), reason="limit")
-    told = [
+    found_in = [
         {
             "confidence": evidence.confidence(),
             "why": evidence.why(),
@@ -170,12 +170,7 @@ async def keep_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str
         }
         for evidence, item, one in found
     ]
-    return {**data.about, "commits": [one.as_dict() for one in data.commits[:20]], "found": told}
-
-
-def _looked_at(data: Traced) -> str:
-    looked = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
-    return f"looked at {looked}" if looked else "no commit holds lines that were written in it"
+    return {**data.about, "commits": [one.as_dict() for one in data.commits[:20]], "found": found_in}
 
 
 OPERATION = Operation(
@@ -185,8 +180,5 @@ OPERATION = Operation(
     needs_everything=True,
     instead="it runs git in a folder of the server; run ctxr blame on the machine where the repository is",
     steps=Steps[BlameRequest, Traced](query=trace, keep=keep_traced),
-    labels={
-        "commit": ("commit", "커밋"),
-        "file": ("file", "파일"),
-    },
+    labels={"commit": ("commit", "커밋"), "file": ("file", "파일")},
 )

@@ -40,7 +40,5 @@ OPERATION = Operation(
     request=CompleteRequest,
     level=Level.READ,
     steps=Steps[CompleteRequest, dict[str, Any]](query=names, keep=as_read),
-    labels={
-        "kind": ("kind", "종류"),
-    },
+    labels={"kind": ("kind", "종류")},
 )

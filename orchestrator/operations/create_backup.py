@@ -3,41 +3,79 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
-from orchestrator.archive.container import Archive, ArchiveWriter
+from orchestrator.archive.container import VERSION, Archive, ArchiveWriter
 from orchestrator.archive.stores import add_stores
-from orchestrator.backup_files import (
-    finish,
-    free_names,
-    manifest_of,
-    refuse_far_path,
-    write_registry,
-)
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Shelf, Steps, shelf_of
+from orchestrator.state import PartDone, Run, Shelf, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
-from registry.errors import InvalidRequest
+from registry.domain import format_time, now
+from registry.errors import InvalidRequest, StorageError
 from registry.storage.database import ReadTransaction
+from registry.storage.migrations import HEAD
+from registry.storage.upkeep.table_export import TABLES, count_kept, rows_of
+
+SUFFIX = ".ctxr-backup.zip"
 
 
 class CreateBackupQuery(QueryShape):
     """The parts of a backup beside the registry, and its path."""
 
-    path: str | None = Field(None, min_length=1, description="a new file; default: one in the folder of backups")
-    stores: bool = Field(True, description="also the clients' own histories")
+    path: str | None = Field(None, min_length=1, description="a new .zip file; default: in the folder of backups")
+    stores: bool = Field(True, description="also the clients' own histories, which may be large")
 
 
 class CreateBackupRequest(Request):
     operation = "create_backup"
     takes_long = True
     query: CreateBackupQuery = CreateBackupQuery()
+
+
+def write_registry(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], None]) -> ArchiveWriter:
+    about = {
+        "version": VERSION,
+        "createdAt": format_time(now()),
+        "program": version("context-registry"),
+        "revision": HEAD,
+        "database": tx.dialect.name,
+        "stats": count_kept(tx),
+    }
+    writer = ArchiveWriter(path, about)
+    try:
+        rows: dict[str, int] = {}
+        for number, (name, table) in enumerate(TABLES.items()):
+            tell(PartDone(number, len(TABLES), f"table {name}"))
+            rows[name] = writer.add_lines(f"registry/{name}.jsonl", rows_of(tx, table))
+    except BaseException:
+        writer.discard()
+        raise
+    writer.about["rows"] = rows
+    return writer
+
+
+def free_names(folder: Path, label: str) -> Iterator[Path]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as exc:
+        raise StorageError("The folder of backups cannot be written.", f"{folder}: {exc.strerror}") from exc
+    stamp = f"{now():%Y-%m-%dT%H%M%SZ}{label}"
+    names = (folder / f"{stamp}{more}{SUFFIX}" for more in ("", *(f"-{number}" for number in range(2, 1000))))
+    yield from (path for path in names if not path.exists())
+
+
+def manifest_of(archive: Archive) -> dict[str, Any]:
+    """Return a backup's manifest with the size of its file, without the list of its parts, which may be long."""
+    manifest = {name: value for name, value in archive.about.items() if name != "parts"}
+    return {**manifest, "stats": {**archive.about.get("stats", {}), "fileSize": archive.path.stat().st_size}}
 
 
 def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
@@ -68,7 +106,7 @@ async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) 
         stores = []
         if request.query.stores:
             stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.places, run.tell)
-        await asyncio.to_thread(finish, data, stores)
+        await asyncio.to_thread(data.finish, stores)
     except BaseException:
         data.discard()
         raise
@@ -77,10 +115,17 @@ async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) 
     return {"path": str(data.path), "manifest": {**manifest_of(archive), "parts": archive.about["parts"]}}
 
 
-class BackupArguments(ToolArguments):
+def refuse_far_path(caller: Caller, path: str, *, is_new: bool = False) -> None:
+    """Raise InvalidRequest for a path of a caller elsewhere: no files are read or written for others."""
+    if not caller.is_local and (is_new or "/" in path or "\\" in path):
+        raise InvalidRequest(
+            "This server reads and writes no files for others.",
+            f"path: given {path!r}; allowed over HTTP: a backup's name as list_backups gives it, or none",
+        )
+
+
+class BackupArguments(ToolArguments, CreateBackupQuery):
     asked = CreateBackupRequest
-    path: Annotated[str | None, Field(min_length=1, description="a new .zip file")] = None
-    stores: Annotated[bool, Field(description="also the clients' own histories, which may be large")] = True
 
     def request(self, caller: Caller) -> Request | dict[str, Any]:
         if self.path:
@@ -110,7 +155,5 @@ OPERATION = Operation(
     is_local=True,
     steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin, keep=complete),
     tools=[BACKUP_TOOL],
-    labels={
-        "stores": ("with the clients' histories", "클라이언트 기록 포함"),
-    },
+    labels={"stores": ("with the clients' histories", "클라이언트 기록 포함")},
 )

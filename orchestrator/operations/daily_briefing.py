@@ -17,7 +17,7 @@ from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
+from orchestrator.state import OUTSIDE, ExternalAction, GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import new_id, preview_of
 from registry.errors import NotFound
@@ -25,7 +25,7 @@ from registry.ingest.save import SNAPSHOT
 from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.messages import MessageRow, messages_between
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import find_briefing, save_result, set_metadata
+from registry.storage.records.extract_results import find_briefing, set_metadata
 
 
 class BriefingQuery(QueryShape):
@@ -74,6 +74,9 @@ WORDS = {
 }
 
 
+WRITE_IN = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}
+
+
 @dataclass(frozen=True, slots=True)
 class TalkOfDay:
     """A channel's messages of the day."""
@@ -94,7 +97,6 @@ class TalksOfDay:
 
     @property
     def ids(self) -> list[str]:
-        """Return the ids of the day's messages."""
         return [message["id"] for talk in self.talks for message in talk.messages]
 
 
@@ -141,22 +143,16 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
         about = day.earlier["metadata"]
         run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
         return {"transformed_data": about["text"]}
-    text, by = await written_by(run.writer, run.recorder, _task(request), _material(day.talks), 1500)
+    task = f"{TASK} The day is {request.query.date}.{WRITE_IN[request.query.language]}"
+    material = "\n\n".join(
+        f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}"
+        for talk in day.talks
+    )
+    text, by = await written_by(run.writer, run.recorder, task, material, 1500)
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
     text = text or written(day.talks, str(request.query.date), WORDS[language])
     run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
     return {"transformed_data": text, "data": replace(day, by=by)}
-
-
-def _task(request: BriefingRequest) -> str:
-    language = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}[request.query.language]
-    return f"{TASK} The day is {request.query.date}.{language}"
-
-
-def _material(talks: list[TalkOfDay]) -> str:
-    return "\n\n".join(
-        f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}" for talk in talks
-    )
 
 
 def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
@@ -200,7 +196,8 @@ async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> Ge
             before = FOUND if was_done else None
             if was_done:
                 await _note(run, kept, action, FOUND)
-        if _is_to_do(before, again=request.query.again):
+        status = before["status"] if before else "failed"
+        if status == "failed" or (status != "done" and request.query.again):
             await _note(run, kept, action, {"status": "started"})
             await _perform(run, kept, action, about)
     run.recorder.explain(actions=actions, why=None if actions else "no outside system is configured")
@@ -223,19 +220,13 @@ async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | 
         return None
 
 
-def _is_to_do(before: Mapping[str, str] | None, *, again: bool) -> bool:
-    if before is None or before["status"] == "failed":
-        return True
-    return again and before["status"] != "done"
-
-
 async def _perform(run: Run, kept: Mapping[str, Any], action: ExternalAction, about: Mapping[str, str]) -> None:
     try:
         outcome = {"status": "done", "result": await action.perform(about)}
     except Exception as exc:  # whatever is wrong outside must not cost the briefing
         outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
         attempts = sum(step.node == "external_action" for step in run.recorder.steps)
-        if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
+        if isinstance(exc, ConnectionError) and attempts < OUTSIDE.max_attempts:
             await _note(run, kept, action, outcome)
             raise
     await _note(run, kept, action, outcome)
@@ -252,24 +243,9 @@ def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: Gener
     if earlier := find_briefing(tx, _channel(request), day.ids):
         return earlier
     result_id, text = new_id("brief"), state["transformed_data"]
-    about = {
-        "execution_id": run.recorder.id,
-        "date": str(request.query.date),
-        "text": text,
-        "by": day.by,
-        "actions": {},
-    }
-    save_result(
-        tx,
-        result_id,
-        record_type="briefing",
-        channel=_channel(request),
-        result_type="summary",
-        items=day.ids,
-        metadata=about,
-        token=run.recorder.token,
-    )
-    return {"id": result_id, "metadata": about}
+    about = {"date": str(request.query.date), "text": text, "by": day.by, "actions": {}}
+    kept = {"channel": _channel(request), "items": day.ids, "result_type": "summary"}
+    return {"id": result_id, "metadata": run.recorder.keep_result(tx, result_id, "briefing", about, **kept)}
 
 
 def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: GeneralState) -> dict[str, Any]:

@@ -62,7 +62,6 @@ class DeleteRequest(Request):
 
 
 def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: GeneralState) -> dict[str, Any]:
-    """Delete a message, or a whole channel."""
     if not request.query.soft:
         return _forget(tx, run, request)
     run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)
@@ -103,15 +102,13 @@ def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | N
     """Return the files in our folder that hold a forgotten conversation for another client, or the words."""
     if run.shelf is None or not run.shelf.drafts.is_dir():
         return []
-    written = set(resume_files(tx, sources_of(tx, found)))
-    return [file for file in run.shelf.drafts.iterdir() if str(file) in written or _holds(file, spellings(matching))]
+    written, spelled = set(resume_files(tx, sources_of(tx, found))), spellings(matching)
 
+    def holds_words(file: Path) -> bool:
+        text = file.read_text(encoding="utf-8", errors="replace").lower()
+        return any(one in text for one in spelled)
 
-def _holds(file: Path, spelled: list[str]) -> bool:
-    if not spelled:
-        return False
-    text = file.read_text(encoding="utf-8", errors="replace").lower()
-    return any(one in text for one in spelled)
+    return [file for file in run.shelf.drafts.iterdir() if str(file) in written or holds_words(file)]
 
 
 def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:

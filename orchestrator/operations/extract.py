@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from orchestrator.answer.composing import composed
-from orchestrator.answer.delivery import MessageDict, delivered, tokens_for, tokens_in
+from orchestrator.answer.delivery import delivered, tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, chosen, nothing_like, sure_of
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
@@ -40,7 +40,7 @@ from registry.storage.conversations.messages import seqs_of
 from registry.storage.conversations.references import existing_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import decode_cursor
-from registry.storage.records.extract_results import get_result, save_result
+from registry.storage.records.extract_results import get_result
 from registry.text.ranking.confidence import Confidence
 
 
@@ -61,7 +61,9 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     try:
         data = _look(asked.relaxed(run.attempt), row, request.folder)
     except NotFound as nothing:
-        nothing = _only_in(project, nothing)
+        if project is not None:
+            only = f"{nothing.details}; only the project {project} was searched, not all"
+            nothing = NotFound(nothing.message, only)
         if not relaxation:
             raise nothing from None
         error = nothing_then(asked) if relaxation == AT_ANY_TIME and not run.attempt else nothing
@@ -72,12 +74,6 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
         return replace(data, relaxed=" and ".join(filter(None, ["time", data.relaxed])), note=note)
     stands = relaxation == AT_ANY_TIME and not data.relaxed and (row is not None or _is_sure(data))
     return replace(data, relaxation="" if run.attempt or stands else relaxation)
-
-
-def _only_in(project: str | None, nothing: NotFound) -> NotFound:
-    if project is None:
-        return nothing
-    return NotFound(nothing.message, f"{nothing.details}; only the project {project} was searched, not all")
 
 
 def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
@@ -153,20 +149,16 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
     ranked = messages_in(tx, turns[: 2 * request.query.limit], request.query)
     given = {number for number, at in hits.items() if at < place.get("h", 0)}
     ranked[:1] = [[message for message in turn if message["number"] not in given] for turn in ranked[:1]]
+    rest = [[message for message in turn if message["id"] not in kept.items] for turn in ranked]
     return Extraction(
         channel=row,
         read=said,
-        ranked=_not_given(ranked, kept.items),
+        ranked=[turn for turn in rest if turn],
         turns=turns,
         hits=hits,
         seqs=seqs_of(tx, row.number, request.query.roles),
         kept=KeptRanking(kept.id, place["o"]),
     )
-
-
-def _not_given(turns: Sequence[Sequence[MessageDict]], ids: Sequence[str]) -> list[list[MessageDict]]:
-    rest = [[message for message in turn if message["id"] not in ids] for turn in turns]
-    return [turn for turn in rest if turn]
 
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead) -> dict[str, Any]:
@@ -203,7 +195,6 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
     found: dict[str, Any] = state["result"]
     ids = [message["id"] for message in found["messages"]]
     about = {
-        "execution_id": run.recorder.id,
         "source": request.source,
         "client": run.recorder.client,
         "query": request.query.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -211,16 +202,8 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
     }
     result_id = found["extract_id"]
     if run.is_kept:
-        save_result(
-            tx,
-            result_id,
-            record_type="extract_result",
-            channel=found["channel"],
-            result_type=request.query.mode,
-            items=ids,
-            metadata=about,
-            token=run.recorder.token,
-        )
+        kept = {"channel": found["channel"], "items": ids, "result_type": request.query.mode}
+        run.recorder.keep_result(tx, result_id, "extract_result", about, **kept)
     # A summary stands for its messages; their ids are kept with the result.
     shown = [] if "summary" in found else [delivered(message) for message in found["messages"]]
     texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]
@@ -308,15 +291,17 @@ def extract_result(outcome: Outcome) -> dict[str, Any]:
         "filtered_messages": counts["filtered_count"],
         "last_activity": counts["last_activity"],
     } | {name: counts[name] for name in more if counts.get(name)}
-    before = ("newer", "title", "source", "project", "confidence", "note", "stands_at")
-    after = ("first", "last", "summary", "summary_by", "candidates")
     return {
         "channel": outcome["channel"],
-        **{name: outcome[name] for name in before if outcome.get(name)},
+        **{name: outcome[name] for name in _BEFORE if outcome.get(name)},
         "messages": outcome["messages"],
         "metadata": metadata,
-        **{name: outcome[name] for name in after if outcome.get(name)},
+        **{name: outcome[name] for name in _AFTER if outcome.get(name)},
     }
+
+
+_BEFORE = ("newer", "title", "source", "project", "confidence", "note", "stands_at")
+_AFTER = ("first", "last", "summary", "summary_by", "candidates")
 
 
 EXTRACT_TOOL = Tool(
@@ -332,24 +317,7 @@ EXTRACT_TOOL = Tool(
     effect=Effect.READS,
     arguments=ExtractArguments,
     is_history=False,
-    returns=[
-        "quoted",
-        "channel",
-        "newer",
-        "title",
-        "source",
-        "project",
-        "first",
-        "last",
-        "confidence",
-        "note",
-        "stands_at",
-        "messages",
-        "metadata",
-        "summary",
-        "others",
-        "candidates",
-    ],
+    returns=["quoted", "channel", *_BEFORE, "messages", "metadata", *_AFTER],
     example={"query": {"text": "make login faster", "also": ["speed up sign-in", "cache sessions", "로그인 속도"]}},
     quotes=True,
 )

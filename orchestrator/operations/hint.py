@@ -26,7 +26,7 @@ from registry.search.scope import Scope
 from registry.search.sessions import surroundings
 from registry.storage.conversations.messages import by_numbers, turns_of
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import has_result, latest_result, save_result, useless_results
+from registry.storage.records.extract_results import has_result, latest_result, useless_results
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
 
@@ -141,17 +141,8 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
     if not (hint["hint"] and run.is_kept):
         return hint
     reader = request.query.session_id  # a hint is made for a chat, as other results are for a client
-    about = {"execution_id": run.recorder.id, "client": reader, "source": request.source}
-    about["folder"] = _project(request.query)
-    save_result(
-        tx,
-        new_id("ext"),
-        record_type=HINT,
-        channel=hint["channel"],
-        items=hint["told_of"],
-        metadata=about,
-        token=run.recorder.token,
-    )
+    about = {"client": reader, "source": request.source, "folder": _project(request.query)}
+    run.recorder.keep_result(tx, new_id("ext"), HINT, about, channel=hint["channel"], items=hint["told_of"])
     return hint
 
 

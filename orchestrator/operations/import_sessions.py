@@ -55,8 +55,5 @@ OPERATION = Operation(
     level=Level.WRITE,
     is_internal=True,
     steps=Steps[ImportRequest, None](write=import_sessions),
-    labels={
-        "store": ("store", "저장소"),
-        "found": ("found", "찾음"),
-    },
+    labels={"store": ("store", "저장소"), "found": ("found", "찾음")},
 )

@@ -7,23 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.archive.container import Archive
-from orchestrator.backup_files import manifest_of, no_query
 from orchestrator.operation import Operation
+from orchestrator.operations.create_backup import manifest_of
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps, shelf_of
+from orchestrator.state import Run, Steps, no_query, shelf_of
 from orchestrator.tool import Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import StorageError
 
 
-class ListBackupsQuery(QueryShape):
-    """A list of backups takes no arguments."""
-
-
 class ListBackupsRequest(Request):
     operation = "list_backups"
-    query: ListBackupsQuery = ListBackupsQuery()
+    query: QueryShape = QueryShape()
 
 
 async def listed(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:

@@ -1,18 +1,16 @@
-"""list: sessions by last activity, or those about some words."""
+"""list: sessions by last activity."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from orchestrator.answer.digests.summaries import LISTED, add_summaries
-from orchestrator.answer.finding.looking_up import ask, find, understood
-from orchestrator.answer.finding.relevance import best_channels, explanation
 from orchestrator.answer.session_list import pagination, within_client
 from orchestrator.operation import Operation
 from orchestrator.operations.blame import BlameQuery, BlameRequest
@@ -34,42 +32,28 @@ from orchestrator.tool import (
 )
 from registry.access import Level
 from registry.domain import format_time, now, parse_time, preview_of
-from registry.search.retrieval import SearchResult
-from registry.search.scope import Scope
-from registry.storage.conversations.channels import (
-    ChannelFilter,
-    list_channels,
-    numbers_of,
-    places_among_recent,
-    some_channels,
-)
-from registry.storage.conversations.messages import by_numbers
+from registry.storage.conversations.channels import ChannelFilter, places_among_recent, some_channels
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import Page
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A page of sessions. `found`: how the words were understood, and the best message of each session."""
+    """A page of sessions."""
 
     items: list[dict[str, Any]]
     total: int
-    next_cursor: str | None = None
-    found: dict[str, Any] = field(default_factory=dict)
 
 
 def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed:
     """Read a page of sessions by last activity."""
     query = request.query
-    if query.text:
-        return _speaking_of(tx, run, query, query.text)
-    items, total = some_channels(tx, _filter(query), limit=query.limit, offset=query.offset)
+    given = query.model_dump(include={"source", "project", "tag"}) | {"from_": query.since, "to": query.until}
+    wanted = ChannelFilter(**given, is_named=query.tagged_only)
+    items, total = some_channels(tx, wanted, limit=query.limit, offset=query.offset)
     add_summaries(tx, run, items, LISTED)
     _number(tx, query, items)
     run.recorder.explain(by="the channels' last activity", candidates=total)
-    said = {"from": query.since, "to": query.until}
-    span = {name: format_time(at) for name, at in said.items() if at}
-    return Listed(items, total, found={"understood": span} if span else {})
+    return Listed(items, total)
 
 
 def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any]]) -> None:
@@ -84,57 +68,18 @@ def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any
             one["index"] = places[one["channel"]]
 
 
-def _filter(query: ListQuery, **narrowed: Any) -> ChannelFilter:
-    given = query.model_dump(include={"source", "project", "tag"}) | {"from_": query.since, "to": query.until}
-    return ChannelFilter(**given | narrowed, is_named=query.tagged_only)
-
-
-def _speaking_of(tx: ReadTransaction, run: Run, query: ListQuery, text: str) -> Listed:
-    """Find the sessions about some words, or with such a name."""
-    given = Scope(
-        sources=[query.source] if query.source else [], project=query.project, tags=[query.tag] if query.tag else []
-    )
-    read, scope = ask(tx, text, query.utc_offset_minutes, given)
-    search = read.search
-    is_about_something = search.words or search.excluded
-    found = find(tx, run, read, scope) if is_about_something else None
-    wanted = _filter(
-        query,
-        source=search.source or query.source or next(iter(read.sources), None),
-        project=search.project or query.project,
-        tag=query.tag or next(iter(search.tags), None),
-        q=search.words if found else None,
-        numbers=[number for number, _ in best_channels(found)] if found else [],
-        from_=query.since or search.from_,
-        to=query.until or search.to,
-    )
-    page = list_channels(tx, wanted, Page(query.limit, query.cursor, query.order))
-    add_summaries(tx, run, page["items"], LISTED)
-    run.recorder.explain(**explanation(found) if found else {"by": "the channels' last activity"})
-    hits = {"hits": _hits(tx, found, page["items"])} if found else {}
-    return Listed(page["items"], page["total"], page["next_cursor"], {"understood": understood(read, found), **hits})
-
-
-def _hits(tx: ReadTransaction, findings: SearchResult, items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    shown = set(numbers_of(tx, [item["channel"] for item in items]).values())
-    best: dict[int, int] = {}
-    for ranked in findings.ranked:
-        if ranked.candidate.channel_id in shown:
-            best.setdefault(ranked.candidate.channel_id, ranked.candidate.number)
-    return {row.channel: {"id": row.id, "text": row.text} for row in by_numbers(tx, list(best.values()))}
-
-
 async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
     """Return the page, or as much of it as the client allows."""
-    limit, offset = request.query.limit, request.query.offset
-    whole = [line_of(item, now()) for item in data.items] if request.query.as_lines else data.items
-    items = within_client(run, whole) if request.query.is_sized else whole
+    query = request.query
+    whole = [line_of(item, now()) for item in data.items] if query.as_lines else data.items
+    items = within_client(run, whole) if query.is_sized else whole
     reason = "limit and offset" if len(items) == len(data.items) else "what the client lets through"
     run.recorder.explain(kept=len(items), dropped=data.total - len(items), reason=reason)
-    place = pagination(data.total, limit, offset, len(items))
-    if request.query.text:
-        place |= {"has_more": data.next_cursor is not None, "next_cursor": data.next_cursor}
-    return {"sessions": items, "pagination": place, **data.found}
+    said = {"from": query.since, "to": query.until}
+    span = {name: format_time(at) for name, at in said.items() if at}
+    understood = {"understood": span} if span else {}
+    place = pagination(data.total, query.limit, query.offset, len(items))
+    return {"sessions": items, "pagination": place, **understood}
 
 
 class ListArguments(ToolArguments):
@@ -218,9 +163,7 @@ OPERATION = Operation(
     request=ListRequest,
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[ListRequest, Listed](
-        query=list_sessions, keep=keep_list, subject=lambda request: request.query.text or ""
-    ),
+    steps=Steps[ListRequest, Listed](query=list_sessions, keep=keep_list),
     tools=[LIST_TOOL],
     labels={
         "as_lines": ("as lines", "한 줄씩"),

@@ -31,14 +31,21 @@ Moves = Sequence[tuple[ChannelRow, str]]
 CURSOR = "cursor"
 
 
-class MigrateQuery(QueryShape):
+class WayToMove(QueryShape):
+    """The options of a move."""
+
+    dry_run: bool = Field(False, description="only say what would move")
+    in_cursor: bool = Field(False, description="also inside Cursor's own database; what changes is noted, to undo it")
+    mode: Literal["move", "copy"] = Field(
+        "move", description="copy, with in_cursor: the old one stays, and Cursor gets another"
+    )
+
+
+class MigrateQuery(WayToMove):
     """The sessions of a folder, or the request's channel, and their new folder."""
 
     to: str = Field("", description="the folder's path now")
     workspace: str | None = Field(None, min_length=1, description="the folder's path before")
-    dry_run: bool = Field(False, description="only say which sessions would move")
-    in_cursor: bool = Field(False, description="also inside Cursor's own database, while Cursor does not run")
-    mode: Literal["move", "copy"] = Field("move", description="copy: only in Cursor, each conversation with a new id")
     undo: str | None = Field(None, min_length=1, description="instead: the journal of a move in Cursor, to put it back")
 
 
@@ -105,13 +112,9 @@ def _planned(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
     for row, path in moved:
         if row.source == CURSOR and row.session_id:
             by_folder.setdefault(path, []).append(row.session_id)
+    plan = plan_move if mode == "move" else plan_copy
     for path, composer_ids in by_folder.items():
-        target = target_of(user_folder, path)
-        yield from (
-            plan_move(user_folder, composer_ids, target)
-            if mode == "move"
-            else plan_copy(user_folder, composer_ids, target)
-        )
+        yield from plan(user_folder, composer_ids, target_of(user_folder, path))
 
 
 def _back(tx: WriteTransaction, run: Run, journal: Path) -> dict[str, Any]:
@@ -145,20 +148,12 @@ def _moved_path(row: ChannelRow, old: str, new: str) -> str:
 Folder = Annotated[str, Field(min_length=1, description="a folder's full path")]
 
 
-class MigrateArguments(ToolArguments):
+class MigrateArguments(ToolArguments, WayToMove):
     to: Folder
-    dry_run: Annotated[bool, Field(description="only say what would move")] = False
-    in_cursor: Annotated[
-        bool, Field(description="also inside Cursor's own database; what changes is noted, to undo it")
-    ] = False
-    mode: Annotated[
-        Literal["move", "copy"], Field(description="copy, with in_cursor: the old one stays, and Cursor gets another")
-    ] = "move"
 
     def request(self, caller: Caller) -> MigrateRequest:
-        given = self.model_dump()
-        query = MigrateQuery(**{name: value for name, value in given.items() if name != "session_id"})
-        return MigrateRequest(channel=given.get("session_id"), query=query, source=caller.source)
+        query = MigrateQuery(**self.model_dump(exclude={"session_id"}))
+        return MigrateRequest(channel=getattr(self, "session_id", None), query=query, source=caller.source)
 
 
 class MigrateSessionArguments(MigrateArguments):

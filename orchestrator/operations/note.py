@@ -57,12 +57,11 @@ def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple
     some, total = some_channels(tx, ChannelFilter(project=folder), limit=READ, offset=0)
     others = without_the_new_one(some, session_id)
     numbers = numbers_of(tx, [each["channel"] for each in others[:STANDING]])
-    standing = [Standing(each, _stands_at(tx, numbers[each["channel"]])) for each in others[:STANDING]]
+    standing = []
+    for each in others[:STANDING]:
+        end = messages_of(tx, numbers[each["channel"]], limit=LOOKED_AT)
+        standing.append(Standing(each, where_it_stands(list(map(message_dict, end)))))
     return standing + [Standing(each, {}) for each in others[STANDING:]], total
-
-
-def _stands_at(tx: ReadTransaction, number: int) -> dict[str, Any]:
-    return where_it_stands([message_dict(row) for row in messages_of(tx, number, limit=LOOKED_AT)])
 
 
 OPERATION = Operation(

@@ -24,9 +24,7 @@ from registry.storage.database import WriteTransaction
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import own_name
 
-LONGEST = 500  # characters: more is a conversation, not a sentence
-
-Sentence = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+Sentence = Annotated[str, Field(min_length=1, max_length=500)]  # more characters are a conversation
 
 
 class RememberQuery(QueryShape):

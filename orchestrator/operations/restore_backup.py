@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,15 +13,9 @@ from pydantic import Field
 
 from orchestrator.archive.container import MANIFEST, Archive, Damage
 from orchestrator.archive.stores import give_back
-from orchestrator.backup_files import (
-    existing_backup,
-    find_damage,
-    finish,
-    free_names,
-    write_registry,
-)
 from orchestrator.operation import Operation
-from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery
+from orchestrator.operations.create_backup import free_names, write_registry
+from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps, shelf_of
 from orchestrator.tool import Effect, Tool
@@ -63,53 +58,40 @@ def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Reh
     """Check the backup, restore it into a temporary place, and back up what is stored. Raises StorageError."""
     shelf, query = shelf_of(run), request.query
     archive = Archive.open(existing_backup(shelf, query.path))
-    damaged = find_damage(archive, run.tell)
+    damaged = archive.check(run.tell)
     if damaged and not query.rest:
-        raise damaged_backup(damaged)
+        parts = "; ".join(f"damaged part: {damage.part} ({damage.why})" for damage in damaged[:20])
+        more = f"; and {len(damaged) - 20} more" if len(damaged) > 20 else ""
+        left = f"{parts}{more}; `ctxr backup restore --rest` gives what is left"
+        raise StorageError("The backup is damaged.", left)
     revision = archive.about.get("revision", HEAD)
     if revision > HEAD:
         raise StorageError(
             "The backup was made by a newer version of Context Registry.",
             f"Its tables are at revision {revision}, this version knows {HEAD}: update Context Registry",
         )
-    folder = TemporaryDirectory(prefix="ctxr-restore-")
-    try:
-        return _tried_out(tx, run, request, archive, folder)
-    except BaseException:
-        folder.cleanup()
-        raise
-
-
-def _tried_out(
-    tx: ReadTransaction, run: Run, request: RestoreBackupRequest, archive: Archive, folder: TemporaryDirectory[str]
-) -> Rehearsed:
-    file, damaged = Path(folder.name, "registry.db"), archive.damaged
-    revision = archive.about.get("revision", HEAD)
-    counts = rehearse(file, revision, lambda table: archive.lines(f"registry/{table}.jsonl"), is_damaged=bool(damaged))
-    told = {name: archive.about.get("stats", {}).get(name) for name in counts}
-    if not damaged and not request.query.rest and counts != told:
-        raise StorageError(
-            "The backup does not hold what it says.",
-            f"{archive.path}: damaged part: {MANIFEST} (it tells of {told}, and there are {counts});"
-            " `ctxr backup restore --rest` gives what is there",
+    with ExitStack() as unfinished:
+        folder = TemporaryDirectory(prefix="ctxr-restore-")
+        unfinished.callback(folder.cleanup)
+        file = Path(folder.name, "registry.db")
+        counts = rehearse(
+            file, revision, lambda table: archive.lines(f"registry/{table}.jsonl"), is_damaged=bool(damaged)
         )
-    is_needed = not request.query.dry_run and any(count_kept(tx).values())
-    copy = _safety_copy(tx, run) if is_needed else None
-    run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)
+        told = {name: archive.about.get("stats", {}).get(name) for name in counts}
+        if not damaged and not query.rest and counts != told:
+            raise StorageError(
+                "The backup does not hold what it says.",
+                f"{archive.path}: damaged part: {MANIFEST} (it tells of {told}, and there are {counts});"
+                " `ctxr backup restore --rest` gives what is there",
+            )
+        copy = None
+        if not query.dry_run and any(count_kept(tx).values()):
+            writer = write_registry(tx, next(free_names(shelf.folder, "-before-restore")), run.tell)
+            writer.finish([])
+            copy = str(writer.path)
+        run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)
+        unfinished.pop_all()
     return Rehearsed(archive, file, counts, damaged, copy, folder)
-
-
-def damaged_backup(damaged: list[Damage]) -> StorageError:
-    """Return the error that names the damaged parts."""
-    parts = "; ".join(f"damaged part: {damage.part} ({damage.why})" for damage in damaged[:20])
-    more = f"; and {len(damaged) - 20} more" if len(damaged) > 20 else ""
-    return StorageError("The backup is damaged.", f"{parts}{more}; `ctxr backup restore --rest` gives what is left")
-
-
-def _safety_copy(tx: ReadTransaction, run: Run) -> str:
-    writer = write_registry(tx, next(free_names(shelf_of(run).folder, "-before-restore")), run.tell)
-    finish(writer, [])
-    return str(writer.path)
 
 
 async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import add_alias, drop_alias, resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result, save_result
+from registry.storage.records.extract_results import RESUMED, drop_result, imported_files, latest_result
 from sources.clients import CLIENTS
 from sources.purging import count_missing_files
 from sources.writers import WRITERS
@@ -98,7 +98,9 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         run.recorder.explain(by="the client's own session")
         return {**about, "session_id": row.session_id, "folder": folder, "command": writer.opens(row.session_id)}
     version = await asyncio.to_thread(_version, writer)
-    taken = take_along(data.messages, query.last, query.max_tokens, _origin(row))
+    name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
+    origin = f'This conversation ("{row.title or row.name}") began in {name}.'
+    taken = take_along(data.messages, query.last, query.max_tokens, origin)
     if not taken.messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken.messages[-1].text, 60)
@@ -128,23 +130,15 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
     if request.query.dry_run or not files:
         return result
     add_alias(tx, result["session_id"], state["data"].row.number)
-    digests = {path: _digest(text.encode()) for path, text in files.items()}
-    metadata = {
+    digests = {path: sha256(text.encode()).hexdigest() for path, text in files.items()}
+    about = {
         "client": request.query.client,
         "session_id": result["session_id"],
         "files": digests,
         "is_imported": "before" in result,
         "questions": questions,
     }
-    save_result(
-        tx,
-        new_id("ext"),
-        record_type=RESUMED,
-        channel=result["channel"],
-        items=[],
-        metadata={"execution_id": run.recorder.id, **metadata},
-        token=run.recorder.token,
-    )
+    run.recorder.keep_result(tx, new_id("ext"), RESUMED, about, channel=result["channel"], items=[])
     for path, text in files.items():
         _write_session_file(Path(path), text)
     return result
@@ -154,9 +148,8 @@ def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files
     client, session_id = result["client"], result["session_id"]
     if data.written and data.written.get("is_imported") and session_id in keys_of_channel(tx, data.row.number, client):
         raise InvalidRequest("The client has taken the session in; it stays there.", f"{client}: {session_id}")
-    grown = [
-        path for path, digest in files.items() if os.path.exists(path) and _digest(Path(path).read_bytes()) != digest
-    ]
+    there = {path: sha256(Path(path).read_bytes()).hexdigest() for path in files if os.path.exists(path)}
+    grown = [path for path, digest in there.items() if digest != files[path]]
     if grown:
         raise InvalidRequest(
             "The conversation has gone on there; its file stays.", f"changed since it was written: {', '.join(grown)}"
@@ -189,11 +182,6 @@ def _folder(query: ResumeQuery, row: ChannelRow) -> str:
     return os.path.abspath(there or Path.home())
 
 
-def _origin(row: ChannelRow) -> str:
-    name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
-    return f'This conversation ("{row.title or row.name}") began in {name}.'
-
-
 def _version(writer: Writer) -> str:
     """Return the installed client's version, the tested one if it takes too long to tell.
 
@@ -222,10 +210,6 @@ def _version(writer: Writer) -> str:
     return found[0]
 
 
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
-
-
 def _write_session_file(path: Path, text: str) -> None:
     """Write a new file that only the user can read. Raises StorageError."""
     try:
@@ -243,8 +227,5 @@ OPERATION = Operation(
     level=Level.ADMIN,
     instead="it writes a client's session on the server; run ctxr resume on the machine of the client",
     steps=Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session),
-    labels={
-        "in": ("to go on in", "이어 갈 곳"),
-        "last": ("last", "마지막"),
-    },
+    labels={"in": ("to go on in", "이어 갈 곳"), "last": ("last", "마지막")},
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -43,27 +42,20 @@ def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> F
 async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[str, Any]:
     """Return a page of the relevant messages, best first or by time."""
     run.recorder.explain(**outcome(data.verdicts))
-    shown = await run.registry.read(lambda tx: _page(tx, request.query, data))
+    by_time = request.query.order or ("desc" if data.listed else None)
+    shown = await run.registry.read(
+        lambda tx: _by_time(tx, request.query, data, by_time) if by_time else _best(tx, request.query, data)
+    )
     return {**shown, "understood": understood(data.read, data.result)}
-
-
-def _page(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any]:
-    if data.listed:
-        paged = messages_in(tx, data.listed, Page(query.limit, query.cursor, query.order or "desc"))
-        return _listed(paged.answer([{**_shown(row), "score": None, "words": []} for row in paged.rows]))
-    return _by_time(tx, query, data, query.order) if query.order else _best(tx, query, data)
 
 
 def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any]:
     start = max(decode_cursor(query.cursor, o=int)["o"], 0) if query.cursor else 0
     page = data.kept[start : start + query.limit]
     rows = {row.number: row for row in by_numbers(tx, [judged.ranked.candidate.number for judged in page])}
+    asked = data.result.query
     messages = [
-        {
-            **_shown(row),
-            "score": round(judged.score, 3),
-            "words": list(matched_words(data.result.query, row.text)),
-        }
+        {**_shown(row), "score": round(judged.score, 3), "words": list(matched_words(asked, row.text))}
         for judged in page
         if (row := rows.get(judged.ranked.candidate.number))
     ]
@@ -79,15 +71,16 @@ def _shown(row: MessageRow) -> dict[str, Any]:
 
 
 def _by_time(tx: ReadTransaction, query: SearchQuery, data: Found, order: Order) -> dict[str, Any]:
-    numbers = [judged.ranked.candidate.number for judged in data.kept]
-    return _listed(list_messages(tx, MessageFilter(numbers=numbers), Page(query.limit, query.cursor, order)))
-
-
-def _listed(page: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = Page(query.limit, query.cursor, order)
+    if data.listed:
+        paged = messages_in(tx, data.listed, wanted)
+        page = paged.answer([{**_shown(row), "score": None, "words": []} for row in paged.rows])
+    else:
+        numbers = [judged.ranked.candidate.number for judged in data.kept]
+        page = list_messages(tx, MessageFilter(numbers=numbers), wanted)
     metadata = {"total_count": page["total"], "filtered_count": len(page["items"])}
-    if page["next_cursor"]:
-        metadata["next_cursor"] = page["next_cursor"]
-    return {"messages": page["items"], "metadata": metadata}
+    onward = {"next_cursor": page["next_cursor"]} if page["next_cursor"] else {}
+    return {"messages": page["items"], "metadata": {**metadata, **onward}}
 
 
 OPERATION = Operation(

@@ -40,6 +40,7 @@ from registry.access import Level
 from registry.domain import format_time, preview_of
 from registry.errors import InvalidRequest, NotFound
 from registry.search.sessions import latest_sessions
+from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
@@ -86,7 +87,7 @@ def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     has_named = bool(read.search.when_words or read.sources)
     names_words = is_about_something(read, result)
     if not names_words or (has_named and not data.best):
-        latest, total = latest_sessions(tx, scope, query.limit, query.offset)
+        latest, total = latest_sessions(tx, scope, query.limit, query.offset, newest_first=query.order != "asc")
         relaxed = "words" if names_words else ""
         data = replace(data, relaxed=relaxed, latest=dict(latest), latest_total=total)
         if relaxed and read.search.when_words:
@@ -114,10 +115,19 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
         more["elsewhere"] = {"about_it": _about(data.about)}
     wanted = request.query.max_tokens
     tokens = None if wanted is None and run.room is None else tokens_for(run.room, wanted or 1500) - tokens_of(more)
+    if request.query.order:
+        data = await run.registry.read(lambda tx: _by_activity(tx, data, is_newest_first=request.query.order == "desc"))
     shown, total = await run.registry.read(lambda tx: sessions_shown(tx, run, request.query, data, tokens))
     shown = within_client(run, shown)
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
     return {"sessions": shown, "pagination": place, **more}
+
+
+def _by_activity(tx: ReadTransaction, data: SessionsFound, *, is_newest_first: bool) -> SessionsFound:
+    rows = channels_by_number(tx, [number for number, _ in data.best])
+    known = [(number, score) for number, score in data.best if number in rows]
+    known.sort(key=lambda one: (rows[one[0]].updated_at, one[0]), reverse=is_newest_first)
+    return replace(data, best=known)
 
 
 def _about(about: About) -> dict[str, Any]:

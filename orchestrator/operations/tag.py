@@ -62,7 +62,8 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralStat
     tags = tags_of(tx, [meant.number])[meant.number]
     said = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))
     said |= {} if request.query.pinned is None else {PINNED: request.query.pinned}
-    said |= {TAGGED + name: is_held for name, is_held in _tags_said(tags, _masked_tags(tx, request.query)).items()}
+    query = request.query.model_copy(update=masked(tx, request.query.model_dump(include=_TAGS)))
+    said |= {TAGGED + name: is_held for name, is_held in _tags_said(tags, query).items()}
     news = standing(tx, meant.number, said, request.timestamp)
     if request.timestamp and news.get(NICKNAME):
         news[NICKNAME] = nickname_of_later(tx, news[NICKNAME], meant, request.timestamp)
@@ -90,9 +91,7 @@ def current_channel(tx: WriteTransaction, request: TagRequest) -> ChannelRow:
     raise InvalidRequest("It is not known which chat is meant.", f"session_id: missing; allowed: {allowed}")
 
 
-def _masked_tags(tx: WriteTransaction, query: TagQuery) -> TagQuery:
-    named = query.model_dump(include={"tags", "add_tags", "remove_tags"})
-    return query.model_copy(update=masked(tx, named))
+_TAGS = {"tags", "add_tags", "remove_tags"}
 
 
 def _tags_said(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from orchestrator.archive.container import Archive
-from orchestrator.backup_files import (
-    existing_backup,
-    find_damage,
-    manifest_of,
-    no_query,
-    refuse_far_path,
-)
 from orchestrator.operation import Operation
+from orchestrator.operations.create_backup import manifest_of, refuse_far_path
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps, shelf_of
+from orchestrator.state import Run, Shelf, Steps, no_query, shelf_of
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
+from registry.errors import NotFound
 
 
 class ValidateBackupQuery(QueryShape):
@@ -36,10 +32,20 @@ class ValidateBackupRequest(Request):
     query: ValidateBackupQuery
 
 
+def existing_backup(shelf: Shelf, given: str) -> Path:
+    path = Path(given).expanduser()
+    if not path.is_absolute() and not path.is_file() and (shelf.folder / path).is_file():
+        path = shelf.folder / path
+    if not path.is_file():
+        near = ", ".join(sorted(file.name for file in shelf.folder.glob("*.zip"))[-3:])
+        raise NotFound("No such backup", f"path: given {given!r}; there are: {near or 'none yet'}")
+    return path.absolute()
+
+
 async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
     path = existing_backup(shelf_of(run), request.query.path)
     archive = await asyncio.to_thread(Archive.open, path)
-    damaged = await asyncio.to_thread(find_damage, archive, run.tell)
+    damaged = await asyncio.to_thread(archive.check, run.tell)
     run.recorder.explain(parts=len(archive.names), damaged=[damage.part for damage in damaged])
     return {
         "path": str(path),
@@ -50,9 +56,8 @@ async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> di
     }
 
 
-class NamedBackup(ToolArguments):
+class NamedBackup(ToolArguments, ValidateBackupQuery):
     asked: ClassVar[type[Request]] = ValidateBackupRequest
-    path: Annotated[str, Field(min_length=1, description="its path, or its name in the folder of backups")]
 
     def request(self, caller: Caller) -> Request | dict[str, Any]:
         refuse_far_path(caller, self.path)

@@ -11,7 +11,6 @@ import httpx
 from orchestrator.answer.delivery import within
 from orchestrator.outside.writing import NOTES, SYSTEM, WriterUnavailable, fenced, pieces
 
-PAUSE_S = 0.5  # before the second attempt; doubled before each further one
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
 
 
@@ -19,9 +18,9 @@ class LanguageModel:
     """The chat completions of an endpoint. Close it when done."""
 
     def __init__(
-        self, base_url: str, name: str, key: str = "", *, patience_s: float = 60.0, pause_s: float = PAUSE_S
+        self, base_url: str, name: str, key: str = "", *, patience_s: float = 60.0, pause_s: float = 0.5
     ) -> None:
-        """`patience_s`: how long an answer waits for a text."""
+        """`patience_s`: how long an answer waits for a text. `pause_s`: before the second attempt, then doubled."""
         self.name, self.patience_s = name, patience_s
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         headers = {"Authorization": f"Bearer {key}"} if key else {}

@@ -107,16 +107,9 @@ def filled(template: Any, about: Mapping[str, str]) -> Any:
         case Mapping():
             return {name: filled(value, about) for name, value in template.items()}
         case list():
-            return [one for value in template for one in _repeated(value, about)]
+            parts = [{**about, "part": part} for part in parts_of(about.get("text", ""))]
+            return [filled(value, one) for value in template for one in (parts if _holds_part(value) else [about])]
     return template
-
-
-def _repeated(value: Any, about: Mapping[str, str]) -> Iterator[Any]:
-    if not _holds_part(value):
-        yield filled(value, about)
-        return
-    for part in parts_of(about["text"]):
-        yield filled(value, {**about, "part": part})
 
 
 def _holds_part(value: Any) -> bool:

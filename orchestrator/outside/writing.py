@@ -81,8 +81,5 @@ def pieces(material: str) -> list[str]:
 
 def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
     """Format messages for a model. Other lines are indented, so no text can pretend to be a message of another role."""
-    return "\n".join(f"[{message['role']}, {message['timestamp']}] {_within_a_turn(message)}" for message in messages)
-
-
-def _within_a_turn(message: Mapping[str, Any]) -> str:
-    return "\n  ".join(str(message["text"]).splitlines())
+    said = (f"[{one['role']}, {one['timestamp']}] " + "\n  ".join(str(one["text"]).splitlines()) for one in messages)
+    return "\n".join(said)

@@ -9,7 +9,6 @@ from typing import Any
 from orchestrator.service import Orchestrator
 from registry.access import Access
 from registry.domain import new_id, now
-from registry.storage.database import WriteTransaction
 from registry.storage.records.extract_results import EVALUATION, save_result
 from registry.storage.records.judgements import Expectation, list_expectations
 
@@ -44,14 +43,10 @@ async def evaluate(
     cases = await orchestrator.registry.seen_by(access).read(list_expectations)
     outcomes = [Outcome(case, await _place(orchestrator, case, client, access)) for case in cases]
     if outcomes and not orchestrator.registry.is_read_only and not (access and access.is_restricted):
-        await orchestrator.registry.write(lambda tx: _keep(tx, _rates(outcomes)))
+        about: dict[str, Any] = {"record_type": EVALUATION, "channel": "", "result_type": "figures"}  # for a chart
+        about |= {"items": (), "metadata": _rates(outcomes), "timestamp": now()}
+        await orchestrator.registry.write(lambda tx: save_result(tx, new_id("eval"), **about))
     return outcomes
-
-
-def _keep(tx: WriteTransaction, rates: dict[str, Any]) -> None:
-    """Keep the figures of an evaluation, for the chart of them over time."""
-    about = {"record_type": EVALUATION, "channel": "", "result_type": "figures"}
-    save_result(tx, new_id("eval"), **about, items=(), metadata=rates, timestamp=now())
 
 
 async def _place(

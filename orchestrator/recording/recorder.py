@@ -22,6 +22,7 @@ from registry.registry import Registry
 from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import GUESSED, Door, Execution, execution_item, save_execution
+from registry.storage.records.extract_results import save_result
 from registry.text.privacy.masking import holds_secret
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,14 @@ class Recorder:
         """Note details of the running node; long lists are cut."""
         self.steps[-1].detail |= {name: _bounded(value) for name, value in detail.items()}
 
+    def keep_result(
+        self, tx: WriteTransaction, result_id: str, kind: str, about: Mapping[str, Any], **what: Any
+    ) -> dict[str, Any]:
+        """Store what this run delivered, as `save_result` does, and return its metadata."""
+        metadata = {"execution_id": self.id, **about}
+        save_result(tx, result_id, record_type=kind, metadata=metadata, token=self.token, **what)
+        return metadata
+
     def finished(self, result: dict[str, Any] | None, error: dict[str, str] | None = None) -> Execution:
         return Execution(
             id=self.id,
@@ -178,7 +187,7 @@ def _ms_since(started: float) -> float:
 def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     """Summarise an answer for its record: counts and ids, never texts of messages."""
     return {
-        key: _ids(value) if key == "messages" else _short(value)
+        key: [message["id"] for message in value[:KEPT_ITEMS]] if key == "messages" else _short(value)
         for key, value in result.items()
         if value and key not in _TEXTS
     }
@@ -186,10 +195,6 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
 
 _TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview", "note", "hint")
 """Parts of an answer that may quote messages: they are not recorded, so that a deleted message is gone."""
-
-
-def _ids(messages: list[dict[str, Any]]) -> list[str]:
-    return [message["id"] for message in messages[:KEPT_ITEMS]]
 
 
 def _short(value: Any) -> Any:
@@ -202,50 +207,40 @@ def _short(value: Any) -> Any:
 
 
 RECORDING_S = 0.5
-"""Seconds that an answer waits for its record."""
-SETTLING_S = 2.0
-"""Seconds that the end of a program waits for records."""
-PAUSE_S = 1.0
-"""Seconds between two attempts while the registry takes nothing."""
+"""Seconds that an answer waits for its record; the end of a program waits four times as long."""
 
 
 class Records:
-    """Stores the records of runs, some in one transaction. Those that cannot be stored now are tried again."""
+    """Stores the records of runs, some in one transaction. What cannot be stored is tried again with the next."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._held: deque[tuple[Execution, Sequence[MadeSummary]]] = deque(maxlen=1000)
         self._writing: asyncio.Task[None] | None = None
-        self._again = asyncio.Event()
-        self._tried = asyncio.Event()
         self._is_held_up = False
 
     def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
         """Queue a record and the summaries of its run."""
-        if self._registry.is_read_only:
-            return
-        self._held.append((run, made))
-        self._tried.clear()
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write())
+        if not self._registry.is_read_only:
+            self._held.append((run, made))
+            self.retry()
 
     async def store(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
         """Store a record, and wait for it; not if the run failed while the registry takes no records."""
         self.add(run, made)
-        if run.error is None:
-            self.retry()
-        if self._held and not (self._is_held_up and run.error):
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._tried.wait(), RECORDING_S)
+        if self._writing and not (self._is_held_up and run.error):
+            await asyncio.wait([self._writing], timeout=RECORDING_S)
 
     def retry(self) -> None:
-        """Try again now: the registry has just answered."""
-        self._again.set()
+        """Store what is held, if nothing is being stored."""
+        if self._held and (self._writing is None or self._writing.done()):
+            self._writing = asyncio.create_task(self._write())
 
     async def settle(self) -> None:
         """Wait for the records on their way; what cannot be stored in time is lost with this process."""
+        self.retry()
         if self._writing:
-            await asyncio.wait([self._writing], timeout=SETTLING_S)
+            await asyncio.wait([self._writing], timeout=4 * RECORDING_S)
             self._writing.cancel()
 
     async def _write(self) -> None:
@@ -263,13 +258,8 @@ class Records:
                 if not self._is_held_up:
                     logger.error("Records of runs are held back: %s", exc.details)
                 self._is_held_up = True
-                self._tried.set()
-                self._again.clear()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._again.wait(), PAUSE_S)
-            else:
-                self._is_held_up = False
-                for stored in batch:
-                    with suppress(ValueError):  # pushed out meanwhile
-                        self._held.remove(stored)
-        self._tried.set()
+                return
+            self._is_held_up = False
+            for stored in batch:
+                with suppress(ValueError):  # pushed out meanwhile
+                    self._held.remove(stored)

@@ -14,10 +14,6 @@ from registry.storage.database import Database
 
 logger = logging.getLogger(__name__)
 
-BATCH = 500
-"""Runs in one transaction: about 20 ms, in which nobody else can write to SQLite."""
-EVERY_S = 3600.0
-
 
 async def roll_up_older(registry: Database, days: int) -> int:
     """Roll up all runs older than some days, and return how many.
@@ -26,7 +22,8 @@ async def roll_up_older(registry: Database, days: int) -> int:
     """
     before = (now() - timedelta(days=days)).replace(minute=0, second=0, microsecond=0)
     rolled = 0
-    while batch := await registry.write(lambda tx: roll_up(tx, before, BATCH)):
+    # 500 take about 20 ms, in which nobody else can write to SQLite
+    while batch := await registry.write(lambda tx: roll_up(tx, before, 500)):
         rolled += batch
         await asyncio.sleep(0.1)  # between two batches others come first
     return rolled
@@ -43,4 +40,4 @@ async def _forget(registry: Database, days: int) -> None:
             await roll_up_older(registry, days)
         except Exception:  # the server goes on; what is left is rolled up next time
             logger.exception("Old executions could not be rolled up")
-        await asyncio.sleep(EVERY_S)
+        await asyncio.sleep(3600)

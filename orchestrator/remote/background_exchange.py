@@ -50,8 +50,12 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
                 if is_new:  # the token or the server may accept refused edits by now
                     await orchestrator.registry.write(partial(tell_again, url=remote.url))
                     is_new = False
-                if time.monotonic() >= pushes_at and not await _may_push(orchestrator, remote, done):
-                    pushes_at = time.monotonic() + MOST_S
+                if time.monotonic() >= pushes_at:
+                    try:
+                        await push(orchestrator, remote, done)
+                    except Closed as exc:  # the token allows only reading
+                        logger.warning("The registry elsewhere takes nothing from here: %s", exc)
+                        pushes_at = time.monotonic() + MOST_S
                 pause = EVERY_S
             except Unreachable as exc:
                 logger.warning("The registry elsewhere does not answer: %s", exc)
@@ -60,16 +64,6 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
                 logger.exception("The exchange with the registry elsewhere failed")
                 pause = min(2 * pause, MOST_S)
             await asyncio.sleep(pause)
-
-
-async def _may_push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> bool:
-    """Push; return False if the token allows only reading."""
-    try:
-        await push(orchestrator, remote, done)
-    except Closed as exc:
-        logger.warning("The registry elsewhere takes nothing from here: %s", exc)
-        return False
-    return True
 
 
 async def exchange_status(registry: Database, url: str) -> dict[str, Any]:

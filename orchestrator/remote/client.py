@@ -107,7 +107,8 @@ class RemoteRegistry:
     ) -> dict[str, Any]:
         """Return the answer; only a registry's answer has the field `holding`."""
         try:
-            headers, content = ({}, None) if body is None else _packed(body)
+            headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"} if body is not None else {}
+            content = gzip.compress(as_json(body).encode(), mtime=0) if body is not None else None
             request = self._client.build_request(method, path, params=asked, headers=headers, content=content)
             answer = await self._read(await self._client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
@@ -147,11 +148,6 @@ class RemoteRegistry:
             return Unreachable(why)
         sent_on = f", sent on to {answer.headers['location']}" if answer.has_redirect_location else ""
         return Unreachable(f"{why}{sent_on}; no registry answers like this: is CTXR_REMOTE_URL right?")
-
-
-def _packed(body: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:
-    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    return headers, gzip.compress(as_json(body).encode(), mtime=0)
 
 
 def _object_in(answer: httpx.Response) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,7 @@ class Exchanged:
     received: int = 0
     refused: int = 0
     edits: int = 0
-    why: str | None = field(default=None)
+    why: str | None = None
 
 
 async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
@@ -101,7 +101,12 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
 async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, done: Exchanged) -> None:
     while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.url)):
-        told = {number: _named_masked(said, key) for number, said in unsent.items() if said}
+        told = {number: said for number, said in unsent.items() if said}
+        told |= {
+            number: replace(said, value=mask_value(said.value, key))
+            for number, said in told.items()
+            if isinstance(said.value, str)
+        }
         of_grown = [number for number, said in told.items() if said.field == GROWN]
         grown = {number: await _push_grown(registry, remote, number, told.pop(number), key) for number in of_grown}
         try:
@@ -113,10 +118,6 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
         await registry.write(partial(note_edits_sent, url=remote.url, whys=whys))
         done.edits += sum(why is None for why in answers)
         done.why = next(filter(None, whys.values()), done.why)
-
-
-def _named_masked(said: Edit, key: bytes) -> Edit:
-    return replace(said, value=mask_value(said.value, key)) if isinstance(said.value, str) else said
 
 
 async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> str | None:
@@ -196,11 +197,8 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     registry = orchestrator.registry
     place = (await registry.read(lambda tx: reached(tx, remote.url))).place
     while True:
-        changes = await remote.changes(place)
-        if changes.starts_over:
-            await _start_over(registry, remote, changes)
-        for name, items in await _by_channel(orchestrator, remote, changes.items):
-            await _received(orchestrator, remote, name, items, done)
+        changes = await _changes(registry, remote, place)
+        await _bring_in(orchestrator, remote, changes.items, done)
         place = changes.place
         await registry.write(partial(note_answer, url=remote.url, place=place))
         if changes.is_all:
@@ -210,22 +208,20 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
 async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
     """Check the place before a push without a pull: what is gone there is sent again."""
-    place = (await registry.read(lambda tx: reached(tx, remote.url))).place
-    changes = await remote.changes(place)
-    if changes.starts_over:
-        await _start_over(registry, remote, changes)
+    await _changes(registry, remote, (await registry.read(lambda tx: reached(tx, remote.url))).place)
 
 
-async def _start_over(registry: Registry, remote: RemoteRegistry, first: Changes) -> None:
-    """Compare everything: the other registry was replaced, or restored from a backup."""
-    logger.warning("The registry elsewhere is not what it was, so it is compared from the beginning: %s", remote.url)
-    ids, changes = set[str](), first
-    while True:
-        ids.update(item["id"] for item in changes.items)
-        if changes.is_all:
-            break
-        changes = await remote.changes(changes.place)
-    await registry.write(lambda tx: note_only_there(tx, remote.url, ids))
+async def _changes(registry: Registry, remote: RemoteRegistry, place: int) -> Changes:
+    """Return what follows a place; compare everything if the other registry was replaced or restored from a backup."""
+    first = changes = await remote.changes(place)
+    if first.starts_over:
+        logger.warning("The registry elsewhere is another one, so it is compared from the beginning: %s", remote.url)
+        ids = {item["id"] for item in first.items}
+        while not changes.is_all:
+            changes = await remote.changes(changes.place)
+            ids.update(item["id"] for item in changes.items)
+        await registry.write(lambda tx: note_only_there(tx, remote.url, ids))
+    return first
 
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
@@ -289,17 +285,18 @@ async def _restored(orchestrator: Orchestrator, remote: RemoteRegistry, said: Ed
         items = [await remote.message(said.message_id)] if said.message_id else await remote.messages(said.names[0])
     except RemoteRefused:  # it was deleted again meanwhile
         return
-    for name, some in await _by_channel(orchestrator, remote, items):
-        await _received(orchestrator, remote, name, some, done)
+    await _bring_in(orchestrator, remote, items, done)
 
 
-async def _by_channel(
-    orchestrator: Orchestrator, remote: RemoteRegistry, items: Sequence[dict[str, Any]]
-) -> list[tuple[str, list[dict[str, Any]]]]:
+async def _bring_in(
+    orchestrator: Orchestrator, remote: RemoteRegistry, items: Sequence[dict[str, Any]], done: Exchanged
+) -> None:
+    """Store the messages that are not here yet, channel by channel."""
     ids = [item["id"] for item in items]
     known = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, ids))
     new = sorted((item for item in items if item["id"] not in known), key=lambda item: str(item["channel"]))
-    return [(name, list(some)) for name, some in groupby(new, key=lambda item: str(item["channel"]))]
+    for name, some in groupby(new, key=lambda item: str(item["channel"])):
+        await _received(orchestrator, remote, name, list(some), done)
 
 
 async def _received(

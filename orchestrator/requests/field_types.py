@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Annotated, Literal
@@ -12,32 +11,23 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from registry.domain import now, parse_time
-from registry.text.times.spans import Span
 from registry.text.times.time_words import parse_span
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def _begin(given: object) -> object:
-    """Return the first instant of a time in words (yesterday, 지난주, 7d), or the time itself."""
-    return _instant_of(given, lambda span: span.start)
+def _instant(end: Literal["start", "end"]) -> BeforeValidator:
+    """Take a time in words (yesterday, 지난주, 7d) for its first or last instant; a day as an end means all of it."""
 
-
-def _end(given: object) -> object:
-    """Return the last instant; a day as the end of a span means all of it."""
-    return _instant_of(given, lambda span: span.end)
-
-
-def _instant_of(given: object, end_of: Callable[[Span], datetime | None]) -> object:
-    if isinstance(given, datetime):
-        return given
-    if isinstance(given, str):
+    def read(given: object) -> object:
         with suppress(ValueError):
             return _iso(given)
-        span = parse_span(given, now().astimezone())
-        if span and (moment := end_of(span)):
+        span = parse_span(given, now().astimezone()) if isinstance(given, str) else None
+        if span and (moment := getattr(span, end)):
             return moment
-    raise ValueError("a time such as 2025-09-29T14:30:15Z, yesterday, last week, 7d or 지난주")
+        raise ValueError("a time such as 2025-09-29T14:30:15Z, yesterday, last week, 7d or 지난주")
+
+    return BeforeValidator(read, json_schema_input_type=str)
 
 
 def _iso(given: object) -> object:
@@ -81,16 +71,8 @@ Timestamp = Annotated[
     AfterValidator(parse_time),
     Field(json_schema_extra={"format": "date-time"}),
 ]
-Instant = Annotated[
-    datetime,
-    BeforeValidator(_begin, json_schema_input_type=str),
-    AfterValidator(parse_time),
-]
-EndInstant = Annotated[
-    datetime,
-    BeforeValidator(_end, json_schema_input_type=str),
-    AfterValidator(parse_time),
-]
+Instant = Annotated[datetime, _instant("start"), AfterValidator(parse_time)]
+EndInstant = Annotated[datetime, _instant("end"), AfterValidator(parse_time)]
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 NameKind = Literal["session", "channel", "tag", "project", "source"]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]

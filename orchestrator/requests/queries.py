@@ -73,17 +73,13 @@ class SearchQuery(WordsQuery):
 
 
 class ListQuery(NarrowedQuery):
-    """Sessions by last activity; with `text`, those about it or with such a name."""
+    """Sessions by last activity."""
 
-    text: str | None = Field(None, min_length=1, max_length=4000)
     limit: Limit = 20
     offset: Offset = 0
     tagged_only: bool = False
     since: Instant | None = None
     until: EndInstant | None = None
-    cursor: str | None = Field(None, description="next_cursor of the last answer")
-    order: Order = "desc"
-    utc_offset_minutes: UtcOffset | None = None
     is_sized: bool = Field(False, description="no more sessions than the asking client lets through")
     as_lines: bool = Field(False, description="one line for each session")
 
@@ -96,5 +92,6 @@ class SessionsQuery(WordsQuery):
     offset: Offset = 0
     context_window: int = Field(2, ge=0, le=50, description="messages before and after each match")
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
+    order: Order | None = Field(None, description="by last activity instead of best first")
     max_tokens: int | None = Field(None, ge=1, description="the passages together stay within it; null: all of them")
     utc_offset_minutes: UtcOffset | None = None

@@ -27,12 +27,11 @@ def summary_of_refused(given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
     query = given.query if isinstance(given, Refusal) else given.get("query")
     if isinstance(query, str):
         query = {"text": query}
-    short = {str(name): _as_recorded(value) for name, value in query.items()} if isinstance(query, Mapping) else {}
+    short = {
+        str(name): value if isinstance(value, int | float | None) else _short(value, 200).strip('"')
+        for name, value in (query.items() if isinstance(query, Mapping) else ())
+    }
     return {"query": short} if short else {}
-
-
-def _as_recorded(value: object) -> object:
-    return value if isinstance(value, int | float | None) else _short(value, 200).strip('"')
 
 
 def invalid_request(problems: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> InvalidRequest:

@@ -28,8 +28,6 @@ class Embedder(Protocol):
     """
 
     name: str
-    cost: str
-    """Its cost in time and memory, for a person to read."""
     patience_s: float
     """Seconds that a search waits."""
     answer_s: float | None

@@ -15,7 +15,6 @@ from functools import partial
 from importlib.resources import files
 from math import inf
 from statistics import fmean, pstdev
-from typing import NamedTuple
 
 from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, other_dimensions
 from orchestrator.semantic.meaning import Pause
@@ -43,7 +42,6 @@ logger = logging.getLogger(__name__)
 
 LOOKED_AHEAD = 64  # messages read at once
 EVERY_S = 1.0  # between two looks for new messages while operations run: what was just logged is soon found by meaning
-SELDOM_S = 60.0  # between two looks while none runs here: another process may have stored something
 
 Progress = Callable[[int, int], None]  # called with the number of embedded messages, and the number of all
 
@@ -62,17 +60,16 @@ class Embedding:
         known = await self._registry.read(lambda tx: find_model(tx, name))
         if known and known.calibration == CALIBRATION_VERSION:
             return known
-        return (await self.measured())[0]
+        return await self.measured()
 
-    async def measured(self) -> tuple[EmbeddingModel, Calibration]:
-        """Measure the model, and return its record and the measurement."""
+    async def measured(self) -> EmbeddingModel:
+        """Measure the model, and return its record."""
         requests, messages = texts()
         asked, said = await self._in_time(self._embedder.queries, requests), await self._vectors(messages)
         if not all(map(len, said)):
             raise Unavailable(f"{self._embedder.name} refuses short texts")
-        found = calibrate(asked, said)
-        kept = (self._embedder.name, len(said[0]), CALIBRATION_VERSION, found.background, found.spread)
-        return await self._registry.write(lambda tx: keep_model(tx, *kept)), found
+        kept = (self._embedder.name, len(said[0]), CALIBRATION_VERSION, *background_of(asked, said))
+        return await self._registry.write(lambda tx: keep_model(tx, *kept))
 
     async def step(self, model: EmbeddingModel, above: int = 0) -> int:
         """Embed the next messages, newest first, and return how many; 0 while another process embeds.
@@ -156,18 +153,16 @@ def _kept(one: Unembedded, vectors: Sequence[Sequence[float]], model: EmbeddingM
     return Vector(one.number, one.digest, b"".join(pack(vector) for vector in vectors if len(vector)))
 
 
-async def embed_all(
-    registry: Registry, embedder: Embedder, on_progress: Progress, *, everything: bool = False
-) -> tuple[int, Calibration]:
-    """Embed every message that lacks a vector, or every one; return how many, and the model's measurement.
+async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progress, *, everything: bool = False) -> int:
+    """Embed every message that lacks a vector, or every one; return how many.
 
     The vectors of other models are deleted at the end. Raises Unavailable.
     """
     work = Embedding(registry, embedder, is_asked_for=True)
-    model, found = await work.measured()
+    model = await work.measured()
     if everything:  # only now, when the model is known to answer
         await registry.write(lambda tx: forget_model(tx, embedder.name))
-        model, found = await work.measured()
+        model = await work.measured()
     total = await registry.read(lambda tx: count_unembedded(tx, model))
     done = 0
     try:
@@ -177,7 +172,7 @@ async def embed_all(
     finally:
         await work.end_turn(model)
     await registry.write(lambda tx: forget_other_models(tx, embedder.name))
-    return done, found
+    return done
 
 
 async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.Event) -> None:
@@ -202,7 +197,7 @@ async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.E
             logger.exception("Messages are not embedded for %.0f s", wait_s)
         else:
             with suppress(TimeoutError):
-                async with asyncio.timeout(SELDOM_S):
+                async with asyncio.timeout(60.0):  # another process may have stored something
                     await news.wait()
             wait_s = EVERY_S
         await asyncio.sleep(wait_s)
@@ -239,16 +234,6 @@ def _end(text: str) -> int:
 CALIBRATION_VERSION = 2
 
 
-class Calibration(NamedTuple):
-    """`background`, `spread`: mean and standard deviation of the similarity of unrelated texts. Of the known pairs
-    the model finds `found` of `pairs`: nothing else is as similar to the request."""
-
-    background: float
-    spread: float
-    found: int
-    pairs: int
-
-
 def texts() -> tuple[list[str], list[str]]:
     """Return requests, and the message that belongs to each, for measuring a model.
 
@@ -260,10 +245,7 @@ def texts() -> tuple[list[str], list[str]]:
     return [request for request, _, _ in pairs], [message for _, _, message in pairs]
 
 
-def calibrate(requests: Vectors, messages: Vectors) -> Calibration:
-    """Measure a model by its vectors of `texts()`."""
-    table = [[similarity(request, message) for message in messages] for request in requests]
-    unrelated = [value for i, row in enumerate(table) for j, value in enumerate(row) if i != j]
-    background, spread = fmean(unrelated), pstdev(unrelated)
-    found = sum(table[i][i] == max(table[i]) for i in range(len(table)))
-    return Calibration(background, spread, found, len(table))
+def background_of(requests: Vectors, messages: Vectors) -> tuple[float, float]:
+    """Return mean and standard deviation of the similarity of unrelated texts, by a model's vectors of `texts()`."""
+    unrelated = [similarity(one, other) for i, one in enumerate(requests) for j, other in enumerate(messages) if i != j]
+    return fmean(unrelated), pstdev(unrelated)

@@ -19,7 +19,6 @@ class Endpoint:
 
     patience_s = 2.0
     answer_s: float | None = 60.0
-    cost = "what the endpoint takes"
 
     def __init__(
         self,

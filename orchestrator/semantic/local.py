@@ -34,9 +34,8 @@ class LocalModel:
     patience_s = 10.0
     answer_s: float | None = None
 
-    def __init__(self, name: str, load: Callable[[], Loaded], cost: str = "") -> None:
-        self.name, self.cost = name, cost
-        self._load = load
+    def __init__(self, name: str, load: Callable[[], Loaded]) -> None:
+        self.name, self._load = name, load
         _return_freed_blocks()
         self._loading: asyncio.Future[Loaded] | None = None
         self._idle: asyncio.TimerHandle | None = None

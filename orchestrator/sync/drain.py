@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,39 +32,26 @@ _SAID = {event.lower(): said for hooks in _HOOKS.values() for event, said in hoo
 """Role and text field of each event. One table for all clients, because Cursor also runs the hooks of Claude Code."""
 
 _REQUESTS = ("generation_id", "prompt_id", "turn_id")
+_PASSING = (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT, ErrorCode.INTERNAL_ERROR)
 
 
-@dataclass(slots=True)
-class Drained:
-    """The outcome of draining the spool."""
+async def drain(orchestrator: Orchestrator, home: Path) -> bool:
+    """Store the spool's events; return False if the registry could not take all: the rest waits for the next time.
 
-    new_messages: int = 0
-    is_complete: bool = True
-    """False if the registry could not take everything; the rest waits for the next time."""
-
-
-async def drain(orchestrator: Orchestrator, home: Path) -> Drained:
-    """Store the spool's events. Several processes may do so at once; each takes its own files."""
-    drained = Drained()
+    Several processes may do so at once; each takes its own files.
+    """
+    is_complete = True
     for file, events in take(str(home)):
-        if await _store(orchestrator, events, drained):
+        answers = [
+            await orchestrator.run(HookRequest(source=source, session=session), CLIENT)
+            for source, session in sessions_of(events)
+        ]
+        if any(not answer["success"] and answer["error"]["code"] in _PASSING for answer in answers):
+            is_complete = False
+        else:
             with suppress(OSError):
                 os.unlink(file)
-        else:
-            drained.is_complete = False
-    return drained
-
-
-async def _store(orchestrator: Orchestrator, events: Iterable[Mapping[str, Any]], drained: Drained) -> bool:
-    """Return whether all events are stored, or never can be."""
-    is_done = True
-    for source, session in sessions_of(events):
-        answer = await orchestrator.run(HookRequest(source=source, session=session), CLIENT)
-        if answer["success"]:
-            drained.new_messages += answer["new_count"]
-        elif answer["error"]["code"] in (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT, ErrorCode.INTERNAL_ERROR):
-            is_done = False
-    return is_done
+    return is_complete
 
 
 def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]]:

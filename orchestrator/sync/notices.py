@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from os.path import dirname
 from pathlib import Path
 
@@ -48,28 +48,13 @@ def _folders_of(reader: Source, places: Places) -> list[str]:
 
 def _nearest(tops: Iterable[Path]) -> list[str]:
     """Return the folders in and below the given ones: upper levels first, on each level the latest changed first."""
-    found: list[str] = []
-    level = [str(top) for top in tops if os.path.isdir(top)]
-    for _ in range(7):  # levels below a store's folder
-        found += level[: MOST - len(found)]
-        if len(found) >= MOST:
-            break
-        below = [entry for folder in level for entry in _folders_in(folder)]
-        level = [entry.path for entry in sorted(below, key=_changed, reverse=True)]
-    return found
+    folders = [folder for top in tops for folder, _, _ in os.walk(top)]
+    return sorted(folders, key=lambda folder: (folder.count(os.sep), -_changed(folder)))[:MOST]
 
 
-def _folders_in(folder: str) -> Iterator[os.DirEntry[str]]:
+def _changed(folder: str) -> float:
     try:
-        with os.scandir(folder) as listing:
-            yield from [entry for entry in listing if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return
-
-
-def _changed(folder: os.DirEntry[str]) -> float:
-    try:
-        return folder.stat().st_mtime
+        return os.stat(folder).st_mtime
     except OSError:
         return 0.0
 
@@ -130,7 +115,6 @@ class Notices:
             logger.info("Not told of changes, so looking for them every few seconds: %s", exc)
 
     async def aclose(self) -> None:
-        """End the watching."""
         if self._following:
             self._following.cancel()
             await asyncio.wait([self._following])

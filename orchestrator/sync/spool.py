@@ -160,8 +160,6 @@ LONGEST = 20
 """Characters: no key that is recognised by its prefix alone is shorter."""
 SHORTEST_ODD = 8
 """Characters: no password that is recognised by its form alone is shorter."""
-DIGITS = 13
-"""Digits of a resident number; a card number has no fewer."""
 
 
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
@@ -231,15 +229,12 @@ def may_hold_secret(text: str, words: Iterable[str]) -> bool:
         words: The rules' words in lower case; any other secret has a long or odd word, many digits or escapes.
     """
     lowered = text.lower()
-    if any(word in lowered for word in words) or sum(map(text.count, "0123456789")) >= DIGITS:
+    if any(word in lowered for word in words) or sum(map(text.count, "0123456789")) >= 13:  # of a resident number
         return True
     if any(sign in text for sign in ("\\u", "%", "&#", "</")):  # escapes, and what is private
         return True
-    return any(len(word) >= LONGEST or (len(word) >= SHORTEST_ODD and _is_mixed(word)) for word in text.split())
-
-
-def _is_mixed(word: str) -> bool:
-    return any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    odd = (word for word in text.split() if any(map(str.isdigit, word)) and any(map(str.isalpha, word)))
+    return any(len(word) >= SHORTEST_ODD for word in odd) or any(len(word) >= LONGEST for word in text.split())
 
 
 def _shared(home: str) -> dict[str, Any]:

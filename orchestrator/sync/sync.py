@@ -6,11 +6,10 @@ A store that cannot be read, or is gone, is reported; nothing is deleted for it.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,15 +123,14 @@ async def _sync_store(
     read_again: set[str] = set()
     expected = await asyncio.to_thread(_expected, reader, store, report.seen) if progress else 0
     batches = _batches(_findings(reader, store, seen, report), report, orchestrator)
-    with _collecting_seldom():
-        while (batch := await _next(batches, orchestrator)) is not None:
-            for stored, new_count in await _stored(orchestrator, batch, report):
-                read_again.update(one.key for one in stored)
-                report.new_messages += new_count
-                report.parsed += len(stored)
-                report.seen += sum(one.key not in seen for one in stored)
-            if progress:
-                progress(report, expected)
+    while (batch := await _next(batches, orchestrator)) is not None:
+        for stored, new_count in await _stored(orchestrator, batch, report):
+            read_again.update(one.key for one in stored)
+            report.new_messages += new_count
+            report.parsed += len(stored)
+            report.seen += sum(one.key not in seen for one in stored)
+        if progress:
+            progress(report, expected)
     report.keep(left_skipped, read_again)
     state = StoreState(
         report.source,
@@ -146,17 +144,6 @@ async def _sync_store(
     report.has_news = report.parsed > 0 or any(one not in left_skipped for one in state.skipped)
     if report.has_news or state.stamp != left_stamp or not report.is_as_left(left_skipped):
         await orchestrator.registry.write(lambda tx: save_store(tx, state))
-
-
-@contextmanager
-def _collecting_seldom() -> Iterator[None]:
-    """Collect garbage after 50 000 new objects: after 700, as usual, it took a fifth of the time."""
-    usual = gc.get_threshold()
-    gc.set_threshold(50_000, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 async def _next(batches: Iterator[list[FoundSession]], orchestrator: Orchestrator) -> list[FoundSession] | None:
@@ -195,17 +182,15 @@ async def _is_there(orchestrator: Orchestrator) -> bool:
 
 
 def _expected(reader: Source, store: Path, seen: int) -> int:
-    try:
+    with suppress(RegistryError, OSError):  # the reading that follows says what is wrong
         return max(0, reader.count(store) - seen)
-    except (RegistryError, OSError):  # the reading that follows says what is wrong
-        return 0
+    return 0
 
 
 def _stamp_of(reader: Source, store: Path) -> str:
-    try:
+    with suppress(RegistryError, OSError):  # the reading that follows says what is wrong
         return reader.stamp(store)
-    except (RegistryError, OSError):  # the reading that follows says what is wrong
-        return ""
+    return ""
 
 
 def _findings(
@@ -234,7 +219,7 @@ def _batches(
         report.skip(replace(one, session=finding.key) for one in finding.skipped)
         batch.append(finding)
         messages += len(finding.session.messages)
-        characters += _characters(finding)
+        characters += sum(_length(message.text) + _length(message.more) for message in finding.session.messages)
         is_shared = orchestrator.seconds_since_asked < 10  # whoever asked may ask again
         most = SHARED_BATCH_MESSAGES if is_shared else BATCH_MESSAGES
         if messages >= most or characters >= BATCH_CHARACTERS:
@@ -242,10 +227,6 @@ def _batches(
             batch, messages, characters = [], 0, 0
     if batch:
         yield batch
-
-
-def _characters(found: FoundSession) -> int:
-    return sum(_length(message.text) + _length(message.more) for message in found.session.messages)
 
 
 def _length(value: Any) -> int:

@@ -56,17 +56,19 @@ async def watch(
             try:
                 folders = await asyncio.to_thread(plan, readers, places)
                 is_moved = await notices.watch({**folders, **_spool(home)})
-                drained = await drain(orchestrator, home)
+                is_drained = await drain(orchestrator, home)
                 due = [reader for reader in readers if named is None or is_moved or reader.name in named]
                 reports = await sync(orchestrator, due, places, progress)
                 news = [report for report in reports if report.has_news or is_first]
                 if news or is_first:
                     told(news)
                 is_first, progress = False, None
-                if drained.is_complete:
+                if is_drained:
                     took = time.monotonic() - began
                     rest = min(took * 3, SELDOM_S) if named is not None else 0.0  # a quarter of a processor at most
-                    every = SELDOM_S if notices.is_watching else _until_next(took, reports)
+                    if not notices.is_watching:  # less than 2 % of a processor while nothing is new
+                        is_idle = not any(report.parsed for report in reports)
+                        every = min(max(took * 50, EVERY_S), SELDOM_S) if is_idle else EVERY_S
             except Exception:  # whatever is wrong with a store or the registry, it may be well at the next look
                 logger.exception("Keeping up with the clients failed")
             await asyncio.sleep(rest)
@@ -79,9 +81,3 @@ def _spool(home: Path) -> Plan:
         return {open_folder(str(home)): frozenset()}
     except OSError:
         return {}
-
-
-def _until_next(took: float, reports: Sequence[StoreReport]) -> float:
-    """Return the seconds until the next regular sync: less than 2 % of a processor while nothing is new."""
-    is_idle = not any(report.parsed for report in reports)
-    return min(max(took * 50, EVERY_S), SELDOM_S) if is_idle else EVERY_S

@@ -35,8 +35,6 @@ from registry.storage.records.executions import get_execution, readers_of
 from registry.storage.records.extract_results import get_result, list_results
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
-DELIVERIES = 20
-TOOL_CALLS = 200  # of the end of a conversation: their files stand beside it
 LATEST = "latest"
 
 
@@ -114,8 +112,6 @@ _BY_PREFIX: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] 
 
 
 class Stretch(NamedTuple):
-    """A stretch of a conversation."""
-
     size: int
     """Messages in it."""
     ahead: int
@@ -188,12 +184,12 @@ def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dic
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
     """Return what stands beside a conversation: the files its tools touched, the runs that delivered parts of it."""
     row = get_channel(tx, name)
-    calls = messages.messages_of(tx, row.number, limit=TOOL_CALLS, roles=(Role.TOOL,))
+    calls = messages.messages_of(tx, row.number, limit=200, roles=(Role.TOOL,))
     files = dict.fromkeys(path for call in reversed(calls) for path in touched_files(call.payload))
     results = list_results(tx, row.name, Page(8, None, "desc"))["items"]
     return {
         "channel": item_of(tx, row),
         "files": [path for path in files if path != row.project_path],
         "deliveries": [one for one in results if one["metadata"]],
-        "readers": readers_of(tx, row, DELIVERIES),
+        "readers": readers_of(tx, row, 20),
     }

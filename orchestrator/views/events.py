@@ -34,7 +34,11 @@ async def follow(registry: Registry, start: Place, silence_s: float) -> AsyncIte
     listener = Listener(start)
     yielded_at = time.monotonic()
     while True:
-        wait_s, events = await _events_since(registry, listener)
+        wait_s = change_feed.POLL_S
+        try:
+            events = await _events_since(registry, listener)
+        except StorageError:  # whoever read has logged it
+            wait_s, events = RETRY_S, []
         if events or time.monotonic() - yielded_at >= silence_s:
             yielded_at = time.monotonic()
             yield events
@@ -65,16 +69,11 @@ class _NewestPlace:
 _NEWEST: WeakKeyDictionary[Registry, _NewestPlace] = WeakKeyDictionary()
 
 
-async def _events_since(registry: Registry, listener: Listener) -> tuple[float, list[Event]]:
-    """Return how long to wait if there are none, and the events."""
+async def _events_since(registry: Registry, listener: Listener) -> list[Event]:
     newest = _NEWEST.setdefault(registry, _NewestPlace())
-    try:
-        async with newest.turn:
-            if listener.has_all_up_to(await newest.get(registry)):
-                return change_feed.POLL_S, []
-            return change_feed.POLL_S, await registry.read(listener.news)
-    except StorageError:  # whoever read has logged it
-        return RETRY_S, []
+    async with newest.turn:
+        has_all = listener.has_all_up_to(await newest.get(registry))
+        return [] if has_all else await registry.read(listener.news)
 
 
 def list_changes(tx: ReadTransaction, after: int) -> change_feed.Changes:
@@ -97,7 +96,7 @@ async def grown_channels(registry: Registry, since: datetime) -> AsyncIterator[s
                 updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
             names = await registry.read(updated.names)
         except StorageError:  # logged by the database
-            await asyncio.sleep(3)
+            await asyncio.sleep(RETRY_S)
             continue
         if names:
             yield names

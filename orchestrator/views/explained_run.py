@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from orchestrator.answer.finding.relevance import LEAST_COVERAGE
+from orchestrator.answer.finding.relevance import CLOSE, LEAST_COVERAGE
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.domain import format_time, names_message, preview_of
 from registry.storage.conversations.channels import find_channel
@@ -235,17 +235,11 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
     }
 
 
-MOST_WORDS_IN_TRASH = 3  # the longest words of a question: all deleted messages are read for them
-
-
 def _in_trash(tx: ReadTransaction, words: Sequence[str], answer: Item | None) -> Sequence[Any]:
     """Return conversations whose deleted part holds more words of the question than the answer does, or all of them."""
-    longest = sorted(words, key=len, reverse=True)[:MOST_WORDS_IN_TRASH]
+    longest = sorted(words, key=len, reverse=True)[:3]  # all deleted messages are read for them
     held = sum(word in answer["held"] for word in longest) if answer else 0
     return deleted_about(tx, longest, min(len(longest), max(2, held + 1)), 3)
-
-
-CLOSE = 0.85  # share of the answer's score from which on a runner-up makes it a guess
 
 
 def _is_tie(view: RunView, answer: Item | None, runner_up: Item | None) -> bool:

@@ -22,7 +22,6 @@ from registry.storage.records.judgements import drop_expectation as drop_expecta
 from registry.storage.records.judgements import list_expectations as list_expectations
 from registry.storage.records.judgements import rate_execution as rate_execution
 
-SHOWN = 10  # rows of each table of figures
 NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
@@ -71,5 +70,5 @@ def statistics_page(
     series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
     return {
         "figures": {**figures, "series": series},
-        "clients": statistics.client_figures(tx, wanted, SHOWN) if is_countable else [],
+        "clients": statistics.client_figures(tx, wanted, 10) if is_countable else [],
     }

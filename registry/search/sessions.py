@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import eq
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, select
+from sqlalchemy import Row, func, select
 
 from registry.search.scope import Scope, channel_conditions, message_conditions
 from registry.storage.conditions import given, given_conditions, is_pair_of
@@ -42,30 +42,21 @@ _STANDING = select(*_SHOWN).where(
 )
 
 
-def latest_sessions(tx: ReadTransaction, scope: Scope, limit: int, offset: int) -> tuple[list[tuple[int, int]], int]:
-    """Return a page of the channels in scope, the latest first, with their message counts in scope; and the total."""
+def latest_sessions(
+    tx: ReadTransaction, scope: Scope, limit: int, offset: int, *, newest_first: bool = True
+) -> tuple[list[tuple[int, int]], int]:
+    """Return a page of the channels in scope, by time, with their message counts in scope; and the total."""
     of_channel = given_conditions((eq, channel.c.deleted, False), (eq, channel.c.number, scope.channel_number))
     of_channel += channel_conditions(scope)
     of_message = message_conditions(scope)
-    if not of_message:
-        return _by_activity(tx, of_channel, limit, offset)
-    inside = (
-        select(
-            conversation.c.channel_number, func.count().label("count"), func.max(conversation.c.timestamp).label("at")
-        )
-        .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
-        .where(conversation.c.deleted.is_(False), *of_message, *of_channel)
-        .group_by(conversation.c.channel_number)
-    ).subquery()
+    found = select(channel.c.number, channel.c.message_count.label("count"), channel.c.updated_at.label("at"))
+    if of_message:
+        last = func.max(conversation.c.timestamp).label("at")
+        found = select(conversation.c.channel_number.label("number"), func.count().label("count"), last)
+        found = found.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
+        found = found.where(conversation.c.deleted.is_(False), *of_message).group_by(conversation.c.channel_number)
+    inside = found.where(*of_channel).subquery()
     total = tx.execute(select(func.count()).select_from(inside)).scalar_one()
-    page = select(inside.c.channel_number, inside.c.count).order_by(inside.c.at.desc(), inside.c.channel_number.desc())
-    return [(row[0], row[1]) for row in tx.execute(page.limit(limit).offset(offset))], total
-
-
-def _by_activity(
-    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], limit: int, offset: int
-) -> tuple[list[tuple[int, int]], int]:
-    total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
-    page = select(channel.c.number, channel.c.message_count).where(*conditions)
-    page = page.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(limit).offset(offset)
-    return [(row[0], row[1]) for row in tx.execute(page)], total
+    by = [column.desc() if newest_first else column.asc() for column in (inside.c.at, inside.c.number)]
+    page = select(inside.c.number, inside.c["count"]).order_by(*by).limit(limit).offset(offset)
+    return [(number, count) for number, count in tx.execute(page)], total

@@ -34,6 +34,8 @@ async def test_words_find_the_best_channel_first_and_the_newest_on_request(http:
     assert await names(http, q="redis timeout") == ["best", "newer"]
     assert await names(http, q="redis timeout", order="newest") == ["newer", "best"]
     assert await names(http, q="redis timeout", order="asc") == ["best", "newer"]
+    assert await names(http, q="after:2020", order="asc") == ["best", "newer"], "also without words"
+    assert await names(http, q="after:2020") == ["newer", "best"]
 
 
 async def test_a_found_channel_shows_its_passages_and_how_many_messages_match(

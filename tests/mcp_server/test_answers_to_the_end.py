@@ -55,31 +55,32 @@ async def result(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return dict(body["result"])
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        {},
-        {"limit": 7},
-        {"limit": 1000, "max_tokens": 100_000},
-        {"text": "payment module"},
-        {"text": "continue the payment module conversation"},
-        {"text": "payment module", "max_tokens": 120},
-    ],
-)
+PAGED: list[dict[str, Any]] = [
+    {},
+    {"limit": 7},
+    {"limit": 1000, "max_tokens": 100_000},
+    {"text": "payment module"},
+    {"text": "continue the payment module conversation"},
+    {"text": "payment module", "max_tokens": 120},
+]
+
+
 async def test_the_pages_of_an_answer_hold_each_message_once(
-    orchestrator: Orchestrator, codex: Client, query: dict[str, Any]
+    orchestrator: Orchestrator, codex: Client, subtests: pytest.Subtests
 ) -> None:
-    count = TURNS // 2
+    count = TURNS // 3
     await log(orchestrator, "long", turns(count, width=8))
-    seen: list[str] = []
-    cursor: dict[str, str] = {}
-    for _ in range(3 * count):
-        page = await result(codex, "extract", channel="long", query=query | cursor)
-        seen += [message["id"] for message in page["messages"]]
-        if "next_cursor" not in page["metadata"]:
-            break
-        cursor = {"cursor": page["metadata"]["next_cursor"]}
-    assert (len(seen), len(set(seen))) == (2 * count, 2 * count)
+    for query in PAGED:
+        with subtests.test(query=query):
+            seen: list[str] = []
+            cursor: dict[str, str] = {}
+            for _ in range(3 * count):
+                page = await result(codex, "extract", channel="long", query=query | cursor)
+                seen += [message["id"] for message in page["messages"]]
+                if "next_cursor" not in page["metadata"]:
+                    break
+                cursor = {"cursor": page["metadata"]["next_cursor"]}
+            assert (len(seen), len(set(seen))) == (2 * count, 2 * count)
 
 
 @pytest.mark.parametrize(("client", "most"), [("", 9_500), ("codex", 10_000), ("claude-code", 40_000)])

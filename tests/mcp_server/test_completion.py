@@ -29,26 +29,21 @@ async def client(orchestrator: Orchestrator) -> AsyncIterator[Client]:
         yield connected
 
 
-@pytest.mark.parametrize(
-    ("ref", "argument", "typed", "offered"),
-    [
-        (LOAD, "nickname", "auth", ["Auth-design"]),
-        (LOAD, "nickname", "shop", ["shop-login", "shop-basket"]),
-        (LOAD, "nickname", "100%", []),
-        (ELSEWHERE, "session", "auth", ["Auth-design"]),
-        (TAG, "tags", "a", ["api", "auth"]),
-        (TAG, "tags", "api,au", ["api,auth"]),
-        (SEARCH, "query", "shop", []),
-        (
-            ResourceTemplateReference(type="ref/resource", uri="registry://channels/{channel}"),
-            "channel",
-            "o",
-            ["other"],
-        ),
-    ],
-)
-async def test_names_that_begin_as_what_was_typed_are_offered(
-    client: Client, ref: PromptReference | ResourceTemplateReference, argument: str, typed: str, offered: list[str]
-) -> None:
-    found = await client.complete(ref, {"name": argument, "value": typed})
-    assert sorted(found.completion.values) == sorted(offered)
+CHANNEL = ResourceTemplateReference(type="ref/resource", uri="registry://channels/{channel}")
+OFFERED: list[tuple[PromptReference | ResourceTemplateReference, str, str, list[str]]] = [
+    (LOAD, "nickname", "auth", ["Auth-design"]),
+    (LOAD, "nickname", "shop", ["shop-login", "shop-basket"]),
+    (LOAD, "nickname", "100%", []),
+    (ELSEWHERE, "session", "auth", ["Auth-design"]),
+    (TAG, "tags", "a", ["api", "auth"]),
+    (TAG, "tags", "api,au", ["api,auth"]),
+    (SEARCH, "query", "shop", []),
+    (CHANNEL, "channel", "o", ["other"]),
+]
+
+
+async def test_names_that_begin_as_what_was_typed_are_offered(client: Client, subtests: pytest.Subtests) -> None:
+    for ref, argument, typed, offered in OFFERED:
+        with subtests.test(argument=argument, typed=typed):
+            found = await client.complete(ref, {"name": argument, "value": typed})
+            assert sorted(found.completion.values) == sorted(offered)

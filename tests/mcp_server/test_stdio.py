@@ -30,7 +30,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Pop
     (home / "registry" / "registry.db").write_bytes(b"no database at all" * 100)
     first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     with subprocess.Popen(
-        [sys.executable, "-m", "mcp_server"],
+        [sys.executable, "-c", "from mcp_server.transport.stdio import run_stdio; run_stdio()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**environment(home), "CTXR_SHARED": "off"},

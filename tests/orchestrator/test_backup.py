@@ -302,7 +302,7 @@ async def test_a_missing_backup_names_those_there_are(filled: Orchestrator) -> N
 
 
 async def test_a_backup_of_a_newer_version_is_refused(filled: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.backup_files.HEAD", "9999")
+    monkeypatch.setattr("orchestrator.operations.create_backup.HEAD", "9999")
     path = (await run(filled, "create_backup"))["path"]
     monkeypatch.undo()
     error = await refused(filled, "restore_backup", path=path)

@@ -16,11 +16,12 @@ from orchestrator.operations import daily_briefing as briefing
 from orchestrator.outside import tools
 from orchestrator.outside.tools import PART, McpAction, filled
 from orchestrator.service import Orchestrator
-from orchestrator.state import OUTSIDE_ATTEMPTS
+from orchestrator.state import OUTSIDE
 from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
+from registry.storage.records.extract_results import get_result
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +57,7 @@ class Pages:
 
 @pytest.fixture
 def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
-    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01))
+    monkeypatch.setattr(graph, "OUTSIDE", OUTSIDE._replace(initial_interval=0.01))
     return Pages()
 
 
@@ -104,8 +105,10 @@ async def test_a_briefing_is_in_korean_where_korean_was_spoken_or_asked_for(orch
 
 
 async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, pages: Pages) -> None:
-    first, second = [(await orchestrator.run(RUN))["briefing"] for _ in range(2)]
+    first, second = [(await orchestrator.run(RUN, execution_id=f"exec_{i}"))["briefing"] for i in range(2)]
     assert first == second
+    kept = await orchestrator.registry.read(lambda tx: get_result(tx, first["id"]))
+    assert kept.metadata["execution_id"] == "exec_0", "a delivery does not take the run's id from it"
     assert first["actions"] == [{"name": "pages", "status": "done", "result": "page 1"}]
     assert pages.made == [{"id": first["id"], "date": DAY, "text": first["text"]}]
     again = await orchestrator.run({**RUN, "query": {"date": DAY, "again": True}})
@@ -119,7 +122,7 @@ async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_late
     pages.fault = ConnectionError("nobody answers")
     failed = await orchestrator.run(RUN)
     assert (failed["success"], failed["partly_failed"], pages.made) == (True, True, [])
-    assert pages.attempts == OUTSIDE_ATTEMPTS
+    assert pages.attempts == OUTSIDE.max_attempts
     pages.fault = None
     again = await orchestrator.run(RUN)
     assert (again["briefing"]["id"], again["partly_failed"]) == (failed["briefing"]["id"], False)

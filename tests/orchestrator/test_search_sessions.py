@@ -117,22 +117,23 @@ async def test_what_may_be_written_in_a_search(three: Orchestrator, subtests: py
             assert await found(three, text) == expected
 
 
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
-        ({"source": "cursor"}, ["ops"]),
-        ({"project": "/home/me/shop"}, ["ops"]),
-        ({"tag": "infra"}, ["cache"]),
-        ({"from": "2026-02-01T00:00:00Z"}, ["cache"]),
-        ({"to": "2026-02-01T00:00:00Z"}, ["ops"]),
-        ({"exclude_session": "cache"}, ["ops"]),
-        ({"roles": ["user"]}, ["cache"]),
-        ({"limit": 1}, ["cache"]),
-        ({"offset": 1}, ["ops"]),
-    ],
-)
-async def test_filters_narrow_a_search(three: Orchestrator, filters: dict[str, Any], expected: list[str]) -> None:
-    assert await found(three, "redis timeout kubernetes", **filters) == expected
+FILTERS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"source": "cursor"}, ["ops"]),
+    ({"project": "/home/me/shop"}, ["ops"]),
+    ({"tag": "infra"}, ["cache"]),
+    ({"from": "2026-02-01T00:00:00Z"}, ["cache"]),
+    ({"to": "2026-02-01T00:00:00Z"}, ["ops"]),
+    ({"exclude_session": "cache"}, ["ops"]),
+    ({"roles": ["user"]}, ["cache"]),
+    ({"limit": 1}, ["cache"]),
+    ({"offset": 1}, ["ops"]),
+]
+
+
+async def test_filters_narrow_a_search(three: Orchestrator, subtests: pytest.Subtests) -> None:
+    for filters, expected in FILTERS:
+        with subtests.test(filters=filters):
+            assert await found(three, "redis timeout kubernetes", **filters) == expected
 
 
 async def test_a_time_that_was_said_holds(orchestrator: Orchestrator) -> None:

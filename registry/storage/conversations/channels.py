@@ -35,14 +35,13 @@ _DESCRIBING = {"title": "title", "session_id": "session_id", "summary": "summary
 
 @dataclass(frozen=True, slots=True)
 class ChannelFilter:
-    """Which channels to list; None means any. `numbers` limits to channels found by content."""
+    """Which channels to list; None means any."""
 
     source: str | None = None
     project: str | None = None
     tag: str | None = None
     is_named: bool | None = None  # only channels with a nickname or a tag
     q: str | None = None
-    numbers: Sequence[int] = ()
     from_: datetime | None = None
     to: datetime | None = None
     deleted: bool = False
@@ -279,7 +278,7 @@ def _conditions(wanted: ChannelFilter) -> list[ColumnElement[bool]]:
     if wanted.q:
         named = (channel.c.name, channel.c.title, channel.c.nickname, channel.c.project_name)
         is_named = [column.icontains(wanted.q, autoescape=True) for column in named]
-        conditions.append(or_(channel.c.number.in_(wanted.numbers), *is_named))
+        conditions.append(or_(*is_named))
     return conditions
 
 

@@ -80,8 +80,8 @@ def test_html_needs_nothing_else_and_runs_nothing() -> None:
     page = export("html", SESSION, DIALOGUE)
     assert "<script" not in page
     assert not re.findall(r"(?:src|href)=", page)
-    assert "<title>Basket: &quot;prices&quot; &lt;b&gt;</title>" in page
-    assert "<pre><code>if a &lt; b:\n    print(&#x27;*&#x27;)</code></pre>" in page
+    assert "<title>Basket: &#34;prices&#34; &lt;b&gt;</title>" in page
+    assert "<pre><code>if a &lt; b:\n    print(&#39;*&#39;)</code></pre>" in page
 
 
 class Tags(HTMLParser):

@@ -88,7 +88,7 @@ def ignore(_done: int, _total: int) -> None:
 
 async def embed(orchestrator: Orchestrator, **how: Any) -> int:
     assert orchestrator.meaning
-    return (await embed_all(orchestrator.registry, orchestrator.meaning.embedder, ignore, **how))[0]
+    return await embed_all(orchestrator.registry, orchestrator.meaning.embedder, ignore, **how)
 
 
 async def found(orchestrator: Orchestrator, text: str, **query: Any) -> list[str]:

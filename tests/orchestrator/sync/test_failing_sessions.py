@@ -11,7 +11,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.domain import Message
 from registry.ingest.own_calls import as_kept
-from sources.base import FoundSession, Places
+from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 from tests.sources.gemini import gemini_files
@@ -67,11 +67,11 @@ async def test_a_session_that_cannot_be_stored_hinders_no_other(
 async def test_a_mistake_over_one_store_hinders_no_other(
     orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch
 ) -> None:
-    def fails(_: FoundSession) -> int:
+    def fails(_: str) -> int:
         raise ArithmeticError("too many nuts")
 
     poison.setattr("orchestrator.sync.sync.BATCH_MESSAGES", 1)
-    poison.setattr("orchestrator.sync.sync._characters", lambda found: fails(found) if NUTS in str(found) else 1)
+    poison.setattr("orchestrator.sync.sync._length", lambda said: fails(said) if NUTS in str(said) else 1)
     first, second = await sync(orchestrator, READERS, Places(store, {}))
     assert (first.is_complete, first.skipped[0].why) == (False, "bringing it in failed: ArithmeticError: too many nuts")
     assert (second.new_messages, second.is_complete) == (10, True)
