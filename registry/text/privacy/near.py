@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
 
 from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret, find_cues
-from registry.text.privacy.pins import find_pins
+from registry.text.privacy.pins import PIN, find_pins
 from registry.text.privacy.rules import SHORTEST_KEY, Name
 from registry.text.privacy.values import (
     Form,
@@ -20,6 +20,7 @@ from registry.text.privacy.values import (
     is_made,
     is_name,
     is_password,
+    is_pin,
     is_random,
     is_typed_korean,
     is_unmistakable,
@@ -35,10 +36,10 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<call>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
     r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
     r"|:\s?[A-Z]\w{2,11}\s?=)[ \t]{0,3}"
-    r"|(?P<listed>[ \t]{0,3}[,(]\s?(?=[\"']))|(?P<plain>[ \t]{1,12})"
+    r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[\"']))|(?P<plain>[ \t]{1,12})"
     r"|[ \t]{1,2}(?:is|are|was)[ \t]{1,2}:?[ \t]?"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?))"
-    r"[brfu]?(?:\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
+    r"(?:[brfu]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
     r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
@@ -67,7 +68,7 @@ _LABEL = re.compile(  # of a value; these say nothing about it: value, default, 
     r"(?<![\w.-])(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
-_HASHED = re.compile(r"sha|md5|hash|digest|commit|\brefs?\b|\b(?:rsa|dsa|[gp]gp)\b", re.IGNORECASE)
+_HASHED = re.compile(r"sha|md5|hash|digest|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _LINE = re.compile(r"[^\n]+")
@@ -88,7 +89,7 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
     for line in _LINE.finditer(text) if has_odd else ():
         if not _CODE.search(line[0]):
             for start, stop in _values(text, line.start(), line.end()):
-                if is_unmistakable(text[start:stop]) and form(text[start:stop]) is Form.STRANGE:
+                if is_unmistakable(text[start:stop]):
                     yield Secret("password", start, stop)
 
 
@@ -107,7 +108,7 @@ def _is_assigned(found: re.Match[str], name: Name, value: str, *, is_quoted: boo
     is_call = found["call"] is not None and found["call"][0] == "(" and name.words.isascii()
     if is_call or _ABOUT.search(found["more"]):
         return False
-    if name.is_whole_word and (found["more"] or found["listed"] or (found["plain"] and not is_quoted)):
+    if name.is_whole_word and (found["more"] or (found["plain"] and not is_quoted)):
         return False
     if found["plain"] and not is_quoted:
         return form(value) >= Form.NUMBERED
@@ -130,8 +131,8 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     if not is_quoted and is_code(value):
         return False
     if name.kind == "password":
-        return is_password(value) or form(value) >= Form.NUMBERED
-    is_chosen = form(value) >= (Form.NUMBERED if is_quoted and name.words == "secret" else Form.ODD)
+        return is_password(value) or form(value) >= (Form.WORD if is_quoted else Form.NUMBERED)
+    is_chosen = form(value) >= (Form.NUMBERED if name.words == "secret" else Form.ODD)
     return len(value) >= 8 and (is_chosen or (is_random(value) and not is_name(value)))
 
 
@@ -161,11 +162,9 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], strong: Container[
     stop = text.find("\n", cues[-1].end)
     stop = len(text) if stop < 0 else stop
     first, last = max(start, cues[0].start - BEFORE), min(stop, cues[-1].end + BEHIND)
-    passwords = [cue for cue in cues if cue.name.kind == "password" and not cue.name.is_cue]
-    for cue in passwords[:1]:
-        yield from _find_in_column(text, cue, start, stop)
     for cue in cues:
-        if cue in passwords or cue.name.kind == "pin":
+        if cue.name.kind == "pin" or (cue.name.kind == "password" and not cue.name.is_cue):
+            yield from _find_in_column(text, cue, start, stop)
             yield from find_pins(text, cue)
     if _CODE.search(text, first, last):
         return
@@ -257,6 +256,7 @@ def _find_in_column(text: str, cue: Cue, first: int, last: int) -> Iterator[Secr
         if len(cells) != columns + 1:
             return
         value = cells[column].strip(" \t\r\"'`*")
-        if form(value) > Form.NONE:
+        is_number = cue.name.words != "code" and PIN.fullmatch(value) and is_pin(value)
+        if is_number if cue.name.kind == "pin" else form(value) > Form.NONE:
             start = text.index(value, row.start() + sum(len(cell) + 1 for cell in cells[:column]))
             yield Secret(cue.name.kind, start, start + len(value))

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from registry.text.privacy.cues import BEFORE, Cue, Secret
 from registry.text.privacy.values import is_pin
 
-_PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
+PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>"
-    r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5})"
+    r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}"
+    r"|(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|niner?|double|star|hash)\b[ ,]{0,2}){4,}(?<=\w)"
+    r"|(?<![가-힣])(?:[공영일이삼사오육륙칠팔구][-· ,]?){4,8}(?<=[가-힣]))"
     r"|(?:G-|(?<!\[)[#*])?\d{4,8}|[A-Z]\d{4}[A-Z]|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|ms|px|bit|byte|line|row|user|[자년월일분초시회번개원명건호층만~]))"
 )
@@ -28,6 +30,7 @@ _CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")  # names of
 _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
+_IS_ANSWER = re.compile(r"\A[^\n]{0,50}\n\s?(?:[\w가-힣 ]{1,12}[:\]])?[ >*-]{0,3}[\"'`]?\Z")  # said in the next line
 _CALL = re.compile(r"\w*\(")  # PIN_LOCKED(42301)
 _PIN_TOLD = re.compile(r"[\"'`”’)]?\s?[가-힣]")  # a Korean particle or verb behind a number
 
@@ -38,9 +41,12 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
         return
     first, known = max(text.rfind("\n", 0, cue.start) + 1, cue.start - 50), 0
     is_direct = not cue.name.words.isascii() or _CODE_NAME.search(cue.name.words) is not None
-    for found in _PIN.finditer(text, first, cue.end + BEFORE):
+    for found in PIN.finditer(text, first, cue.end + BEFORE):
         value, (start, stop) = found["secret"], found.span("secret")
         between = text[cue.end : start] if start >= cue.end else ""
+        if _IS_ANSWER.search(between) and not text[stop : stop + 9].partition("\n")[0].strip("\"'`. "):
+            yield Secret("pin", start, stop)
+            return
         if not is_pin(value) or re.search(r"[\n;={}<>]", between.strip(" =")):
             continue
         if not is_direct and _OTHER_NOUN.match(between):

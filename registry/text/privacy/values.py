@@ -40,11 +40,10 @@ _PLACEHOLDER = re.compile(
 )
 _CODE = re.compile(  # an expression, a number, an address, a path, a file with its line, a digest
     r"^[A-Za-z_]\w*(?:->|::|=)\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w"
-    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]"
+    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token
-_JOINED = re.compile(r"[A-Za-z]+(?:[ _./:@#-]+[A-Za-z]+)*[_-]?\d{0,3}")  # user_token_2, settings.SECRET
 _NAME = re.compile(  # OAuth2Client, user_table_2
     r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )
@@ -60,7 +59,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:h[kol]|n[jpl]|ml|[yuiophjklbnmOP])"
 _TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with pairs of letters that English does not have
-    r"(?=[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqec]j|dm|rm|gks|tjd|dks|z[lmno]|x[ln]|v[lnm]|w[lm]))"
+    r"(?=[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqec]j|dm|(?<![aeo])rm|gks|tjd|dks|z[lmno]|x[ln]|v[lnm]|w[lm]|[qwrtsdfgzxcv]n[jpl]))"
     f"(?:{_CONSONANT}{_VOWEL}{_CONSONANT}{{0,2}})+"
 )
 _UNMISTAKABLE = re.compile(  # Summer2019!, L0ckness_Monday
@@ -115,7 +114,7 @@ def is_name(value: str) -> bool:
 def is_random(value: str) -> bool:
     """Return whether a value is made by a machine: letters and digits of more than 3 bits each, unlike words."""
     is_mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    return is_mixed and not is_placeholder(value) and not _JOINED.fullmatch(value[:200]) and entropy(value) > 3
+    return is_mixed and not is_placeholder(value) and entropy(value) > 3
 
 
 def is_made(value: str) -> bool:
@@ -166,7 +165,9 @@ def form(value: str) -> Form:
 
 def is_unmistakable(value: str) -> bool:
     """Return whether a word is a password even where nothing tells of one: Summer2019!, L0ckness_Monday."""
-    return _UNMISTAKABLE.match(value.strip("\"'`“”‘’()[],;:.")) is not None
+    value = value.strip("\"'`“”‘’()[],;:.")
+    is_odd = _UNMISTAKABLE.match(value) and form(value) is Form.STRANGE
+    return bool(is_odd or (value.rstrip("!")[-1:].isdigit() and is_typed_korean(value)))
 
 
 _ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date
@@ -185,7 +186,7 @@ _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 
 def is_typed_korean(value: str) -> bool:
     """Return whether Korean was typed with Latin letters (비밀 becomes `qlalf`), as many Korean passwords are."""
-    value = value.rstrip("0123456789!")
+    value = value[:1].lower() + value[1:].rstrip("0123456789!")
     return 4 < len(value) < 24 and _TYPED_KOREAN.fullmatch(value) is not None
 
 
