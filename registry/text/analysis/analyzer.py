@@ -19,8 +19,8 @@ IDENTIFIER_PREFIX = "zzid"
 LONGEST_TOKEN = 64
 _RESERVED = "zz"
 _LONGEST_RUN = 200
-# of each cache: 23 MB with the pieces below. With 100_000 they take 47 MB, and analysis is 7 % faster, of texts that
-# were analysed before 31 %
+# of each cache: 11 MB with the pieces below. With 50_000 pieces they take 23 MB, and prose that was analysed before is
+# analysed a quarter faster
 _CACHED_WORDS = 20_000
 
 
@@ -89,7 +89,7 @@ def _of_piece(piece: str) -> tuple[str, ...]:
 
 
 _LONGEST_CACHED = 32  # characters between white space; most pieces recur
-_of_short = lru_cache(50_000)(_of_piece)
+_of_short = lru_cache(_CACHED_WORDS)(_of_piece)
 
 
 def words(text: str) -> list[Word]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from registry.text.privacy.values import TESTS, is_unmistakable
 
 OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
-CACHED_WORDS = 50_000  # words of up to 64 characters whose keywords are remembered: chats repeat most of theirs
+CACHED_WORDS = 20_000  # words of up to 64 characters whose keywords are remembered, 3 MB; 50_000 are 10 % faster
 ODD = ""  # stands for a keyword of a text with a word that can be nothing but a password
 SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
 _BETWEEN = r"(?:[\s=]+|[\"'],\s*[\"'])"  # two arguments of a command
