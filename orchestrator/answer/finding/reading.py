@@ -180,7 +180,8 @@ def _with_following(
     may come in the next turn."""
     seqs: Sequence[int] = end["seqs"]
     place = {seq: at for at, seq in enumerate(seqs)}
-    behind = {seq: seqs[place[seq] + 1 : place[seq] + 4] for seq in near if seq in place}
+    shown = {message["seq"] for turn in ranked for message in turn}
+    behind = {seq: seqs[place[seq] + 1 : place[seq] + 4] for seq in shown.intersection(near) if seq in place}
     wanted = sorted({seq for some in behind.values() for seq in some})
     if not (wanted and ranked):
         return ranked
