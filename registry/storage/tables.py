@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    text,
 )
 
 from registry.domain import Role
@@ -270,6 +271,7 @@ extract_result = Table(
 )
 
 _OUTCOME = ("operation", "source", "status", "error_code", "duration_ms")
+_SHOWN = text("token IS NOT NULL")
 
 execution = Table(
     "execution",
@@ -293,11 +295,10 @@ execution = Table(
     Column("token", Text),  # the name of the one that was shown; None: none was needed
     Column("asked", String(200), nullable=False, server_default=""),  # the beginning of what was asked
     # Lists and statistics read nothing but these, never a million rows.
-    Index("ix_execution_started_at", "started_at", "number", *_OUTCOME, "channel"),
+    Index("ix_execution_started_at", "started_at", "number", *_OUTCOME, "channel", "asked", "client"),
     Index("ix_execution_operation", "operation", "started_at", "number", "source", "status", "channel"),
     Index("ix_execution_channel", "channel", "started_at", "number", *_OUTCOME),
-    Index("ix_execution_token", "token", "started_at"),
-    Index("ix_execution_words", "started_at", "number", "asked", "client", "source", "operation"),
+    Index("ix_execution_token", "token", "started_at", sqlite_where=_SHOWN, postgresql_where=_SHOWN),
     Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
     sqlite_autoincrement=True,
 )
