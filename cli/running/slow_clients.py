@@ -8,8 +8,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_S = 15.0  # from the opening of the connection, or the last request, to the end of the headers
-BODY_S = 120.0  # to the end of the body: 64 MiB in that time are half a megabyte a second
+WAIT_S = 15.0  # from the opening of the connection, or the last request, to the end of the headers; then for the body
+LEAST_BYTES = 512 << 10  # of a body that goes on, in each WAIT_S: 35 kB/s, the uplink of a bad phone
 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -18,6 +18,7 @@ class PatientProtocol(H11Protocol):
     """HTTP/1.1 with time limits for a request's headers and body."""
 
     _awaited: Any = None
+    _received = 0  # bytes since the timer was started
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -26,6 +27,7 @@ class PatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        self._received += len(data)
         self._wait_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -38,10 +40,9 @@ class PatientProtocol(H11Protocol):
         if state is self._awaited:
             return
         self._stop()
-        limit_s = {h11.IDLE: HEAD_S, h11.SEND_BODY: BODY_S}.get(state)
-        if limit_s is not None:
-            self._awaited = state
-            self._timer = self.loop.call_later(limit_s, self._give_up)
+        if state in (h11.IDLE, h11.SEND_BODY):
+            self._awaited, self._received = state, 0
+            self._timer = self.loop.call_later(WAIT_S, self._give_up)
 
     def _stop(self) -> None:
         self._awaited = None
@@ -49,6 +50,11 @@ class PatientProtocol(H11Protocol):
             self._timer.cancel()
 
     def _give_up(self) -> None:
+        is_going_on = self._awaited is h11.SEND_BODY and self._received >= LEAST_BYTES
+        self._stop()
+        if is_going_on:
+            self._wait_on()
+            return
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(TOO_SLOW)
         self.transport.close()

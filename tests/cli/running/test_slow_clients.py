@@ -1,4 +1,4 @@
-"""A client that sends its request byte by byte does not keep its connection for ever."""
+"""A client that sends byte by byte does not keep its connection for ever; one that goes on is heard to the end."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ async def app(scope: object, receive: object, send: object) -> None:
     [
         (b"", b"HTTP/1.1 408"),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"HTTP/1.1 408"),
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf", b"HTTP/1.1 408"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nh~a~l~f", b"HTTP/1.1 408"),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nConnection: close\r\n\r\nfull", b"HTTP/1.1 204"),
+        (
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 64\r\nConnection: close\r\n\r\n"
+            + b"~".join([b"goes on "] * 8),
+            b"HTTP/1.1 204",
+        ),
     ],
 )
 async def test_half_a_request_ends_in_time(sent: bytes, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_clients, "HEAD_S", 0.2)
-    monkeypatch.setattr(slow_clients, "BODY_S", 0.2)
+    monkeypatch.setattr(slow_clients, "WAIT_S", 0.2)
+    monkeypatch.setattr(slow_clients, "LEAST_BYTES", 8)
     config = uvicorn.Config(app, http=PatientProtocol, port=0, log_config=None, lifespan="off", ws="none")
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
@@ -40,7 +45,9 @@ async def test_half_a_request_ends_in_time(sent: bytes, answer: bytes, monkeypat
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(sent)
+    for piece in sent.split(b"~"):
+        writer.write(piece)
+        await asyncio.sleep(0.05)
     assert (await asyncio.wait_for(reader.read(), 20)).startswith(answer)
     writer.close()
     server.should_exit = True
