@@ -37,7 +37,7 @@ from mcp_server.resources import list_resources, list_templates, read_resource
 from mcp_server.subscriptions import ChannelBus, OlderSubscriptions
 from orchestrator.operations import operation_of, tools
 from orchestrator.requests.calls import QUOTED, TOLD
-from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.refusals import Refusal, checked
 from orchestrator.requests.shapes import Request
 from orchestrator.tool import Alias, Caller, Tool, ToolArguments
 from registry.errors import InternalError, InvalidRequest, RegistryError
@@ -138,8 +138,9 @@ class RegistryTools:
     ) -> dict[str, Any] | InputRequiredResult:
         given = params.arguments or {}
         try:
-            arguments = tool.parse(alias.arguments(given) if alias else given)
-            request = (arguments.rehearsal() if can_ask(ctx) else arguments).request(caller)
+            with checked():
+                arguments = tool.parse(alias.arguments(given) if alias else given)
+                request = (arguments.rehearsal() if can_ask(ctx) else arguments).request(caller)
         except InvalidRequest as exc:  # the orchestrator refuses, so that this is recorded too
             refused = await self._run(_refusal(tool, exc, given, caller), caller.client)
             return {"ok": False, "error": refused["error"]}

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic.fields import FieldInfo
 
 from orchestrator.requests.calls import source_of, unwrapped
 from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.refusals import invalid_request
+from orchestrator.requests.refusals import checked, invalid_request
 from orchestrator.requests.shapes import Request
 from registry.errors import InvalidRequest
 
@@ -160,12 +160,8 @@ class Tool:
             raise InvalidRequest(
                 "The example's placeholder was sent.", f"given {shown!r}; allowed: a value of your own"
             )
-        try:
+        with checked(sorted(self.arguments.model_fields)):
             return self.arguments.model_validate(dict(given))
-        except ValidationError as exc:
-            known = sorted(self.arguments.model_fields)
-            unknown_first = sorted(exc.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-            raise invalid_request(unknown_first, known) from exc
 
 
 def placeholders_in(value: Any) -> Iterator[str]:

@@ -10,9 +10,7 @@ from importlib.resources import files
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from orchestrator.requests.refusals import invalid_request
+from orchestrator.requests.refusals import checked
 from orchestrator.requests.shapes import Request
 from registry.errors import InvalidRequest
 
@@ -62,7 +60,5 @@ def parse_request(given: Mapping[str, Any]) -> Request:
     if operation is None or operation.is_internal:
         known = [*(name for name, each in operations().items() if not each.is_internal), *aliases()]
         raise InvalidRequest("No such operation.", f"operation: given {name!r}; allowed: {', '.join(known)}")
-    try:
+    with checked():
         return operation.request.model_validate({key: value for key, value in given.items() if key != "operation"})
-    except ValidationError as exc:
-        raise invalid_request(exc.errors(include_url=False)) from exc

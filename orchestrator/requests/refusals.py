@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ValidationError
 
 from orchestrator.requests.field_types import MOST_MESSAGES
 from registry.errors import InvalidRequest
@@ -37,6 +40,16 @@ def summary_of_refused(given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
 def invalid_request(problems: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> InvalidRequest:
     """Return pydantic's problems as one error. `known`: the names of the top level's fields."""
     return InvalidRequest("The request is not valid.", "; ".join(_in_words(problem, known) for problem in problems))
+
+
+@contextmanager
+def checked(known: Sequence[str] = ()) -> Iterator[None]:
+    """Raise InvalidRequest for what pydantic refuses meanwhile, names that are no field first."""
+    try:
+        yield
+    except ValidationError as exc:
+        problems = sorted(exc.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+        raise invalid_request(problems, known) from exc
 
 
 def refuse_too_many(messages: object) -> None:

@@ -142,6 +142,16 @@ async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
     ]
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("tag_current_session", {"nickname": " "}), ("list_sessions", {"project": "all", "file": "x" * 5000})],
+)
+async def test_arguments_that_the_operation_refuses_are_no_fault_of_the_program(
+    client: Client, tool: str, arguments: dict[str, Any]
+) -> None:
+    assert (await call(client, tool, **arguments))["error"]["code"] == "INVALID_REQUEST"
+
+
 async def test_no_argument_turns_a_reading_tool_into_another_operation(client: Client) -> None:
     await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED])
     refused = await call(client, "extract", channel=CHANNEL, operation="delete", query={"soft": False})

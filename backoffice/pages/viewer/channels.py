@@ -8,14 +8,14 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from backoffice.channels import find_channels
 from backoffice.dependencies import Asking, Client, CopyOf
 from backoffice.pages.reader import as_instant, as_local, day_of, named_days, utc_offset_minutes
 from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.queries import ChannelsQuery
-from orchestrator.requests.refusals import invalid_request
+from orchestrator.requests.refusals import checked
 from orchestrator.views import conversations as views
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -32,10 +32,8 @@ def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
     """Validate the address's parameters; empty ones, as forms send them, count as not given."""
     given = {name: value for name, value in request.query_params.items() if value}
     given |= {name: as_instant(request, name, given[name]) for name in PERIOD if name in given}
-    try:
+    with checked():
         return shape.model_validate({**defaults, **given})
-    except ValidationError as exc:
-        raise invalid_request(exc.errors(include_url=False)) from exc
 
 
 class RegistryQuery(ChannelsQuery):
