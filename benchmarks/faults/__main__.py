@@ -26,8 +26,7 @@ from benchmarks.setup.writers import Writer, audit
 Fault = Callable[[Service], Awaitable[None]]
 BYTES = "bytes"
 CHATS = {"mixed": 100}
-"""Pairs of conversations that a client takes in turn; 1 by default. With more of them they stay as short as real ones:
-a question whose words are in every message of a conversation takes as much memory as the conversation is long."""
+"""Pairs of conversations that a client takes in turn, so that they stay as short as real ones; 1 by default."""
 
 
 def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]]:
