@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args
@@ -12,6 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic.fields import FieldInfo
 
 from orchestrator.requests.calls import source_of, unwrapped
+from orchestrator.requests.field_types import parsed
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.refusals import checked, invalid_request
 from orchestrator.requests.shapes import Request
@@ -60,10 +62,6 @@ class ToolArguments(QueryShape):
 
     asked: ClassVar[type[Request]]
     """The request of which these are the query, for a tool that has no `request` of its own."""
-    other_names: ClassVar[Mapping[str, str]] = {}
-    """Names that models give to an argument instead of its own."""
-    ignores_empty: ClassVar[bool] = True
-    """Treats null and "" as left out."""
 
     @model_validator(mode="before")
     @classmethod
@@ -71,12 +69,13 @@ class ToolArguments(QueryShape):
         """Drop empty arguments, rename others, and parse JSON texts: models send all of these."""
         if not isinstance(given, Mapping):
             return given
-        sent = {
-            name: value for name, value in unwrapped(given).items() if not (cls.ignores_empty and value in (None, ""))
-        }
-        renamed = {name: own for name, own in cls.other_names.items() if own not in sent}
-        named = {renamed.get(name, name): value for name, value in sent.items()}
+        named = with_own_names(unwrapped(given), cls.names())
         return cls.reshape({name: _parsed(cls.model_fields.get(name), value) for name, value in named.items()})
+
+    @classmethod
+    def names(cls) -> Collection[str]:
+        """Return the names of the arguments."""
+        return cls.model_fields.keys()
 
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
@@ -100,16 +99,37 @@ class ToolArguments(QueryShape):
         return None
 
 
+SYNONYMS = (
+    ("text", "query", "q", "search", "question", "prompt", "keywords", "content"),
+    ("session_id", "channel", "session", "id", "conversation_id", "channel_id"),
+    ("limit", "message_limit", "max_results", "top_k", "count"),
+    ("also", "alternatives"),
+    ("from", "since", "after_date", "after", "start_date"),
+    ("to", "until", "before_date", "end_date"),
+    ("messages", "message", "conversation", "contents", "history", "turns"),
+    ("nickname", "name"),
+    ("tags", "tag"),
+)
+"""Names that models give to an argument instead of its own, which is the first of them that the tool has."""
+
+
+def with_own_names(given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the arguments that are not empty under the tool's names for them, also those in camel case."""
+    sent = {name: value for name, value in given.items() if value not in (None, "")}
+    named = {name: value for name, value in sent.items() if name in names}
+    for name, value in sent.items():
+        if name not in names:
+            small = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+            alike = [small, *next((group for group in SYNONYMS if small in group), ())]
+            named.setdefault(next((one for one in alike if one in names and one not in named), name), value)
+    return named
+
+
 def _parsed(field: FieldInfo | None, value: Any) -> Any:
-    """Parse an object or a list that was sent as JSON text, unless the argument is a text."""
-    if field is None or not isinstance(value, str) or value[:1] not in ("{", "["):
-        return value
-    if str in (field.annotation, *get_args(field.annotation)):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+    """Parse an object or a list that was sent as text; take a text out of a list."""
+    if field is None or str not in (field.annotation, *get_args(field.annotation)):
+        return value if field is None else parsed(value)
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 class Alias(NamedTuple):

@@ -8,11 +8,12 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, SkipValidation
+from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation
 
 from orchestrator.operation import Operation
 from orchestrator.requests.calls import UNKNOWN, source_of
 from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
+from orchestrator.requests.messages import ROLES, SAID_BY, TEXTS, as_messages
 from orchestrator.requests.shapes import MessageIn, Meta, Request
 from orchestrator.state import GeneralState, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
@@ -36,7 +37,7 @@ class LogRequest(Request):
     """A conversation to log; without a channel it gets its chat's. `timestamp` dates undated messages."""
 
     operation = "conversation_log"
-    messages: Annotated[list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    messages: Annotated[list[MessageIn], BeforeValidator(as_messages), Field(min_length=1, max_length=MOST_MESSAGES)]
     grows: str | None = Field(None, description="id of the message of which this one has all words and more")
 
     chat: str | None = Field(
@@ -173,12 +174,20 @@ def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
 
 
 class LogArguments(ToolArguments):
-    ignores_empty = False
     channel: Annotated[ChannelName | None, Field(description="from the last answer; left out: you get one")] = None
     messages: SkipValidation[Annotated[list[MessageIn], Field(min_length=1)]]  # the request checks them
     meta: Meta | None = None
     source: SourceName | None = None
     timestamp: Timestamp | None = None
+
+    @classmethod
+    def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Take a single message, and facts of the conversation, that a model puts at the top level."""
+        alone = {name: given.pop(name) for name in (*ROLES, *TEXTS, *SAID_BY) if name in given}
+        facts = {name: given.pop(name) for name in (*Meta.model_fields,) if name in given and name != "source"}
+        if facts:
+            given["meta"] = facts | dict(given.get("meta") or {})
+        return {"messages": [alone], **given} if alone else given
 
     def request(self, caller: Caller) -> dict[str, Any]:
         meta = self.meta or Meta()

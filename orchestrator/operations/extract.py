@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from orchestrator.answer.composing import composed
 from orchestrator.answer.delivery import delivered, tokens_for, tokens_in
@@ -30,7 +30,7 @@ from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.queries import ExtractQuery
 from orchestrator.requests.shapes import ExtractRequest, Meta
 from orchestrator.state import GeneralState, Run, Steps, Tried
-from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Question, Tool, ToolArguments
+from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Question, Tool, ToolArguments, with_own_names
 from registry.access import Level
 from registry.domain import parse_time, storable
 from registry.errors import InvalidRequest, NotFound
@@ -217,13 +217,10 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
 _NOTED = ("ranking", "extract_id")  # stored with the answer, and not sent
 
 
+_QUERY_NAMES = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
+
+
 class ExtractArguments(ToolArguments):
-    other_names: ClassVar = {
-        **dict.fromkeys(("q", "search", "question", "prompt", "keywords"), "text"),
-        **dict.fromkeys(("session_id", "session", "conversation_id", "channel_id"), "channel"),
-        **dict.fromkeys(("max_results", "top_k"), "limit"),
-        **{"alternatives": "also", "since": "from", "until": "to"},
-    }
     channel: ChannelName | None = None
     project: ProjectName = "all"
     query: ExtractQuery | None = None
@@ -232,21 +229,24 @@ class ExtractArguments(ToolArguments):
     timestamp: Timestamp | None = None
 
     @classmethod
+    def names(cls) -> Collection[str]:
+        return {*cls.model_fields, *_QUERY_NAMES}
+
+    @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Move the parts of a query that a model puts at the top level into `query`, and the other way round."""
-        query = given.get("query", {})
-        inside = {"text": query} if isinstance(query, str | list) else query
-        if not isinstance(inside, Mapping):
-            return given
+        query = given.pop("query", {})
+        if not isinstance(query, Mapping | str | list):
+            return {**given, "query": query}
+        inside = query if isinstance(query, Mapping) else {"text": query}
+        inside = with_own_names(inside, {*_QUERY_NAMES, "channel", "project"})
+        if isinstance(inside.get("text"), Mapping):
+            inside |= inside.pop("text")
         if isinstance(texts := inside.get("text"), list) and texts:
             inside = {"also": texts[1:], **inside, "text": texts[0]}
-        fields = {field.alias or name for name, field in ExtractQuery.model_fields.items()}
-        renamed = {name: own for name, own in {"query": "text", **cls.other_names}.items() if own not in inside}
-        named = {renamed.get(name, name): value for name, value in inside.items() if value not in (None, "")}
-        given = {name: named.pop(name) for name in ("channel", "project") if name in named} | given
-        merged = {name: value for name, value in given.items() if name in fields} | named
-        rest = {name: value for name, value in given.items() if name not in fields and name != "query"}
-        return {**rest, "query": merged} if merged else rest
+        given = {name: inside.pop(name) for name in ("channel", "project") if name in inside} | given
+        merged = {name: given.pop(name) for name in _QUERY_NAMES if name in given} | inside
+        return {**given, "query": merged} if merged else given
 
     def request(self, caller: Caller) -> ExtractRequest:
         meta = Meta.model_validate(self.meta or {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -188,7 +188,6 @@ def _page(query: FetchQuery, messages: list[dict[str, Any]], tokens: int) -> lis
 
 
 class FetchArguments(ToolArguments):
-    other_names: ClassVar = {"id": "session_id", "channel": "session_id"}
     session_id: SessionId
     message_limit: Limit = 50
     before: Annotated[int | None, Field(ge=1)] = None
@@ -220,7 +219,6 @@ def session_result(outcome: Outcome) -> dict[str, Any]:
 
 
 class ExportArguments(ToolArguments):
-    other_names: ClassVar = {"id": "session_id", "channel": "session_id"}
     session_id: SessionId
     format: ExportFormat = "markdown"
     path: Annotated[str | None, Field(min_length=1, description="a new file in an existing folder")] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -162,7 +162,6 @@ def _understood(data: SessionsFound) -> dict[str, Any]:
 
 
 class SearchArguments(ToolArguments):
-    other_names: ClassVar = {"q": "query", "text": "query"}
     query: Annotated[str, Field(min_length=1, max_length=4000)]
     also: Also | None = None
     limit: Limit = 10

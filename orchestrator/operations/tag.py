@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -107,7 +107,6 @@ def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | Non
 
 
 class TagArguments(ToolArguments):
-    other_names: ClassVar = {"id": "session_id", "channel": "session_id"}
     nickname: Annotated[str | None, Field(min_length=1, max_length=100)] = None
     tags: Tags | None = None
     session_id: SessionId | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import unicodedata
 from contextlib import suppress
@@ -40,6 +42,15 @@ def _iso(given: object) -> object:
     raise ValueError("an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
 
 
+def parsed(given: object) -> object:
+    """Return the value of an object or a list that was sent as text, in JSON or as Python prints it."""
+    if isinstance(given, str) and given[:1] in ("{", "["):
+        for parse in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                return parse(given)
+    return given
+
+
 def _visible(given: str) -> str:
     if not given.strip() or any(unicodedata.category(letter) == "Cc" for letter in given):
         raise ValueError("must have visible characters, and no control characters")
@@ -61,8 +72,8 @@ def _listed(given: object) -> object:
 
 
 def _said(given: object) -> object:
-    listed = _listed(given)
-    return [one for one in listed if not isinstance(one, str) or one.strip()] if isinstance(listed, list) else listed
+    listed = _listed(parsed(given))
+    return [one for one in listed if one is not None and str(one).strip()] if isinstance(listed, list) else listed
 
 
 Timestamp = Annotated[
@@ -76,7 +87,15 @@ EndInstant = Annotated[datetime, _instant("end"), AfterValidator(parse_time)]
 ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
 NameKind = Literal["session", "channel", "tag", "project", "source"]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
-_ROLES_OF_MODELS = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
+_ROLES_OF_MODELS = {
+    **dict.fromkeys(("human", "사용자"), "user"),
+    **dict.fromkeys(("ai", "model", "bot", "chatbot", "gpt", "어시스턴트"), "assistant"),
+    **{"developer": "system", "function": "tool"},
+}
+
+
+def _in_small_letters(given: object) -> object:
+    return given.lower() if isinstance(given, str) else given
 
 
 def _role(given: object) -> object:
@@ -92,6 +111,7 @@ MOST_COUNTED = 2**31 - 1
 """Largest count: every database can hold it."""
 Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Mode = Literal["raw", "summary", "digest"]
+GivenMode = Annotated[Mode, BeforeValidator(_in_small_letters)]
 Order = Literal["asc", "desc"]
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
 WORDINGS = (

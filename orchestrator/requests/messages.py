@@ -1,28 +1,77 @@
-"""Read the shapes in which models and their APIs write a message. Pure."""
+"""Read the shapes in which models and their APIs write messages. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.requests.calls import ARGUMENTS
-from sources.kit.drafts import call_title, content_text
+from sources.kit.drafts import call_title, content_text, moment
 from sources.kit.loose_json import mapping, objects, parse_nested, string
+
+ROLES = ("role", "from", "sender", "author", "speaker", "type")
+TEXTS = ("text", "content", "message", "value", "parts")
+SAID_BY = {
+    **dict.fromkeys(("user", "human", "user_message", "prompt", "question"), "user"),
+    **dict.fromkeys(("assistant", "ai", "assistant_message", "assistant_response", "response", "answer"), "assistant"),
+}
+"""Names under which models write a turn as one object: {"user": "…", "assistant": "…"}."""
+_LINE = re.compile(r"(?:^|\n)\s*(user|human|assistant|ai|system|tool)\s*:\s*", re.IGNORECASE)
+
+
+def as_messages(given: Any) -> Any:
+    """Return a list of messages for a list of other shapes, for one message, and for a transcript ("User: …")."""
+    given = parse_nested(given)
+    if isinstance(given, Mapping):
+        given = given.get("messages", [given])
+    if isinstance(given, str) and _LINE.match(given):
+        given = [given]
+    return [message for one in given for message in _messages_in(one)] if isinstance(given, list) else given
+
+
+def _messages_in(one: Any) -> Iterator[Any]:
+    one = parse_nested(one)
+    if isinstance(one, str) and len(parts := _LINE.split(one)) > 2 and not parts[0].strip():
+        for role, text in zip(parts[1::2], parts[2::2], strict=True):
+            yield {"role": role, "text": text.strip()}
+    elif isinstance(one, list) and len(one) == 2:
+        yield {"role": one[0], "text": one[1]}
+    elif isinstance(one, dict) and not one.keys() & {*ROLES} and one.keys() & SAID_BY.keys():
+        rest = {name: value for name, value in one.items() if name not in SAID_BY}
+        for name in [name for name in one if name in SAID_BY]:
+            yield {**rest, "role": SAID_BY[name], "text": one[name]}
+    else:
+        yield one
 
 
 def as_message(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message with its words as `text`: those of `content`, also in blocks, else its tool's call or result.
+    """Return a message with its `role`, and its words as `text`; an empty time is none.
 
-    A call is a line such as `bash ls` in the role of a tool, as in the clients' own histories. An empty time is none.
+    Without words it is its tool's call, a line such as `bash ls`, or the call's result, in the role of a tool, as in
+    the clients' own histories.
     """
-    message = {name: value for name, value in given.items() if name != "timestamp" or value != ""}
-    if message.get("text"):
-        return message
-    content = message.get("content")
-    if isinstance(content, str | list):
-        del message["content"]
-        message["text"] = content if isinstance(content, str) else "\n".join(_texts(content))
-    return message if message.get("text") else {**message, **_of_tool(message, objects(content))}
+    message = dict(given)
+    if isinstance(at := message.get("timestamp"), int | float):
+        message["timestamp"] = moment(at) or at
+    elif at == "":
+        del message["timestamp"]
+    if isinstance(message.get("context"), str):
+        message["context"] = {"text": message["context"]}
+    if "role" not in message and (name := next((name for name in ROLES if name in message), None)):
+        written = message.pop(name)
+        message["role"] = written.get("role") if isinstance(written, Mapping) else written
+    blocks: list[dict[str, Any]] = []
+    for name in TEXTS[1:]:
+        if message.get("text"):
+            return message
+        written = message.get(name)
+        written = written.get("parts") if isinstance(written, Mapping) else written
+        if isinstance(written, str | list):
+            del message[name]
+            message["text"] = written if isinstance(written, str) else "\n".join(_texts(written))
+            blocks += objects(written)
+    return message if message.get("text") else {**message, **_of_tool(message, blocks)}
 
 
 def _texts(content: list[Any]) -> Iterator[str]:

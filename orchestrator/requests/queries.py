@@ -10,9 +10,9 @@ from pydantic.json_schema import SkipJsonSchema
 from orchestrator.requests.field_types import (
     Also,
     EndInstant,
+    GivenMode,
     Instant,
     Limit,
-    Mode,
     Offset,
     Order,
     RoleName,
@@ -34,7 +34,7 @@ class ExtractQuery(QueryShape):
     also: Also = []
     limit: Limit = Field(20, description="messages at most")
     cursor: str | None = Field(None, description="next_cursor of the last answer")
-    mode: Mode = "raw"
+    mode: GivenMode = "raw"
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
     roles: Roles = Field(["user", "assistant"], min_length=1)

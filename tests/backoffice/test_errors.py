@@ -67,7 +67,7 @@ WRONG_FIELDS = [
     ({"channel": "c"}, "messages"),
     ({"channel": "c", "messages": []}, "messages"),
     ({"channel": "c", "messages": "hello"}, "messages"),
-    ({"channel": "c", "messages": [{"role": "bot", "text": "x"}]}, "messages.0.role"),
+    ({"channel": "c", "messages": [{"role": "robot", "text": "x"}]}, "messages.0.role"),
     ({"channel": "c", "messages": [{"role": "user"}]}, "messages.0.text"),
     ({"channel": "c", "messages": [{"role": "user", "text": "x", "timestamp": "soon"}]}, "messages.0.timestamp"),
     ({"channel": "\n", "messages": [{"role": "user", "text": "x"}]}, "channel"),

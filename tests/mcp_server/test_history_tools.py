@@ -288,7 +288,7 @@ async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(filled: Orc
         ("search_sessions", {"query": "x", "exclude_current": True}, "search_sessions", "current_session_id: missing"),
         ("fetch_session_by_id", {"session_id": ""}, "fetch", "session_id: missing"),
         ("fetch_session_by_nickname", {"nickname": "a", "before": 0}, "fetch", "before: given 0"),
-        ("get_session_detail", {"session": "a"}, "fetch", "no such field"),
+        ("get_session_detail", {"sitting": "a"}, "fetch", "no such field"),
         ("tag_current_session", {"tags": [""]}, "tag", "tags.0"),
         ("export_session", {"session_id": "tokens", "format": "doc"}, "fetch", 'format: given "doc"'),
         ("export_session", {"session_id": "tokens", "path": "/x.md"}, "fetch", "path: given '/x.md'"),

@@ -50,6 +50,10 @@ FINDING: list[dict[str, Any]] = [
     {"query": [TEXT, *ALSO]},
     {"query": {"text": [TEXT, *ALSO]}},
     {"arguments": {"query": TEXT}},
+    {"query": {"query": {"text": TEXT, "also": ALSO}}, "mode": "RAW"},
+    {"query": repr({"text": TEXT, "also": ALSO, "limit": 5}), "project": ["all"]},
+    {"Query": {"Text": TEXT, "Also": ALSO}, "maxResults": 3},
+    {"query": TEXT, "also": [*ALSO, " ", None], "after_date": "2020-01-01", "before_date": "today"},
     {"question": TEXT, "conversation_id": "basket", "top_k": 3},
     {"query": {"keywords": TEXT, "alternatives": ALSO, "since": "2020-01-01", "session_id": "basket"}},
 ]
@@ -65,6 +69,19 @@ LOGGING: list[dict[str, Any]] = [
     {"messages": [{**one, "timestamp": ""} for one in SAID]},
     {"messages": SAID, "meta": json.dumps({"project": "/home/ann/shop"})},
     {"tool": "conversation_log", "parameters": {"messages": SAID}},
+    {"channel": "", "source": "", "messages": SAID, "title": "Basket", "project": "/home/ann/shop", "model": "m"},
+    {"messages": repr(SAID)},
+    {"messages": [json.dumps(one) for one in SAID]},
+    {"conversation": SAID},
+    {"messages": [{"role": "user", "parts": [SAID[0]]}, {"role": "model", "parts": [{"text": SAID[1]["text"]}]}]},
+    {"messages": [{"from": "human", "value": SAID[0]["text"]}, {"from": "gpt", "value": SAID[1]["text"]}]},
+    {"messages": [{"author": {"role": one["role"]}, "content": {"parts": [one["text"]]}} for one in SAID]},
+    {"messages": [[one["role"], one["text"]] for one in SAID]},
+    {"messages": [{one["role"]: one["text"] for one in SAID}]},
+    {one["role"]: one["text"] for one in SAID},
+    {"messages": "\n\n".join(f"{one['role'].title()}: {one['text']}" for one in SAID)},
+    {"messages": [f"{one['role']}: {one['text']}" for one in SAID]},
+    {"messages": [{**one, "timestamp": 1764166991, "context": "basket.ts"} for one in SAID]},
 ]
 
 LS = {"command": "ls"}
@@ -76,6 +93,15 @@ CALLS_WITHOUT_TEXT: list[dict[str, Any]] = [
     {"role": "assistant", "content": [{"type": "tool_use", "name": "bash", "input": LS}]},
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "bash ls"}]},
     {"role": "function", "name": "bash", "content": "bash ls"},
+]
+
+
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("remember", {"content": "Always answer in Korean.", "everywhere": "true", "replaces": ""}),
+    ("search_sessions", {"text": TEXT, "alternatives": ALSO, "from": "2020-01-01", "to": "today", "project": "all"}),
+    ("fetch_session_by_id", {"sessionId": ["basket"], "limit": 30}),
+    ("tag_current_session", {"name": "basket-bug", "tag": "bug", "channel": "basket"}),
+    ("list_sessions", {"project": ["all"], "limit": 10.0, "after": "2020-01-01"}),
 ]
 
 
@@ -91,7 +117,7 @@ async def call(orchestrator: Orchestrator, tool: str, given: dict[str, Any]) -> 
     return result
 
 
-def shown(given: dict[str, Any]) -> str:
+def shown(given: object) -> str:
     return json.dumps(given, ensure_ascii=False)[:70]
 
 
@@ -119,3 +145,18 @@ async def test_a_message_that_is_only_a_tool_call_or_its_result_is_stored_with_i
     stored = await orchestrator.registry.get_conversations(kept["channel"])
     assert [(one["role"], one["text"]) for one in stored[1:2]] == [("tool", "bash ls")]
     assert [one["text"] for one in stored[::2]] == [one["text"] for one in SAID]
+
+
+@pytest.mark.parametrize(("tool", "given"), OTHERS, ids=shown)
+async def test_a_call_of_another_tool_in_any_of_these_shapes_is_carried_out(
+    orchestrator: Orchestrator, tool: str, given: dict[str, Any]
+) -> None:
+    await orchestrator.run({"operation": "save", "channel": "basket", "messages": SAID, "source": "cursor"})
+    await call(orchestrator, tool, given)
+
+
+async def test_a_single_message_without_its_list_is_stored(orchestrator: Orchestrator) -> None:
+    for given in ({"messages": SAID[0]}, {"message": SAID[0]}, {"role": "user", "content": SAID[0]["text"]}):
+        kept = await call(orchestrator, "conversation_log", given)
+        stored = await orchestrator.registry.get_conversations(kept["channel"])
+        assert [one["text"] for one in stored] == [SAID[0]["text"]]

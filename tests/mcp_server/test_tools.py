@@ -113,18 +113,18 @@ async def test_arguments_sent_as_json_text_are_understood(client: Client) -> Non
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("conversation_log", {"channel": "", "messages": [ASKED]}, 'channel: given ""'),
+        ("conversation_log", {"channel": "\n", "messages": [ASKED]}, 'channel: given "\\n"'),
         ("conversation_log", {"channel": "c", "messages": []}, "messages: given []"),
         ("conversation_log", {"channel": "c", "messages": "hello"}, 'messages: given "hello"'),
         (
             "conversation_log",
-            {"channel": "c", "messages": [{"role": "bot", "text": "x"}]},
-            "messages.0.role: given \"bot\"; allowed: 'user', 'assistant', 'system', 'tool', 'thinking' or 'error'",
+            {"channel": "c", "messages": [{"role": "robot", "text": "x"}]},
+            "messages.0.role: given \"robot\"; allowed: 'user', 'assistant', 'system', 'tool', 'thinking' or 'error'",
         ),
         (
             "conversation_log",
-            {"channel": "c", "messages": [{**ASKED, "timestamp": 1759156215}]},
-            "messages.0.timestamp: given 1759156215; allowed: an ISO 8601 time such as",
+            {"channel": "c", "messages": [{**ASKED, "timestamp": "soon"}]},
+            'messages.0.timestamp: given "soon"; allowed: an ISO 8601 time such as',
         ),
         ("extract", {"query": {"limit": 5000}}, "query.limit: given 5000; allowed: less than or equal to 1000"),
         ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field, channel, meta, project, query'),
