@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
-from orchestrator.answer.finding.looking_up import ask, find, scope_of, subject_of, understood
+from orchestrator.answer.finding.looking_up import SPOKEN, ask, find, scope_of, subject_of, understood
 from orchestrator.answer.finding.relevance import (
-    SPOKEN,
     Found,
     explanation,
     is_about_something,

@@ -12,6 +12,7 @@ from orchestrator.answer.finding.choosing import ordered_channels
 from orchestrator.answer.finding.elsewhere import About, nearest_about
 from orchestrator.answer.finding.looking_up import (
     AT_ANY_TIME,
+    SPOKEN,
     Lookup,
     ask,
     scope_of,
@@ -20,7 +21,6 @@ from orchestrator.answer.finding.looking_up import (
     without_the_asking_chat,
 )
 from orchestrator.answer.finding.relevance import (
-    SPOKEN,
     Found,
     best_channels,
     confidence_in,

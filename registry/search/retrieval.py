@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from sqlalchemy import func, select
 
+from registry.domain import Role
 from registry.search.candidates import (
     Place,
     channel_sizes,
@@ -245,7 +246,8 @@ def _ranked(tx: ReadTransaction, found: SearchResult, beside: Scope | None, date
     ranked = rank(own, known.values())
     sizes = channel_sizes(tx, {one.channel_id for one in known.values()} | found.titles.keys())
     lengths = {number: tokens for number, (_, tokens) in sizes.items()}
-    wholes = whole_scores(found.candidates.values(), found.weights, lengths)
+    spoken = (one for one in found.candidates.values() if one.role != Role.TOOL)  # a file that was read holds anything
+    wholes = whole_scores(spoken, found.weights, lengths)
     words = word_scores(rank(by_words, [*said.values(), *found.candidates.values()]) if similar else ranked, wholes)
     covered = max(map(found.covered, nlargest(_COVERED_OF, words, key=words.__getitem__)), default=0.0)
     titles = {number: max(found.share(held, one) for one in found.wordings) for number, held in found.titles.items()}

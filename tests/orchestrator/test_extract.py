@@ -469,7 +469,25 @@ async def test_a_long_agent_turn_is_shown_by_its_question_its_hit_and_its_answer
     assert "step 7 found the zebra" in found
     assert found[-1] == "finished"
     assert len(found) < len(messages)
-    assert code(await extract(orchestrator, "c", text="zebra")) == "NOT_FOUND"  # what a tool said finds nothing
+    assert shown(await extract(orchestrator, "c", text="zebra")) == ["go", "finished"]  # what tools print only finds
+
+
+async def test_an_error_that_only_a_tool_printed_is_found_with_its_cure(orchestrator: Orchestrator) -> None:
+    printed = {"role": "tool", "text": "OSError: [Errno 121] Remote I/O error"}
+    asked, cure = {"role": "user", "text": "the logger died"}, {"role": "assistant", "text": "Shorten the cable."}
+    await orchestrator.run({"operation": "save", "channel": "cellar", "messages": [asked, printed, cure]})
+    await log(orchestrator, "other", [("Which paint for the fence?", "Green.")])
+    answer = await extract(orchestrator, text="OSError: [Errno 121] Remote I/O error")
+    assert (answer["channel"], answer["confidence"]) == ("cellar", "high")
+    assert shown(answer) == [asked["text"], cure["text"]]
+
+
+async def test_a_file_that_was_read_does_not_hide_the_conversation_about_its_words(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "about", [("Which glaze for the terracotta pot?", "Tin glaze, fired at 1060.")])
+    notes = [{"role": "tool", "text": "glaze terracotta pot" + " kiln shelf" * at} for at in range(1, 9)]
+    asked, answered = {"role": "user", "text": "sort my notes"}, {"role": "assistant", "text": "Sorted by date."}
+    await orchestrator.run({"operation": "save", "channel": "sorting", "messages": [asked, *notes, answered]})
+    assert (await extract(orchestrator, text="glaze for the terracotta pot"))["channel"] == "about"
 
 
 async def test_initials_that_nobody_wrote_find_nothing_and_not_the_latest_conversation(

@@ -13,7 +13,7 @@ from orchestrator.requests.calls import UNKNOWN
 from orchestrator.requests.queries import ExtractQuery, NarrowedQuery, SessionsQuery, WordsQuery
 from orchestrator.requests.shapes import ExtractRequest, Request
 from orchestrator.state import Run
-from registry.domain import format_time, now
+from registry.domain import Role, format_time, now
 from registry.errors import InvalidRequest
 from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope, asking_channels, narrow
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meant
 
 Asked = TypeVar("Asked", bound=Request)
+SPOKEN = ["user", "assistant"]  # roles that are shown
 AT_ANY_TIME, A_WEEK_BEFORE = "at any time", "a week before"  # what of a request may be given up
 
 
@@ -106,7 +107,12 @@ def local_time(utc_offset_minutes: int | None) -> datetime:
 
 
 def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
-    """Find the messages and channels in scope by words and, if a model is configured, by meaning."""
+    """Find the messages and channels in scope by words and, if a model is configured, by meaning.
+
+    What was said is found by what its tools printed, too: an error is often seen there alone.
+    """
+    if scope.roles and {*scope.roles} == {*SPOKEN}:
+        scope = replace(scope, roles=[*SPOKEN, Role.TOOL])
     moment = local_time(None)
     others = [words for text in also if (words := understand(text, moment).search.words)]
     compare = partial(_similar, run.meant) if run.meant else None

@@ -18,7 +18,6 @@ from registry.text.request.understanding import Understood
 
 CLOSE = 0.85  # of the best channel's score: a channel that may as well be meant
 LEAST_COVERAGE = 0.2  # of a wording: a message that holds less of every one is no hit in a list of hits
-SPOKEN = ["user", "assistant"]  # roles that a conversation is found by
 NEAR = 2.0  # standard deviations above the mean from which on a similar message speaks for its conversation
 
 REASONS = {
