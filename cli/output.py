@@ -150,10 +150,13 @@ def local_time(instant: str) -> str:
     return datetime.fromisoformat(instant).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-@dataclass
+@dataclass(eq=False)
 class TerminalError(Exception):
     """A failure of the command line itself, not of an operation; `details` says what to do."""
 
     code: str
     message: str
     details: str
+
+    def __str__(self) -> str:
+        return self.message

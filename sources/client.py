@@ -56,7 +56,7 @@ class Hooks:
     """The commands that the client runs at its events, listed in `file` in its folder.
 
     `events`: those that we ask for. `said`: the role and the field of the payload with a message's text, by event;
-    all other events only tell that there is news, which the client's own files have. `format`: `list` is
+    other events only trigger a sync of the client's files. `format`: `list` is
     `hooks: {event: [handler]}` and a version, `groups` is `hooks: {event: [{matcher?, hooks: [handler]}]}`. `handler`:
     returns a handler for a command. `plugin`: the program for a client that runs no commands, in which `@HOOK@` stands
     for the words of our command as JSON. `untrusted`: given the file, our events and a pattern of our commands, returns

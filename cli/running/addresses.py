@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import socket
+from urllib.parse import urlsplit
 
 from registry.settings import Settings
 
@@ -23,11 +25,21 @@ def is_registry(address: str) -> bool | None:
 
     try:
         answer = httpx.get(f"{address}/health", timeout=3.0, trust_env=False)
-    except (httpx.ConnectError, httpx.ConnectTimeout):
-        return None
-    except (httpx.HTTPError, httpx.InvalidURL):
+    except httpx.HTTPError:
+        return False if _is_listening(address) else None
+    except httpx.InvalidURL:
         return False
     return answer.is_success and "application/json" in answer.headers.get("content-type", "")
+
+
+def _is_listening(address: str) -> bool:
+    """Return True if a connection is accepted, whatever is spoken on it: TLS may fail behind it."""
+    url = urlsplit(address)
+    try:
+        socket.create_connection((url.hostname, url.port), 3.0).close()
+    except OSError:
+        return False
+    return True
 
 
 def shown_address(url: str) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-WAIT_S = 15.0  # from the opening of the connection, or the last request, to the end of the headers; then for the body
-LEAST_BYTES = 512 << 10  # of a body that goes on, in each WAIT_S: 35 kB/s, the uplink of a bad phone
+# seconds to send the headers, counted from the connection or the last request; then the window in which a body must
+# make progress
+WAIT_S = 15.0
+LEAST_BYTES = 64 << 10  # minimum bytes of a body in that window: 4 kB/s, a very bad phone
 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -50,7 +52,8 @@ class PatientProtocol(H11Protocol):
             self._timer.cancel()
 
     def _give_up(self) -> None:
-        is_going_on = self._awaited is h11.SEND_BODY and self._received >= LEAST_BYTES
+        is_our_turn = self.flow.read_paused  # the server has not yet taken what the client sent
+        is_going_on = self._awaited is h11.SEND_BODY and (is_our_turn or self._received >= LEAST_BYTES)
         self._stop()
         if is_going_on:
             self._wait_on()

@@ -12,11 +12,22 @@ from sources.kit.drafts import Conversation, Draft, params_of, supersede
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, string, text_at, value_at
 from sources.kit.token_counts import usage_of
 
-# beginnings of the kinds of events that are no part of the conversation
-_BOOKKEEPING = (
-    *("session.", "system.", "assistant.turn_", "assistant.intent", "assistant.usage", "assistant.message_delta"),
-    *("assistant.reasoning_delta", "assistant.streaming_delta", "tool.user_requested", "tool.execution_p", "skill."),
-    *("hook.", "permission.", "pending_messages.", "user_input.", "elicitation.", "subagent."),
+# kinds of events that are no part of the conversation
+_BOOKKEEPING = frozenset(
+    (
+        *("session.resume", "session.info", "session.warning", "session.truncation", "session.compaction_start"),
+        *("session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
+        *("session.workspace_file_changed", "session.handoff", "session.task_complete", "session.usage_info"),
+        *("session.permissions_changed", "session.background_tasks_changed", "session.tools_updated"),
+        *("session.skills_loaded", "session.custom_agents_updated", "session.mcp_servers_loaded"),
+        *("session.binary_asset", "session.usage_record"),
+        *("system.message", "system.notification", "assistant.turn_start", "assistant.turn_end", "assistant.intent"),
+        *("assistant.usage", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta"),
+        *("tool.user_requested", "tool.execution_progress", "tool.execution_partial_result", "skill.invoked"),
+        *("hook.start", "hook.end", "permission.requested", "permission.completed", "pending_messages.modified"),
+        *("user_input.requested", "user_input.completed", "elicitation.requested", "elicitation.completed"),
+        *("subagent.completed", "subagent.selected", "subagent.deselected"),
+    )
 )
 
 
@@ -86,7 +97,7 @@ class Events(Conversation):
             self._agent_names[string(data.get("toolCallId"))] = string(data.get("agentName"))
         elif kind == "subagent.failed":
             thread.say(Role.ERROR, string(data.get("error")))
-        elif not kind.startswith(_BOOKKEEPING):
+        elif kind not in _BOOKKEEPING:
             self.pass_over("event", kind)
 
     def sessions(self) -> Iterator[Session]:

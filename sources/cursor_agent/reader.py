@@ -126,8 +126,9 @@ class CursorAgent(FileReader):
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
 
-        A conversation in which nothing was said is a FoundSession without messages, so it is not read again. Raises
-        StorageError, also at the end if a database was still in use: then the store has to be read once more.
+        A conversation in which nothing was said is a FoundSession without messages, so it is not read again. Waits for
+        the first locked database only. Raises StorageError, also at the end if a database was still in use: then the
+        store has to be read once more.
         """
         chats, transcripts = list[SessionFile](), dict[str, SessionFile]()
         for file in self.files(store):
@@ -170,7 +171,7 @@ class _Pass:
         if earlier.files == files:
             return
         try:
-            with ClientDatabase(Path(chat.folder, DATABASE)) as database:
+            with ClientDatabase(Path(chat.folder, DATABASE), waits=not self.busy) as database:
                 yield from self._conversation(chat, AgentStore(database), earlier, files)
         except BusyDatabase as exc:
             self.busy.append(exc)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -115,7 +117,7 @@ class AccountExport(Source):
 def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     """Recognise the exports in a file or folder by their contents; their files stay open as long as the stack.
 
-    Raises InvalidRequest with what was found if no conversation can be read; StorageError if the file itself cannot.
+    Raises InvalidRequest with what was found if it is no export; StorageError if it cannot be read, or is damaged.
     """
     try:
         if not (path.is_file() or path.is_dir()):
@@ -132,6 +134,12 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
                 parts_by_provider.setdefault(provider, []).append(part)
             else:
                 others.append(Skipped(part.name, why) if why else part)
+    damage = [other for other in others if isinstance(other, Skipped) and _is_export(other.what)]
+    if not parts_by_provider and damage:
+        raise StorageError(
+            f"An export of an account, but damaged or encrypted: {path}",
+            f"No conversation in it could be read ({_names(damage)}). Download it anew.",
+        )
     if not parts_by_provider:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
         contents = f"in which no conversation can be read ({_names(others)})" if others else "without any JSON in it"
@@ -141,6 +149,8 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:
     """Return the provider whose conversations a file contains; or, if there are none, what is damaged in it."""
+    if not (_is_export(part.name) or _begins_as_json(part)):
+        return "", ""
     why = ""
     for record in islice(_records(part, lambda _: None, 4 * LONGEST), 20):
         if isinstance(record, str):
@@ -150,6 +160,20 @@ def _provider_of(part: ExportFile) -> tuple[str, str]:
             if provider.is_conversation(record):
                 return name, ""
     return "", why
+
+
+def _is_export(name: str) -> bool:
+    """Return True for the zip itself, and for the files that hold an export's conversations, by name."""
+    return name == "the zip" or os.path.basename(name).lower().startswith("conversations")
+
+
+def _begins_as_json(part: ExportFile) -> bool:
+    """Return False for a picture, say; True for a file that cannot be opened: reading it says why."""
+    try:
+        with part.open() as file:
+            return file.read(64).removeprefix(BOM_UTF8).lstrip()[:1] in (b"[", b"{", b"")
+    except UNREADABLE:
+        return True
 
 
 def _records(part: ExportFile, on_read: OnRead, most: float = inf) -> Iterator[Record | str]:

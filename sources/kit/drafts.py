@@ -69,7 +69,7 @@ def messages_of(drafts: Iterable[Draft], began: datetime | None = None) -> tuple
 
 
 def inferred(message: Message, at: datetime | None) -> Message:
-    """Give a message a time that was concluded, marked as such."""
+    """Set a message's time and mark it as inferred."""
     return replace(message, timestamp=at, more={**message.more, "time": "inferred"})
 
 
@@ -294,11 +294,8 @@ class Conversation:
             leaf = path[leaf]
         return path
 
-    def _left(self) -> set[str]:
-        """Return the records that do not lead to the last one: the user took a step back behind them.
-
-        If the chain to the root is torn, nothing is known, and nothing was left.
-        """
+    def _abandoned(self) -> set[str]:
+        """Return the records off the path to the last one (the user went back); none if the chain is broken."""
         path = self._path()
         return self._parents.keys() - path if "" in path.values() else set()
 
@@ -326,8 +323,8 @@ class Conversation:
         `titles`: candidates, and `folders`: further candidates for the project; the first one wins.
         `relation`: to the parent, if there is one. `began`: the time if no message has one.
         """
-        left = self._left()
-        supersede(draft for draft in self.drafts if draft.origin in left)
+        abandoned = self._abandoned()
+        supersede(draft for draft in self.drafts if draft.origin in abandoned)
         known = {"relation": relation if parent else None, **meta}
         return Session(
             session_id=self.session_id,

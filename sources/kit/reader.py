@@ -141,7 +141,7 @@ class FileReader(Source):
         return self.parse
 
     def parse(self, file: SessionFile) -> Iterable[FoundSession]:
-        """Parse one file; not asked for where `sessions` or `parser` says otherwise."""
+        """Parse one file; not needed if a subclass overrides `sessions` or `parser`."""
         raise NotImplementedError
 
 

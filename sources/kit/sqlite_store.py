@@ -88,8 +88,9 @@ class ClientDatabase:
     be opened, BusyDatabase if it stays locked, DamagedDatabase if it cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, waits: bool = True) -> None:
         self._path = path
+        self._wait_s = WAIT_S if waits else 0.0
         self._temporary: TemporaryDirectory[str] | None = None
         self._unlocked: tuple[int, int] | None = None
 
@@ -124,7 +125,7 @@ class ClientDatabase:
         """Run an action, again if pages were rewritten while it read without locks."""
         while True:
             try:
-                answer = _retry_while_restarting(action)
+                answer = _retry_while_restarting(action, self._wait_s)
             except sqlite3.Error as exc:
                 if not self._changed_unlocked():
                     raise _storage_error(self._path, exc) from exc
@@ -164,7 +165,7 @@ class ClientDatabase:
             return self._copied()
         self._unlocked = before if "immutable" in options else None
         try:
-            return _retry_while_restarting(partial(_connect, self._path, options))
+            return _retry_while_restarting(partial(_connect, self._path, options, self._wait_s), self._wait_s)
         except sqlite3.Error as exc:
             if _error_code(exc) & 0xFF not in _NEEDS_COPY:
                 raise
@@ -175,7 +176,7 @@ class ClientDatabase:
         self._unlocked = None
         self._temporary = TemporaryDirectory(prefix="ctxr-", ignore_cleanup_errors=True)
         copy = _copy(self._path, Path(self._temporary.name))
-        return _connect(copy, "mode=rw")  # ours: SQLite may recover it as it likes
+        return _connect(copy, "mode=rw", self._wait_s)  # ours: SQLite may recover it as it likes
 
     def _close(self) -> None:
         if hasattr(self, "_connection"):
@@ -227,11 +228,11 @@ def _is_on_windows_drive_of_wsl(database: Path) -> bool:
     return database.parts[:2] == ("/", "mnt") and "microsoft" in platform.release().lower()
 
 
-def _connect(database: Path, options: str) -> sqlite3.Connection:
+def _connect(database: Path, options: str, wait_s: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{database.absolute().as_uri()}?{options}",
         uri=True,
-        timeout=WAIT_S,
+        timeout=wait_s,
         isolation_level=None,
         check_same_thread=False,
     )
@@ -254,9 +255,9 @@ def _names_readable() -> Iterator[None]:
         raise sqlite3.DatabaseError("malformed database schema") from exc
 
 
-def _retry_while_restarting(attempt: Callable[[], _Answer]) -> _Answer:
+def _retry_while_restarting(attempt: Callable[[], _Answer], wait_s: float) -> _Answer:
     """Retry while the client starts its WAL anew; SQLite itself waits for locks only."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             return attempt()

@@ -3,14 +3,14 @@ import { spawn } from "node:child_process"
 
 const HOOK = @HOOK@
 
-// What `ctxr hook` answers; nothing if it cannot be run or takes long.
-const tell = (event, payload) =>
+// Run `ctxr hook` and return its output; empty if it fails or takes over 5 s.
+const runHook = (event, payload) =>
   new Promise((answer) => {
     const child = spawn(HOOK[0], [...HOOK.slice(1), event], { stdio: ["pipe", "pipe", "ignore"], timeout: 5000 })
-    let said = ""
-    child.stdout.on("data", (part) => (said += part))
+    let output = ""
+    child.stdout.on("data", (part) => (output += part))
     child.on("error", () => answer(""))
-    child.on("close", () => answer(said.trim()))
+    child.on("close", () => answer(output.trim()))
     child.stdin.on("error", () => {})
     child.stdin.end(JSON.stringify(payload))
   })
@@ -19,8 +19,8 @@ export const ContextRegistry = async ({ directory }) => {
   const notes = new Map()
   const subAgents = new Set()
   const ask = (id) => {
-    const told = tell("session.start", { session_id: id, cwd: directory })
-    notes.set(id, [...(notes.get(id) ?? []), told])
+    const note = runHook("session.start", { session_id: id, cwd: directory })
+    notes.set(id, [...(notes.get(id) ?? []), note])
   }
   return {
     event: async ({ event }) => {
@@ -29,13 +29,13 @@ export const ContextRegistry = async ({ directory }) => {
         parentID ? subAgents.add(id) : ask(id)
       }
       if (event.type !== "session.idle") return
-      await tell(event.type, { session_id: event.properties.sessionID, cwd: directory })
+      await runHook(event.type, { session_id: event.properties.sessionID, cwd: directory })
     },
     "chat.message": async ({ sessionID }, { message, parts }) => {
       const typed = parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text)
       if (subAgents.has(sessionID) || !typed.length) return
       const prompt = typed.join("\n")
-      const hint = await tell("chat.message", { session_id: sessionID, cwd: directory, prompt })
+      const hint = await runHook("chat.message", { session_id: sessionID, cwd: directory, prompt })
       const id = `${parts.at(-1).id}0` // the parts are put in the order of their ids
       if (hint) parts.push({ id, sessionID, messageID: message.id, type: "text", text: hint, synthetic: true })
     },

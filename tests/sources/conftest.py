@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import sources.kit.sqlite_store
 
 
-@pytest.fixture(autouse=True, scope="session")
-def impatience() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources.kit.sqlite_store, "WAIT_S", 0.05)
-        yield
+@pytest.fixture(autouse=True)
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 0.05)

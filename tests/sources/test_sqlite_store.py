@@ -165,11 +165,11 @@ def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
     passing.sqlite_errorcode = sqlite3.SQLITE_READONLY_CANTINIT
     left, connect = [passing, passing], sources.kit.sqlite_store._connect
 
-    def connect_in_the_end(path: Path, options: str) -> sqlite3.Connection:
+    def connect_in_the_end(path: Path, options: str, wait_s: float) -> sqlite3.Connection:
         assert path == database
         if left:
             raise left.pop()
-        return connect(path, options)
+        return connect(path, options, wait_s)
 
     monkeypatch.setattr(sources.kit.sqlite_store, "_connect", connect_in_the_end)
     monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 60.0)

@@ -13,7 +13,9 @@ from cli.running.slow_clients import PatientProtocol
 pytestmark = pytest.mark.anyio
 
 
-async def app(scope: object, receive: object, send: object) -> None:
+async def app(scope: dict[str, str], receive: object, send: object) -> None:
+    if scope["path"] == "/busy":
+        await asyncio.sleep(1)  # five windows
     while (await receive()).get("more_body"):  # type: ignore[operator]
         pass
     await send({"type": "http.response.start", "status": 204, "headers": []})  # type: ignore[operator]
@@ -30,6 +32,11 @@ async def app(scope: object, receive: object, send: object) -> None:
         (
             b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 64\r\nConnection: close\r\n\r\n"
             + b"~".join([b"goes on "] * 8),
+            b"HTTP/1.1 204",
+        ),
+        (
+            b"POST /busy HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nConnection: close\r\n\r\n"
+            + b"x" * 1_000_000,
             b"HTTP/1.1 204",
         ),
     ],

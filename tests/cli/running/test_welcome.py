@@ -82,6 +82,11 @@ def test_the_rule_is_one_that_cursor_always_applies() -> None:
         rule = file.read_text(encoding="utf-8")
         assert "alwaysApply: true\n" in rule.split("---\n")[1]
         assert fields in [json.loads(example).keys() for example in re.findall(r"```json\n(.*?)```", rule, re.DOTALL)]
+    look_up = re.search(
+        r"When the user refers.*?```json.*?```", CURSOR.rule.text.read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert look_up
+    assert look_up[0] in by_hand.read_text(encoding="utf-8")
 
 
 def test_everything_a_new_user_needs_is_shown_in_ten_lines(tmp_path: Path) -> None:

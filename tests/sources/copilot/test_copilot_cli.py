@@ -214,7 +214,7 @@ def test_what_holds_no_conversation_or_is_unknown_is_told_once(root: Path) -> No
     empty.start()
     file = write_log(root, empty)
     odd = working_log()
-    odd.add("assistant.brand_new")
+    odd.add("session.brand_new")
     odd.add("hook.start", parentToolCallId="says-nothing")
     write_log(root, odd)
     (root / "session-state" / session_id(4)).mkdir()
@@ -223,7 +223,7 @@ def test_what_holds_no_conversation_or_is_unknown_is_told_once(root: Path) -> No
     sessions = found(root)
     assert not [name for name in sessions if "says-nothing" in name]
     assert sessions[session_id(3)].skipped == (Skipped(str(file), "no conversation in it"),)
-    assert sessions[session_id(1)].skipped == (Skipped("1 x event assistant.brand_new", "unknown to this reader"),)
+    assert sessions[session_id(1)].skipped == (Skipped("1 x event session.brand_new", "unknown to this reader"),)
     assert sessions["damaged"].skipped[0] == Skipped("the file", "not a JSON object")
     assert results(root, {each.key: each.fingerprint for each in sessions.values()}) == []
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing
+import time
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import sources.kit.sqlite_store
 from registry.domain import Role, Session
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
@@ -479,6 +481,20 @@ def test_nothing_in_cursors_folder_changes_and_nothing_but_conversations_is_open
     assert {name.removesuffix("-wal") for name in inside} <= {"meta.json", "store.db", f"{agent_id(4)}.jsonl"}
     assert len(found) == 4
     assert SECRET not in repr(found)
+
+
+def test_many_locked_databases_are_waited_for_once(cursor: AgentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 1.0)
+    with ExitStack() as stack:
+        for number in range(1, 4):
+            locked = cursor.chat(number, *working_session())
+            client = stack.enter_context(closing(sqlite3.connect(locked, isolation_level=None)))
+            client.execute("PRAGMA journal_mode=delete")
+            client.execute("BEGIN EXCLUSIVE")
+        began = time.monotonic()
+        with pytest.raises(StorageError, match="3 conversations in use"):
+            list(CursorAgent().sessions(cursor.root, {}))
+    assert 1 <= time.monotonic() - began < 2
 
 
 def test_a_locked_database_is_waited_for_then_reported_and_read_another_time(cursor: AgentFiles) -> None:

@@ -392,8 +392,8 @@ def test_strange_names_in_a_zip_lead_nowhere_and_are_shown_tamed(tmp_path: Path)
         ("users.json", b'[{"email_address": "x"}]', "a file in which no conversation can be read (users.json)"),
         ("x.json", b'{"a": [1]}', "a file in which no conversation can be read (x.json)"),
         ("conversations.json", b"[]", "(conversations.json)"),
-        ("x.zip", b"PK\x03\x04 but no more", "(the zip: cut off or damaged; download it again)"),
-        ("x.png", b"\x89PNG", "(x.png: cut off or damaged"),
+        ("x.png", b"\x89PNG", "a file in which no conversation can be read (x.png)"),
+        ("saved.json", b'[{"a": [1', "(saved.json: cut off or damaged (at byte"),
     ],
 )
 def test_a_wrong_file_is_refused_with_what_it_is(tmp_path: Path, name: str, data: bytes, recognised: str) -> None:
@@ -409,18 +409,19 @@ def test_a_wrong_file_is_refused_with_what_it_is(tmp_path: Path, name: str, data
     [
         ("flip.zip", lambda archive, _: archive[:60] + bytes(20) + archive[80:], "decompressing"),
         ("conversations.json", lambda _, chats: chats[:1500], "cut off or damaged (at byte"),
-        ("saved.json", lambda _, chats: chats[:1500], "cut off or damaged (at byte"),
+        ("cut.zip", lambda archive, _: archive[:-60], "the zip: cut off or damaged"),
         ("conversations.json", lambda _, chats: b"", "cut off or damaged (at byte 0"),
     ],
 )
-def test_an_export_of_which_nothing_can_be_read_is_refused_with_what_is_damaged(
+def test_an_export_of_which_nothing_can_be_read_is_called_damaged_and_how(
     tmp_path: Path, name: str, spoilt: Callable[[bytes, bytes], bytes], damage: str
 ) -> None:
     files = claude_files(claude_chat())
     archive = write_zip(tmp_path / "whole.zip", files).read_bytes()
     (tmp_path / name).write_bytes(spoilt(archive, files["conversations.json"]))
-    with pytest.raises(InvalidRequest, match="Not an export of an account") as told_of:
+    with pytest.raises(StorageError, match="An export of an account, but damaged") as told_of:
         told(tmp_path / name)
+    assert "Download it anew." in told_of.value.details
     assert damage in told_of.value.details
 
 
@@ -490,7 +491,7 @@ def test_an_encrypted_zip_says_so(tmp_path: Path) -> None:
             data[place + at] |= 1
             place = data.find(sign, place + 4)
     (tmp_path / "x.zip").write_bytes(data)
-    with pytest.raises(InvalidRequest) as told_of:
+    with pytest.raises(StorageError, match="damaged or encrypted") as told_of:
         told(tmp_path / "x.zip")
     assert "encrypted" in told_of.value.details
 

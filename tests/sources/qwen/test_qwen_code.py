@@ -125,6 +125,7 @@ def test_only_changed_chats_are_read_again(root: Path) -> None:
 def test_damaged_and_unknown_lines_are_told_and_stop_nothing(root: Path) -> None:
     chat = working_chat()
     chat.add("poem")
+    chat.noted("moon_phase")
     file = write(root, chat)
     file.write_text(file.read_text(encoding="utf-8") + '{"type": "user", "mess', encoding="utf-8")
     (file.parent / "empty.jsonl").touch()
@@ -134,6 +135,7 @@ def test_damaged_and_unknown_lines_are_told_and_stop_nothing(root: Path) -> None
     assert {(told.what, told.why) for told in by_id[SESSION].skipped} == {
         (f"line {len(chat.lines) + 1}", "not written to its end"),
         ("1 x record poem", "unknown to this reader"),
+        ("1 x record system moon_phase", "unknown to this reader"),
     }
     assert by_id["empty"].skipped == (Skipped(str(file.parent / "empty.jsonl"), "no conversation in it"),)
 
