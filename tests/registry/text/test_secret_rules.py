@@ -125,6 +125,15 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("visa, exp 09/27, the three digits on the back are %s", "816"),
         ("Ihr Code: %s", "QX7M-2PRA-9TLD"),
         ("requirepass %s", "mole-Hill-3x"),
+        ("dbpass=%s", "tulip-9x-garden"),
+        ("$dbpass = '%s';", "Tulip9xqz!"),
+        ("ldap_bindpw=%s", "tulip-9x-garden"),
+        ("BINDPW %s", "tulip-9x-garden"),
+        ("rootpw %s", "tulip-9x-garden"),
+        ("userpass=%s", "tulip-9x-garden"),
+        ("adminpass=%s", "tulip-9x-garden"),
+        ("rootpass: '%s'", "tulip-9x-garden"),
+        ("spring.dbpw=%s", "tulip-9x-garden"),
     ],
 )
 def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(said: str, secret: str) -> None:
