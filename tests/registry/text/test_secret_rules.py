@@ -134,6 +134,9 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("adminpass=%s", "tulip-9x-garden"),
         ("rootpass: '%s'", "tulip-9x-garden"),
         ("spring.dbpw=%s", "tulip-9x-garden"),
+        ("datadog = '%s'", "3f9a1c7b2e8d4056af13bc97de02468f"),
+        ("okta = '%s'", "00aQ7kZp3LxVt9RmWc2YbNf5Hs8JdGe4Tu1Ov6XiKq"),
+        ("newrelic_license='%s'", "eu01xx3f9a1c7b2e8d4056af13bc97de02468fNRAL"),
     ],
 )
 def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(said: str, secret: str) -> None:
