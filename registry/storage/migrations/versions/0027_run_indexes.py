@@ -17,5 +17,5 @@ def upgrade() -> None:
     for name in ("ix_execution_started_at", "ix_execution_token", "ix_execution_words"):
         op.drop_index(name, "execution", if_exists=True)
     op.create_index("ix_execution_started_at", "execution", [*TIME, "asked", "client"])
-    where = {"sqlite_where": HAS_TOKEN, "postgresql_where": HAS_TOKEN}
-    op.create_index("ix_execution_token", "execution", ["token", "started_at"], **where)
+    columns = ["token", "started_at"]
+    op.create_index("ix_execution_token", "execution", columns, sqlite_where=HAS_TOKEN, postgresql_where=HAS_TOKEN)
