@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Command
+from langgraph.types import Command, RetryPolicy
 
 from orchestrator.answer.finding.elsewhere import elsewhere
 from orchestrator.answer.finding.looking_up import with_known_names
@@ -23,12 +23,15 @@ from orchestrator.operations import operations
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE, Answered, GeneralState, PartDone, Run, Steps, Tried
+from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, GeneralState, PartDone, Run, Steps, Tried
 from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
 from registry.storage.safety.visibility import admit, refuse_shared
+
+OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
+"""Retries `external_action` alone: what was read and made for it is not read and made again."""
 
 Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
 

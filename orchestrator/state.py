@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
-from langgraph.types import RetryPolicy
-
 from orchestrator.recording.recorder import Recorder
 from orchestrator.requests.shapes import Request
 from registry.errors import InvalidRequest, NotFound
@@ -22,8 +20,9 @@ if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, Meant
 
 
-OUTSIDE = RetryPolicy(max_attempts=3, initial_interval=0.5)
-"""Retries `external_action` alone: what was read and made for it is not read and made again."""
+OUTSIDE_ATTEMPTS = 3
+"""Attempts at an outside system in one run: enough for one that restarts. The graph makes its retry policy of it, so
+that operations load without LangGraph."""
 
 
 class Syncing(TypedDict):

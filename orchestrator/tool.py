@@ -101,7 +101,8 @@ class ToolArguments(QueryShape):
 
 SYNONYMS = (
     ("text", "query", "q", "search", "question", "prompt", "keywords", "content"),
-    ("session_id", "channel", "session", "id", "conversation_id", "channel_id"),
+    ("session_id", "channel", "session", "conversation_id", "channel_id"),
+    ("session_id", "id"),
     ("limit", "message_limit", "max_results", "top_k", "count"),
     ("also", "alternatives"),
     ("from", "since", "after_date", "after", "start_date"),
@@ -110,7 +111,7 @@ SYNONYMS = (
     ("nickname", "name"),
     ("tags", "tag"),
 )
-"""Names that models give to an argument instead of its own, which is the first of them that the tool has."""
+"""Synonyms that models use for arguments; each means the first name in its group that the tool has."""
 
 
 def with_own_names(given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -184,10 +184,12 @@ class LogArguments(ToolArguments):
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Take a single message, and facts of the conversation, that a model puts at the top level."""
         alone = {name: given.pop(name) for name in (*ROLES, *TEXTS, *SAID_BY) if name in given}
+        if alone and "id" in given:
+            alone["id"] = given.pop("id")
+        meta = given.get("meta", {})
         facts = {name: given.pop(name) for name in (*Meta.model_fields,) if name in given and name != "source"}
-        if facts:
-            given["meta"] = facts | dict(given.get("meta") or {})
-        return {"messages": [alone], **given} if alone else given
+        merged = {"meta": facts | meta} if facts and isinstance(meta, dict) else {}
+        return {**({"messages": [alone]} if alone else {}), **given, **merged}
 
     def request(self, caller: Caller) -> dict[str, Any]:
         meta = self.meta or Meta()

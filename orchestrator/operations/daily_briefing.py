@@ -17,7 +17,7 @@ from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE, ExternalAction, GeneralState, Run, Steps
+from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
 from registry.access import Level
 from registry.domain import new_id, preview_of
 from registry.errors import NotFound
@@ -226,7 +226,7 @@ async def _perform(run: Run, kept: Mapping[str, Any], action: ExternalAction, ab
     except Exception as exc:  # whatever is wrong outside must not cost the briefing
         outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
         attempts = sum(step.node == "external_action" for step in run.recorder.steps)
-        if isinstance(exc, ConnectionError) and attempts < OUTSIDE.max_attempts:
+        if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
             await _note(run, kept, action, outcome)
             raise
     await _note(run, kept, action, outcome)

@@ -47,7 +47,11 @@ def parsed(given: object) -> object:
     if isinstance(given, str) and given[:1] in ("{", "["):
         for parse in (json.loads, ast.literal_eval):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-                return parse(given)
+                value = parse(given)
+                if isinstance(value, list) or (
+                    isinstance(value, dict) and all(isinstance(name, str) for name in value)
+                ):
+                    return value
     return given
 
 

@@ -21,7 +21,7 @@ _LINE = re.compile(r"(?:^|\n)\s*(user|human|assistant|ai|system|tool)\s*:\s*", r
 
 
 def as_messages(given: Any) -> Any:
-    """Return a list of messages for a list of other shapes, for one message, and for a transcript ("User: …")."""
+    """Normalise a list, a single message, or a transcript ("User: …") to a list of messages."""
     given = parse_nested(given)
     if isinstance(given, Mapping):
         given = given.get("messages", [given])
@@ -85,7 +85,9 @@ def _of_tool(message: Mapping[str, Any], blocks: list[dict[str, Any]]) -> dict[s
     if any(results):
         return {"role": "tool", "text": "\n".join(results)}
     used = [block for block in blocks if block.get("type") == "tool_use"]
-    written = [*objects(message.get("tool_calls")), *used, message.get("tool"), message]
+    written = [*objects(message.get("tool_calls")), *used, message.get("tool")]
+    if message.get("role") in ("tool", "function") or message.keys() & {*ARGUMENTS} or isinstance(written[-1], str):
+        written.append(message)  # elsewhere its `name` is who speaks
     calls = [call for one in written if (call := _call(one))]
     if not calls:
         return {}

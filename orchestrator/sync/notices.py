@@ -26,6 +26,9 @@ reported after one or two looks."""
 MOST = 500
 """Folders watched of one store; changes in others are found by the regular sync."""
 
+LEVELS = 7
+"""Levels of folders watched of one store, its own included; deeper changes are found by the regular sync."""
+
 Plan = dict[str, frozenset[str]]
 """Folder to the names of the readers to sync when it changes."""
 
@@ -48,13 +51,28 @@ def _folders_of(reader: Source, places: Places) -> list[str]:
 
 def _nearest(tops: Iterable[Path]) -> list[str]:
     """Return the folders in and below the given ones: upper levels first, on each level the latest changed first."""
-    folders = [folder for top in tops for folder, _, _ in os.walk(top)]
-    return sorted(folders, key=lambda folder: (folder.count(os.sep), -_changed(folder)))[:MOST]
+    found: list[str] = []
+    level = [str(top) for top in tops if os.path.isdir(top)]
+    for _ in range(LEVELS):
+        found += level[: MOST - len(found)]
+        if len(found) == MOST:
+            break
+        below = [entry for folder in level for entry in _folders_in(folder)]
+        level = [entry.path for entry in sorted(below, key=_changed, reverse=True)]
+    return found
 
 
-def _changed(folder: str) -> float:
+def _folders_in(folder: str) -> list[os.DirEntry[str]]:
     try:
-        return os.stat(folder).st_mtime
+        with os.scandir(folder) as listing:
+            return [entry for entry in listing if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _changed(folder: os.DirEntry[str]) -> float:
+    try:
+        return folder.stat().st_mtime
     except OSError:
         return 0.0
 

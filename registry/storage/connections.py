@@ -7,12 +7,14 @@ their transaction.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -34,7 +36,7 @@ WRITERS = {"sqlite": 1, "postgresql": 8}  # one thread in a queue is faster and 
 def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engine:
     """Create an engine for `sqlite:///path` or `postgresql://…`; InvalidRequest for others names the setting."""
     try:
-        address = make_url(url)
+        address = _address_of(url)
         if address.get_backend_name() == "postgresql":
             return _server_engine(address)
         if address.get_backend_name() == "sqlite":
@@ -55,6 +57,18 @@ def opened_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Iterator[Engi
         yield engine
     finally:
         engine.dispose()
+
+
+def _address_of(url: str) -> URL:
+    """Parse an address; several hosts (`a:5432,b:5433`) become SQLAlchemy's."""
+    several = _SEVERAL_HOSTS.match(url)
+    if several is None:
+        return make_url(url)
+    address = make_url(several["before"] + several["after"])
+    return address.update_query_dict({"host": list(map(unquote, several["hosts"].split(",")))})
+
+
+_SEVERAL_HOSTS = re.compile(r"(?P<before>\w[\w+]*://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*,[^/?#@]*)(?P<after>.*)", re.DOTALL)
 
 
 def _server_engine(address: URL) -> Engine:

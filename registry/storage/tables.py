@@ -271,7 +271,7 @@ extract_result = Table(
 )
 
 _OUTCOME = ("operation", "source", "status", "error_code", "duration_ms")
-_SHOWN = text("token IS NOT NULL")
+_HAS_TOKEN = text("token IS NOT NULL")
 
 execution = Table(
     "execution",
@@ -298,7 +298,7 @@ execution = Table(
     Index("ix_execution_started_at", "started_at", "number", *_OUTCOME, "channel", "asked", "client"),
     Index("ix_execution_operation", "operation", "started_at", "number", "source", "status", "channel"),
     Index("ix_execution_channel", "channel", "started_at", "number", *_OUTCOME),
-    Index("ix_execution_token", "token", "started_at", sqlite_where=_SHOWN, postgresql_where=_SHOWN),
+    Index("ix_execution_token", "token", "started_at", sqlite_where=_HAS_TOKEN, postgresql_where=_HAS_TOKEN),
     Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
     sqlite_autoincrement=True,
 )

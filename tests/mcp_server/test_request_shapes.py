@@ -160,3 +160,45 @@ async def test_a_single_message_without_its_list_is_stored(orchestrator: Orchest
         kept = await call(orchestrator, "conversation_log", given)
         stored = await orchestrator.registry.get_conversations(kept["channel"])
         assert [one["text"] for one in stored] == [SAID[0]["text"]]
+
+
+async def refused(orchestrator: Orchestrator, tool: str, given: dict[str, Any]) -> dict[str, Any]:
+    async with Client(create_server(orchestrator.run)) as client:
+        answer = await client.call_tool(tool, given)
+    assert isinstance(answer, CallToolResult)
+    assert answer.structured_content
+    error: dict[str, Any] = answer.structured_content["error"]
+    return error
+
+
+async def test_who_speaks_is_no_tool_and_the_id_of_a_message_no_channel(orchestrator: Orchestrator) -> None:
+    error = await refused(
+        orchestrator, "conversation_log", {"messages": [{"role": "user", "name": "kim", "content": ""}]}
+    )
+    assert (error["code"], "a text that is not empty" in error["details"]) == ("INVALID_REQUEST", True)
+    kept = [
+        (await call(orchestrator, "conversation_log", {"role": "user", "content": text, "id": "msg_1"}))["channel"]
+        for text in ("one", "two")
+    ]
+    assert "msg_1" not in kept
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "field"),
+    [
+        ("conversation_log", {"messages": SAID, "title": "Basket", "meta": 5}, "meta"),
+        ("conversation_log", {"messages": SAID, "id": "msg_1"}, "id"),
+        ("extract", {"query": 5}, "query"),
+    ],
+    ids=shown,
+)
+async def test_what_nobody_understands_is_refused_by_its_name(
+    orchestrator: Orchestrator, tool: str, given: dict[str, Any], field: str
+) -> None:
+    error = await refused(orchestrator, tool, given)
+    assert (error["code"], error["details"].startswith(f"{field}: given")) == ("INVALID_REQUEST", True)
+
+
+async def test_a_text_in_curly_braces_is_looked_for(orchestrator: Orchestrator) -> None:
+    for text in ("{1: 2}", "{'a', 'b'}"):
+        assert (await refused(orchestrator, "extract", {"query": text}))["code"] == "NOT_FOUND"

@@ -16,7 +16,7 @@ from orchestrator.operations import daily_briefing as briefing
 from orchestrator.outside import tools
 from orchestrator.outside.tools import PART, McpAction, filled
 from orchestrator.service import Orchestrator
-from orchestrator.state import OUTSIDE
+from orchestrator.state import OUTSIDE_ATTEMPTS
 from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
 from registry.storage.paging import Page
@@ -57,7 +57,7 @@ class Pages:
 
 @pytest.fixture
 def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
-    monkeypatch.setattr(graph, "OUTSIDE", OUTSIDE._replace(initial_interval=0.01))
+    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01))
     return Pages()
 
 
@@ -122,7 +122,7 @@ async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_late
     pages.fault = ConnectionError("nobody answers")
     failed = await orchestrator.run(RUN)
     assert (failed["success"], failed["partly_failed"], pages.made) == (True, True, [])
-    assert pages.attempts == OUTSIDE.max_attempts
+    assert pages.attempts == OUTSIDE_ATTEMPTS
     pages.fault = None
     again = await orchestrator.run(RUN)
     assert (again["briefing"]["id"], again["partly_failed"]) == (failed["briefing"]["id"], False)

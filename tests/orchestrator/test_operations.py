@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -104,3 +106,9 @@ def test_every_tool_is_in_a_toolset_and_no_name_stands_for_two() -> None:
     names = [*tools(), *(alias.name for tool in tools().values() for alias in tool.aliases)]
     assert len(names) == len(set(names))
     assert not aliases().keys() & operations().keys()
+
+
+def test_operations_load_without_the_graph() -> None:
+    code = "import sys; from orchestrator.operations import operations; operations(); print('langgraph' in sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "False"

@@ -166,8 +166,7 @@ def form(value: str) -> Form:
 def is_unmistakable(value: str) -> bool:
     """Return whether a word is a password even where nothing tells of one: Summer2019!, L0ckness_Monday."""
     value = value.strip("\"'`“”‘’()[],;:.")
-    is_odd = _UNMISTAKABLE.match(value) and form(value) is Form.STRANGE
-    return bool(is_odd or (value.rstrip("!")[-1:].isdigit() and is_typed_korean(value)))
+    return _UNMISTAKABLE.match(value) is not None and form(value) is Form.STRANGE
 
 
 _ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date

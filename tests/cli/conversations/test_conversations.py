@@ -175,7 +175,7 @@ def test_nothing_found_is_exit_status_3(ctxr: Ctxr, words: tuple[str, ...]) -> N
         ([1], "messages"),
         ({"channel": 5}, "channel: given 5"),
         ({**FIBONACCI, "messages": []}, "messages: given []"),
-        ({**FIBONACCI, "messages": [{"role": "bot", "text": "x"}]}, "messages.0.role"),
+        ({**FIBONACCI, "messages": [{"role": "robot", "text": "x"}]}, "messages.0.role"),
         ({**FIBONACCI, "mesages": []}, "mesages: given []; allowed: no such field"),
         ({**FIBONACCI, "meta": 3}, "3"),
     ],

@@ -62,6 +62,22 @@ def test_where_there_are_too_many_the_upper_and_the_latest_come_first(
     assert watched == {".", "p-0", "p-1", "p-2", "p-3", "p-3/s"}
 
 
+def test_folders_below_the_last_one_watched_are_not_listed(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notices, "MOST", 6)
+    projects = empty_home / ".claude" / "projects"
+    made(*(projects / f"p-{number}" / "s" / "subagents" for number in range(5)))
+    listed: list[str] = []
+    scandir = os.scandir
+
+    def noted(folder: str) -> object:
+        listed.append(str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", noted)
+    assert len(folders(empty_home)) == 6
+    assert [folder for folder in listed if folder.endswith("subagents")] == []
+
+
 def test_a_link_that_leads_back_is_not_followed(empty_home: Path) -> None:
     project = empty_home / ".claude" / "projects" / "p"
     made(project)

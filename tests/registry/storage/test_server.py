@@ -194,8 +194,7 @@ async def test_who_may_not_read_what_is_there_already_is_not_told_to_own_the_dat
 
 def test_an_address_may_name_several_hosts(postgres_url: str) -> None:
     url = psycopg.conninfo.conninfo_to_dict(postgres_url)
-    hosts = [f"host={str(host).replace('/', '%2F')}:5432" for host in ("/nowhere", url["host"])]
-    several = f"postgresql://{url['user']}@/{url['dbname']}?{'&'.join(hosts)}"
+    several = f"postgresql://{url['user']}@%2Fnowhere:5432,{str(url['host']).replace('/', '%2F')}:5432/{url['dbname']}"
     engine = create_database_engine(several)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1

@@ -7,12 +7,36 @@ number.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from alembic import op
 
-from registry.storage.tables import metadata
-
-revision = "0026"  # continues the numbers of the development before 0.1.0
+revision = "0023"  # continues the numbers of the development before 0.1.0
 down_revision = None
+
+_WORDS = {
+    "sqlite": {
+        "serial": "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT",
+        "small_serial": "INTEGER",
+        "number": "INTEGER",
+        "json": "JSON",
+        "time": "DATETIME",
+        "bytes": "BLOB",
+        "false": "0",
+        "without_rowid": "WITHOUT ROWID",
+    },
+    "postgresql": {
+        "serial": "BIGSERIAL PRIMARY KEY",
+        "small_serial": "SERIAL",
+        "number": "BIGINT",
+        "json": "JSONB",
+        "time": "TIMESTAMP WITH TIME ZONE",
+        "bytes": "BYTEA",
+        "false": "false",
+        "without_rowid": "",
+    },
+}
+"""The words in braces in `first.sql`."""
 
 _INDEX = {
     "sqlite": (
@@ -38,11 +62,11 @@ _WHY = "The registry was upgraded by a newer version of Context Registry: end th
 
 
 def upgrade() -> None:
-    """Create them for this database."""
+    """Run the statements for this database."""
     connection = op.get_bind()
     dialect = connection.dialect.name
-    metadata.create_all(connection)
-    for statement in _INDEX[dialect]:
+    tables = Path(__file__).with_name("first.sql").read_text(encoding="utf-8").format(**_WORDS[dialect])
+    for statement in (*tables.split(";\n\n"), *_INDEX[dialect]):
         connection.exec_driver_sql(statement)
     if dialect == "postgresql":
         op.execute(
