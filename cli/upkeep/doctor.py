@@ -269,7 +269,7 @@ def check_integrity(settings: Settings) -> Iterator[Result]:
 
 
 def check_meaning(settings: Settings) -> Iterator[Result]:
-    """Report which model finds by meaning, what it costs and how much it has embedded; or why none does."""
+    """Report which model finds by meaning and how much it has embedded; or why none does."""
     from orchestrator.semantic.models import embedder_for, is_onnx_missing
 
     embedder = embedder_for(settings)

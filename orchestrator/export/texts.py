@@ -129,7 +129,7 @@ _FACTS = {
 
 def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the page; all text of the session is escaped."""
-    from jinja2 import Template  # takes time, which only who asks for a page has
+    from jinja2 import Template  # imported here because it is slow and only HTML exports need it
 
     template = Path(__file__).with_name("session.html").read_text(encoding="utf-8")
     page = Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True)

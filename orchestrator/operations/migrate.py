@@ -31,7 +31,7 @@ Moves = Sequence[tuple[ChannelRow, str]]
 CURSOR = "cursor"
 
 
-class WayToMove(QueryShape):
+class MoveOptions(QueryShape):
     """The options of a move."""
 
     dry_run: bool = Field(False, description="only say what would move")
@@ -41,7 +41,7 @@ class WayToMove(QueryShape):
     )
 
 
-class MigrateQuery(WayToMove):
+class MigrateQuery(MoveOptions):
     """The sessions of a folder, or the request's channel, and their new folder."""
 
     to: str = Field("", description="the folder's path now")
@@ -148,7 +148,7 @@ def _moved_path(row: ChannelRow, old: str, new: str) -> str:
 Folder = Annotated[str, Field(min_length=1, description="a folder's full path")]
 
 
-class MigrateArguments(ToolArguments, WayToMove):
+class MigrateArguments(ToolArguments, MoveOptions):
     to: Folder
 
     def request(self, caller: Caller) -> MigrateRequest:

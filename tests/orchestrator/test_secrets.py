@@ -88,7 +88,8 @@ async def test_a_planted_secret_is_nowhere_in_the_registry_whichever_way_it_came
     elif way == "hook":
         payload = {"conversation_id": "c-1", "prompt": SAID, "attachments": [{"file_path": SAID}]}
         spool.append(str(home), {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1e9, "payload": payload})
-        assert await drain(orchestrator, home)
+        await drain(orchestrator, home)
+        assert (await orchestrator.run({"operation": "list"}))["pagination"]["total"] == 1
     else:
         user = tmp_path / "user"
         write(user / ".claude", talk(SAID, f"I see {SAID}"))

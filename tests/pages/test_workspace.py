@@ -71,19 +71,19 @@ async def test_the_first_row_stands_high_and_a_row_is_44_pixels(
         assert await page.locator(selector).is_visible() == is_seen, selector
 
 
-async def test_a_row_shows_the_hit_and_no_label_is_cut_on_a_phone(server_to_read: str, page: Page) -> None:
+async def test_a_row_shows_the_hit_and_no_label_is_cut_on_a_phone(server: str, page: Page) -> None:
     words = "The nightly job printed a long line about nothing much before it said quokkaword and stopped."
     await page.request.post(
-        f"{server_to_read}/bo/conversations", data={"channel": "night", "messages": [{"role": "user", "text": words}]}
+        f"{server}/bo/conversations", data={"channel": "night", "messages": [{"role": "user", "text": words}]}
     )
     await page.set_viewport_size({"width": 390, "height": 844})
-    await page.goto(f"{server_to_read}/?q=quokkaword")
+    await page.goto(f"{server}/?q=quokkaword")
     row, hit = [await page.locator(selector).first.bounding_box() for selector in (".under", ".under mark")]
     assert row
     assert hit
     assert hit["x"] + hit["width"] <= row["x"] + row["width"]
     for address, labels in (("/", ".rooms span"), ("/settings", ".tabs a"), (f"/channels/{LOGIN}", ".role")):
-        await page.goto(server_to_read + address)
+        await page.goto(server + address)
         cut = "labels => labels.filter(one => one.scrollWidth > one.clientWidth || one.offsetHeight > 40).length"
         assert await page.locator(labels).evaluate_all(cut) == 0, address
         ends = await page.locator(labels).evaluate_all("labels => labels.map(one => one.getBoundingClientRect().right)")
