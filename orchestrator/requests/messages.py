@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.requests.calls import ARGUMENTS
+from orchestrator.requests.field_types import parsed
 from sources.kit.drafts import call_title, content_text, moment
 from sources.kit.loose_json import mapping, objects, parse_nested, string
 
@@ -22,7 +23,7 @@ _LINE = re.compile(r"(?:^|\n)\s*(user|human|assistant|ai|system|tool)\s*:\s*", r
 
 def as_messages(given: Any) -> Any:
     """Normalise a list, a single message, or a transcript ("User: …") to a list of messages."""
-    given = parse_nested(given)
+    given = parsed(given)
     if isinstance(given, Mapping):
         given = given.get("messages", [given])
     if isinstance(given, str) and _LINE.match(given):
@@ -31,7 +32,7 @@ def as_messages(given: Any) -> Any:
 
 
 def _messages_in(one: Any) -> Iterator[Any]:
-    one = parse_nested(one)
+    one = parsed(one)
     if isinstance(one, str) and len(parts := _LINE.split(one)) > 2 and not parts[0].strip():
         for role, text in zip(parts[1::2], parts[2::2], strict=True):
             yield {"role": role, "text": text.strip()}

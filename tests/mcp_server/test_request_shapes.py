@@ -202,3 +202,12 @@ async def test_what_nobody_understands_is_refused_by_its_name(
 async def test_a_text_in_curly_braces_is_looked_for(orchestrator: Orchestrator) -> None:
     for text in ("{1: 2}", "{'a', 'b'}"):
         assert (await refused(orchestrator, "extract", {"query": text}))["code"] == "NOT_FOUND"
+
+
+async def test_what_stands_beside_a_message_is_kept_at_any_depth_that_is_allowed(orchestrator: Orchestrator) -> None:
+    deep: Any = "bottom"
+    for _ in range(25):
+        deep = {"in": deep}
+    kept = await call(orchestrator, "conversation_log", {"messages": [{**SAID[0], "context": deep}]})
+    [stored] = await orchestrator.registry.get_conversations(kept["channel"])
+    assert stored["context"] == deep
