@@ -47,13 +47,15 @@ _THEN = (
 )
 # asks for what held before a change
 IN_THE_PAST = re.compile(
-    r"\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?|at first|initially|as of"
+    r"\bbefore\s*(?:[,?.]|$)|\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?"
+    r"|at first|initially|as of (?!today|now)"
     r"|back (?:then|in|when)|previous(?:ly)?|earlier|did .{1,40}\bfirst|(?:in|at) the (?:beginning|start)"
     r"|(?:start|begin|began)\w* (?:out|with)"
     r"|(?:at|in|under|my|our|its|the|was|were|did|had|we|\w+ed) first\b(?! (?:time|thing|aid|name|step|week|of|\d))"
     rf"|(?:was|were|did|had)\b.*\b{_THEN})\b|^{_THEN}\b.*\b(?:was|were|did|had)\b"
     r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음(?!부터)|기존|당시|초에|시절|까지는|때 [가-힣]+던"
-    r"|최초|초창기|(?<!\w)그 ?전|때(?:는|엔|에는)|전에 [가-힣]+던|(?:쓰|다니|타|먹|사|받|모이)던 ",
+    r"|최초|초창기|(?<!\w)그 ?전|때(?:는|엔|에는)|때 .*(?:[었았였했렸됐랬갔]|던)[가-힣]{0,3}\s*\??$|전에 [가-힣]+던"
+    r"|(?:쓰|다니|타|먹|사|받|모이)던 |[었했였갔났됐봤썼냈]었",
     re.IGNORECASE,
 )
 # what to do with the conversation, and nothing of its subject

@@ -91,17 +91,14 @@ def about(span: Span) -> Span:
 
 
 def _season(now: datetime, match: Match) -> Span:
-    """Three months: of the year that is named; of "this summer" the one that is or was last, else one that is over."""
+    """Three months: of the year that is named; of "last summer" the latest that is over, else the latest that began."""
     first, year = WORDS["seasons"][match["season"].lower()], _year(now, match)
     if year is not None:
         return months_of(year, first, 3, now)
     found = _latest(now, None, lambda year: months_of(year, first, 3, now))
     is_over = found.end is not None and found.end < now
-    return found if is_over or _is_this(match) else months_of(now.year - 1, first, 3, now)
-
-
-def _is_this(match: Match) -> bool:
-    return bool(WORDS["back"][match["which"].lower()] == 0)
+    is_last = bool(WORDS["back"][match.groupdict().get("which", "this").lower()])
+    return months_of(now.year - 1, first, 3, now) if is_last and not is_over else found
 
 
 def _on_the(now: datetime, match: Match) -> Span:
@@ -178,10 +175,13 @@ def _latest_weekend(now: datetime, _: Match) -> Span:
     return weekend_of(now, 0 if now.weekday() > 4 else 1)
 
 
+_FOR_NOW = re.compile(r"^\s*(?:what|which|who|where|how)\b|(?:\S+\s+){3}today\W*$", re.IGNORECASE)
+_OF_A_TALK = re.compile(r"\b(?:we|i|you|did|was|were|from|earlier|sessions?|chats?|conversations?)\b", re.IGNORECASE)
+
+
 def _today(now: datetime, match: Match) -> Span:
-    """ "which tool makes the PDFs today?" asks for now."""
-    asks_for_now = re.match(r"\s*(?:what|which|who|where|how)\b", match.string, re.IGNORECASE)
-    if asks_for_now and not re.search(r"\b(?:we|i|you|did|was|were|from|earlier)\b", match.string, re.IGNORECASE):
+    """ "which tool makes the PDFs today?" and "export format of the stock list today" ask for now."""
+    if _FOR_NOW.search(match.string) and not _OF_A_TALK.search(match.string):
         raise ValueError("not when it was said")
     return day_of(now)
 
@@ -221,7 +221,7 @@ _CLOCK = r"(?:,? (?:at|around|about) (?:\d{1,2}(?::[0-5]\d)? ?[ap]\.?m\.?|noon))
 _ENGLISH_END = rf"(?:,? (?:(?:in the|at) )?(?P<hours>{english('hours')}))?{_CLOCK}(?:['’]s)?{_AFTER}"
 _KOREAN_END = (
     rf"(?: ?(?P<hours>{korean('hours')}))?(?: ?\d{{1,2}}시(?: ?반| ?\d{{1,2}}분)?)?(?: ?(?:{korean('nearly')}))?"
-    rf"(?:에|의|은|는|도|부터|에는|에도|까지|까지는| ?이후(?:로|에)?| ?이전(?:에)?)?{_AFTER}"
+    rf"(?:에|의|은|는|도|엔|부터|에는|에도|까지|까지는| ?이후(?:로|에)?| ?이전(?:에)?)?{_AFTER}"
 )
 _ENDS = {"en": _ENGLISH_END, "ko": _KOREAN_END}
 _MONTH = rf"(?P<month>{one_of({*WORDS['months'], *(month[:3] for month in WORDS['months']), 'sept'})})\.?"
@@ -266,7 +266,6 @@ _RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"(?:on )?(?P<which>last) {_SHORT_WEEKDAY}", _weekday, "en"),
     (rf"(?:on |this |since ){_SHORT_WEEKDAY}", _weekday, "en"),
     (rf"{_WHICH} ?(?P<week>주 ?)?{_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
-    (rf"(?<!다음 주 )(?<!다음주 )(?<!담주 ){_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
     (rf"{_WHICH} ?(?:주 ?)?(?P<unit>주말)", _back, "ko"),
     (rf"{_WHICH} ?(?P<unit>주|달){_KOREAN_PART}", _back, "ko"),
     (f"(?P<named>{korean('days_back')})", _named_day, "ko"),
@@ -278,10 +277,13 @@ _RULES: tuple[tuple[str, Reading, str], ...] = (
 # what may have been spoken about: these name a time only if the request speaks of our talk then
 _DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"(?:{_KOREAN_YEAR}|{_WHICH}) ?(?P<season>{korean('seasons')})", _season, "ko"),
+    (rf"(?P<season>{korean('seasons')})(?=에|엔)", _season, "ko"),
     (rf"(?:in |over |during )?(?P<which>this|last|past) {_SEASON}", _season, "en"),
+    (rf"(?:in|during) (?:the )?{_SEASON}(?=\s*(?:[,.?!]|$))", _season, "en"),
     (rf"(?:in |from |back in )?(?:the )?{_SEASON} (?:of )?{_YEAR}", _season, "en"),
     (rf"(?P<bound>(?:until|till|before|after|between) )?{_WEEKDAY}(?(bound)|(?= (?:morning|afternoon|evening|night)\b"
      r"|['’]s (?:chat|session|conversation|discussion|talk|work|meeting)|,? (?:we|i|you)\b))", _weekday, "en"),
+    (rf"(?<!다음 주 )(?<!다음주 )(?<!담주 ){_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
     (r"(?:over|at|on|during) the weekend", _latest_weekend, "en"),
     (r"주말", _latest_weekend, "ko"),
     (rf"{_ON}{_MONTH} {_DAY}{_COMMA_YEAR}", _on_day, "en"),

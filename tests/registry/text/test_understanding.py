@@ -84,7 +84,7 @@ def test_another_project_or_chat_is_a_place_and_no_words(text: str) -> None:
         ("지난주 화요일에 배포", days("2026-03-10")),
         ("지난주에 뭐 했어", days("2026-03-09", "2026-03-15")),
         ("지난 주말", days("2026-03-14", "2026-03-15")),
-        ("월요일 회의", days("2026-03-16")),
+        ("월요일에 얘기한 회의", days("2026-03-16")),
         ("지난달 초", days("2026-02-01", "2026-02-10")),
         ("이번 주", days("2026-03-16", "2026-03-22")),
         ("3일 전에 본 에러", days("2026-03-15")),
@@ -196,6 +196,7 @@ def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> N
         "3.11에 추가된 문법",
         "각주 11.12에 있는 문장",
         "the other days are off",
+        "stock export format of the shop today",
     ],
 )
 def test_what_only_looks_like_a_time_is_left_alone(text: str) -> None:
@@ -211,6 +212,9 @@ def test_what_only_looks_like_a_time_is_left_alone(text: str) -> None:
         ("2024-01-05 backup", 1, 5),
         ("3월 5일 공연 예매", 3, 5),
         ("flight on December 24", 12, 24),
+        ("월요일 회의", 3, 16),
+        ("지은님 겨울에는 몇 분할로 했지", 12, 1),
+        ("what was the house heated to in winter?", 12, 1),
     ],
 )
 def test_a_date_that_may_be_what_was_spoken_about_only_speaks_for_its_time(text: str, month: int, day: int) -> None:
@@ -231,6 +235,20 @@ def test_a_date_narrows_where_nothing_else_is_asked_for_or_we_talked_then() -> N
     ):
         found = read(text)
         assert (found.search.when != EVER, found.dates) == (True, ()), text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_past"),
+    [
+        ("what ran the nightly builds before, the thing under the desk?", True),
+        ("심화반은 무슨 요일에 했었죠?", True),
+        ("위젯 고칠 때 minSdk 몇이었어?", True),
+        ("log retention as of today", False),
+        ("예약할 때 선입금 얼마야?", False),
+    ],
+)
+def test_a_request_for_what_held_before_a_change_is_recognised(text: str, is_past: bool) -> None:
+    assert read(text).in_the_past is is_past
 
 
 def test_days_are_the_users() -> None:
