@@ -78,8 +78,9 @@ async def test_a_change_that_names_only_the_old_value_leads(orchestrator: Orches
         ("Should we replace Postmark for the order mails?", "You could.", "no, leave it", "Nothing changed."),
         ("Replace Postmark on staging for the order mails.", "Replaced Postmark by a dummy on staging."),
         ("Replace Postmark by Resend for the order mails until Monday.", "Replaced Postmark."),
+        ("order mails는 Postmark 대신 닷새만 Resend로 보내줘", "Postmark 대신 Resend로 바꿨습니다."),
     ],
-    ids=["kept", "another environment", "for a time"],
+    ids=["kept", "another environment", "for a time", "for some days"],
 )
 async def test_what_is_kept_or_changed_for_a_place_or_a_time_is_not_called_replaced(
     orchestrator: Orchestrator, later: tuple[str, ...]

@@ -201,7 +201,8 @@ _KEEPS = re.compile(
         |not\ worth|never\ ?mind|for\ now|temporar\w+|only|except|until|till|just\ (?:for|this|the)
         |staging|dev(?:elopment)?|local(?:ly|host)?|laptop|sandbox|qa)\b
       | 스테이징|개발\ ?환경|로컬
-      | 그대로|안\ (?:바꾸|바꿀|할래|해)|하지\ 말|놔두|에만|동안만|까지만|임시|당분간|이번\ ?(?:주|달)만|일단""",
+      | 그대로|안\ (?:바꾸|바꿀|할래|해)|하지\ 말|놔두|에만|까지만|임시|당분간|일단
+      | (?:[일주달번간안흘새]|이틀)만(?![가-힣])""",
     re.VERBOSE | re.IGNORECASE,
 )
 """Says that a change is not made, or only for a time or in an environment that is rarely asked for."""
