@@ -136,6 +136,10 @@ class SearchResult:
         """Return the weight of the terms that the best stretch of a channel holds."""
         return max((weight_of(held, self.weights) for held in self._stretches(channel_number)), default=0.0)
 
+    def rare_words_in(self, channel_number: int) -> float:
+        """Return the same weight in words, each as rare as can be."""
+        return self.rarity_in(channel_number) / log(self.corpus.size)
+
     @cached_property
     def _inside(self) -> Mapping[int, list[tuple[int, int]]]:
         """Return the position of each candidate and the terms that it holds, by channel number."""
@@ -164,8 +168,8 @@ class SearchResult:
         if self.similar and has_vectors and self.similar.beyond_chance(channel_number) >= 1.5:
             return True
         if len(self.wordings) > 1 and not is_narrowed:
-            rare = self.rarity_in(channel_number) / log(self.corpus.size)
-            return rare >= weights.RARE_WORDS or self.covered(channel_number) >= 0.5
+            is_rare = self.rare_words_in(channel_number) >= weights.RARE_WORDS
+            return is_rare or self.covered(channel_number) >= 0.5
         floor = weights.FLOOR_MODEL if has_vectors else 0.0
         return any(one.score >= floor for one in self.channels if one.number == channel_number)
 

@@ -231,6 +231,19 @@ async def test_of_three_conversations_the_one_that_holds_the_rare_words_is_sure(
     assert (answer["channel"], answer["confidence"]) == (channel, "high")
 
 
+async def test_a_conversation_that_only_shares_the_subject_of_several_wordings_is_no_sure_answer(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "school", [("she has a hearing aid in her left ear", "Ask for a seat on the right.")])
+    also = ["hearing aid brand", "hearing aid model left ear", "audiologist device"]
+    asked = {"text": "what make of hearing aid does Elsie have?", "also": also}
+    assert (await extract(orchestrator, **asked))["confidence"] == "low"
+    told = ("It is a Phonak Sky model of 2024, the audiologist set the brand's device", "Then it streams by itself.")
+    await log(orchestrator, "shop", [("which hearing aid make has Elsie, left ear?", "Say the brand."), told])
+    answer = await extract(orchestrator, **asked)
+    assert (answer["channel"], answer["confidence"]) == ("shop", "high")
+
+
 @pytest.mark.parametrize("channel", ["fib", None])
 async def test_a_request_of_which_nothing_is_held_is_not_found_and_names_the_nearest_titles(
     orchestrator: Orchestrator, channel: str | None

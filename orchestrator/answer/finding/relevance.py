@@ -12,6 +12,7 @@ from orchestrator.answer.delivery import Turn
 from orchestrator.recording.recorder import KEPT_ITEMS
 from registry.search.retrieval import CALLED, SearchResult
 from registry.search.scope import Scope
+from registry.text.ranking import weights
 from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.ranking.scores import SEQ_BITS, Ranked
 from registry.text.request.understanding import Understood
@@ -193,7 +194,9 @@ def confidence_in(
     """Return how sure it is that a channel answers. `scores`: those of the best channels, where it was chosen.
 
     A time, client or project that the request names is evidence, too, if the channel holds some of the words. A request
-    to continue names a conversation in few words: one that holds them all as they are spelled is meant.
+    to continue names a conversation in few words: one that holds them all as they are spelled is meant. Several
+    wordings share some words with any conversation on the subject: the one that answers holds two of them whole, or
+    many rare words.
     """
     lead = 1 - scores[1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
     covered = found.covered(channel_number)
@@ -202,4 +205,7 @@ def confidence_in(
         or found.is_called(channel_number)
         or (goes_on and covered >= CALLED and not found.typos)
     )
-    return confidence_of(covered, lead, is_meant=is_meant)
+    is_on_subject_alone = (
+        len(found.wordings) > 2 and covered < CALLED and found.rare_words_in(channel_number) < weights.SURE_WORDS
+    )
+    return confidence_of(0.0 if is_on_subject_alone else covered, lead, is_meant=is_meant)

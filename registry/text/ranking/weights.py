@@ -12,6 +12,7 @@ DATE = 0.5  # of the best score, if it was said on a date that the request names
 # Confidence: the share of the request that the conversation holds, and how far it leads the next one
 HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15
+SURE_WORDS = 5.0  # of three wordings and more, each word as rare as can be; fewer only share the subject
 # Nothing is answered below this score, with the model, by which all messages score; nor, of several wordings, by a
 # conversation that holds fewer words than these, each as rare as can be
 FLOOR_MODEL = 0.4
