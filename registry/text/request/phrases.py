@@ -54,8 +54,8 @@ IN_THE_PAST = re.compile(
     r"|(?:at|in|under|my|our|its|the|was|were|did|had|we|\w+ed) first\b(?! (?:time|thing|aid|name|step|week|of|\d))"
     rf"|(?:was|were|did|had)\b.*\b{_THEN})\b|^{_THEN}\b.*\b(?:was|were|did|had)\b"
     r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음(?!부터)|기존|당시|초에|시절|까지는|때 [가-힣]+던"
-    r"|최초|초창기|(?<!\w)그 ?전|때(?:는|엔|에는)|때 .*(?:[었았였했렸됐랬갔]|던)[가-힣]{0,3}\s*\??$|전에 [가-힣]+던"
-    r"|(?:쓰|다니|타|먹|사|받|모이)던 |[었했였갔났됐봤썼냈]었",
+    r"|최초|초창기|(?<!\w)그 ?전|때(?:는|엔|에는)|전에 [가-힣]+던|(?:쓰|다니|타|먹|사|받|모이)던 "
+    r"|[었했였갔났됐봤썼냈]었",
     re.IGNORECASE,
 )
 # what to do with the conversation, and nothing of its subject

@@ -242,7 +242,7 @@ def test_a_date_narrows_where_nothing_else_is_asked_for_or_we_talked_then() -> N
     [
         ("what ran the nightly builds before, the thing under the desk?", True),
         ("심화반은 무슨 요일에 했었죠?", True),
-        ("위젯 고칠 때 minSdk 몇이었어?", True),
+        ("잠이 안 올 때 뭐 하랬지?", False),
         ("log retention as of today", False),
         ("예약할 때 선입금 얼마야?", False),
     ],
