@@ -66,8 +66,11 @@ def _is_guess(data: Extraction) -> bool:
 
 
 def _is_choice(data: Extraction) -> bool:
-    """Return True for a guess that others come close to: one turn of it, and the others to choose from."""
-    return _is_guess(data) and data.candidates[0].get("score", 1.0) > CLOSE
+    """Return True for a guess that others come close to: one turn of it, and the others to choose from.
+
+    Asked for what held then, which of its turns is more in doubt than which conversation.
+    """
+    return _is_guess(data) and not data.read.in_the_past and data.candidates[0].get("score", 1.0) > CLOSE
 
 
 def _speaking(data: Extraction) -> list[MessageDict]:

@@ -377,6 +377,24 @@ async def test_the_texts_stay_within_max_tokens(orchestrator: Orchestrator, quer
         assert 0 < sum(tokens_in(text) for text in shown(answer)) <= tokens
 
 
+async def test_an_unsure_answer_for_the_past_shows_more_of_its_first_conversation(orchestrator: Orchestrator) -> None:
+    """What is in doubt is which of its turns held then, more than which conversation."""
+    for name in ("a", "b", "c", "d", "e", "f"):
+        await log(
+            orchestrator, name, [(f"the cache of {name} grew", "Then clear the cache."), ("cache again", "Cleared.")]
+        )
+    for asked, turns in (
+        ("how did we clear the cache of the queue", 1),
+        ("how did we clear it before we switched the cache", 2),
+    ):
+        answer = await extract(orchestrator, None, text=asked)
+        assert (answer["confidence"], len([one for one in answer["messages"] if one["role"] == "user"])) == (
+            "low",
+            turns,
+        )
+        assert answer["candidates"]
+
+
 async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) -> None:
     """What may be meant instead is cut before the messages are, and what is always told is small."""
     for name in ("a", "b", "c", "d", "e", "f"):
