@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sources.base import FoundSession
-from sources.copilot.client import COPILOT_CLI
+from sources.clients import COPILOT_CLI
 from sources.copilot.events import Events
-from sources.kit import drafts
 from sources.kit.files import File, small_text, status_of
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, items, mapping, objects, read_json, string, value_at
-from sources.kit.reader import FileReader, SessionFile, json_document, json_lines
+from sources.kit.loose_json import read_json, string
+from sources.kit.reader import FileReader, SessionFile, json_lines
 
 _NOTE = "workspace.yaml"
 _NOTED = re.compile(r"^(name|cwd):[ \t]*(\S.*)?$", re.MULTILINE)
@@ -27,7 +26,7 @@ class CopilotCli(FileReader):
     patterns = tuple(
         f"{folder}/{form}"
         for folder in ("session-state", "history-session-state")
-        for form in ("*/events.jsonl", "*.jsonl", "*.json")
+        for form in ("*/events.jsonl", "*.jsonl")
     )
     beside = ("session-state/*/workspace.yaml",)
 
@@ -40,10 +39,10 @@ class CopilotCli(FileReader):
         return SessionFile(file, file.path, os.path.basename(folder), folder=folder, note_status=note_status)
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
-        damage, path = Damage(), file.path
+        damage = Damage()
         note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
         reading = Events(file.session_id, described=noted(note))
-        for event in json_lines(path, damage) if path.endswith(".jsonl") else events_of(json_document(path, damage)):
+        for event in json_lines(file.path, damage):
             reading.read(event)
         session, *agents = reading.sessions()
         return file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
@@ -58,25 +57,3 @@ def _unquoted(value: str) -> str:
     if value.startswith('"'):
         return string(read_json(value)) or value.strip('"')
     return value[1:-1].replace("''", "'") if value.startswith("'") and value.endswith("'") else value
-
-
-def events_of(history: Record) -> Iterator[Record]:
-    """Convert the document of the first versions, the messages of the model's service, to events without times."""
-    yield {"type": "session.start", "data": {key: history.get(key) for key in ("sessionId", "startTime")}}
-    for place, message in enumerate(objects(history.get("chatMessages"))):
-        kind, data = _event_of(message)
-        yield {"type": kind, "id": f"#{place}", "data": data}
-
-
-def _event_of(message: Record) -> tuple[str, Record]:
-    role, content = message.get("role"), message.get("content")
-    if role == "user":
-        return "user.message", {"content": drafts.content_text(content)}
-    if role == "assistant":
-        calls = [(mapping(call), mapping(value_at(call, "function"))) for call in items(message.get("tool_calls"))]
-        requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
-        return "assistant.message", {"content": drafts.content_text(content), "toolRequests": requests}
-    if role == "tool":
-        result = {"toolCallId": message.get("tool_call_id"), "success": True, "result": {"content": content}}
-        return "tool.execution_complete", result
-    return "system.message", message

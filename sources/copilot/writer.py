@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from registry.domain import Role, format_time, now
 from sources.base import Places
-from sources.copilot.client import COPILOT_CLI
+from sources.clients import COPILOT_CLI
 from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
 _TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
