@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from registry.domain import Role
 from sources.base import Places
-from sources.claude_code.client import CLAUDE_CODE
+from sources.clients import CLAUDE_CODE
 from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
 _TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.cline.client import CLINE, ROO_CODE
+from sources.clients import CLINE, ROO_CODE
 from sources.cline.dialogue import ClineDialogue
 from sources.cline.task import Task
 from sources.kit import drafts

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from registry.domain import parse_time
 from sources.base import FoundSession, Skipped
-from sources.codex.client import CODEX
+from sources.clients import CODEX
 from sources.codex.records import parent_of
 from sources.codex.rollout import Rollout
 from sources.kit import drafts

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from registry.domain import Role, format_time, now
 from sources.base import Places
-from sources.codex.client import CODEX
+from sources.clients import CODEX
 from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, json_lines, with_times
 
 _CONTENT = {Role.USER: ("input_text", "user_message"), Role.ASSISTANT: ("output_text", "agent_message")}

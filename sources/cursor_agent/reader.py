@@ -17,7 +17,7 @@ from typing import NamedTuple
 from registry.domain import Message, Role, Session, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
-from sources.cursor.client import CURSOR_AGENT
+from sources.clients import CURSOR_AGENT
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.cursor_agent.files import CHATS, DATABASE, DESCRIPTION, TRANSCRIPTS, ProjectFolders, description_in

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from registry.domain import Role, Session
-from sources.droid.client import DROID
+from sources.clients import DROID
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, mapping, string

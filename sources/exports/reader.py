@@ -14,9 +14,9 @@ from pathlib import Path
 
 from registry.errors import InvalidRequest, StorageError
 from sources.base import FoundSession, Places, Skipped, Source
+from sources.clients import CHATGPT, CLAUDE, GEMINI
 from sources.exports.chatgpt import CHATGPT_EXPORT
 from sources.exports.claude import CLAUDE_EXPORT
-from sources.exports.client import CHATGPT, CLAUDE, GEMINI
 from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, printable_name, reason_of_failure
 from sources.exports.gemini import GEMINI_EXPORT
 from sources.exports.json_stream import LONGEST, NO_OBJECT, NoEnd, Utf8Source, records_in

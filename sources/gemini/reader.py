@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from sources.base import FoundSession
+from sources.clients import GEMINI_CLI
 from sources.gemini.chat import GeminiChat
-from sources.gemini.client import GEMINI_CLI
 from sources.kit import drafts
 from sources.kit.files import File, folders_in, small_text, store_entries
 from sources.kit.jsonl import Damage

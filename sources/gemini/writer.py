@@ -11,7 +11,7 @@ from uuid import uuid4
 from registry.domain import Role, format_time, now
 from registry.errors import InvalidRequest
 from sources.base import Places
-from sources.gemini.client import GEMINI_CLI
+from sources.clients import GEMINI_CLI
 from sources.kit.files import small_text
 from sources.kit.loose_json import read_json, text_at
 from sources.writing import Call, Json, NewSession, Talk, Tools, Writer, calls_for, json_lines, with_times

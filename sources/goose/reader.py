@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.goose.client import GOOSE
+from sources.clients import GOOSE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at, value_at

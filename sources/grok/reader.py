@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from registry.domain import Role
 from sources.base import FoundSession
-from sources.grok.client import GROK_CLI
+from sources.clients import GROK_CLI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of

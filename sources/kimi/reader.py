@@ -8,7 +8,7 @@ from pathlib import Path
 
 from registry.domain import Role
 from sources.base import FoundSession
-from sources.kimi.client import KIMI_CODE
+from sources.clients import KIMI_CODE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of

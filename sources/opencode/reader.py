@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sources.base import FoundSession, Places, Skipped
+from sources.clients import OPENCODE
 from sources.kit.files import digest
 from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
-from sources.opencode.client import OPENCODE
 from sources.opencode.messages import OpenCodeDialogue
 
 # the session's columns by the names that they have in JSON

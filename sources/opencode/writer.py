@@ -14,9 +14,9 @@ from registry.domain import Role, now
 from registry.errors import InvalidRequest
 from sources.base import Places
 from sources.client import Client
+from sources.clients import KILO, OPENCODE
 from sources.kit.files import small_text
 from sources.kit.loose_json import mapping, objects, read_json, string
-from sources.opencode.client import KILO, OPENCODE
 from sources.writing import Call, Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, times_of
 
 _TOOLS = Tools(read=("read", "filePath"), run=("bash", "command"))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from registry.domain import Role, Session
+from sources.clients import QWEN_CODE
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
-from sources.qwen.client import QWEN_CODE
 
 _TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that somebody wrote
 # subtypes of a system record that are no part of the conversation

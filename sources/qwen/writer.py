@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from registry.domain import Role, format_time, now
 from sources.base import Places
-from sources.qwen.client import QWEN_CODE
+from sources.clients import QWEN_CODE
 from sources.writing import Json, NewSession, Talk, TalkPart, Tools, Writer, calls_for, chained, json_lines, with_times
 
 _TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "command"))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from registry.domain import Role
 from sources.base import FoundSession, Places
+from sources.clients import ZED
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import LARGEST_DOCUMENT
@@ -17,7 +18,6 @@ from sources.kit.loose_json import Record, first_text, items, mapping, objects, 
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DAMAGED, unpacked
-from sources.zed.client import ZED
 
 _SILENT = ("RedactedThinking", "redacted_thinking")
 
