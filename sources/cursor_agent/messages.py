@@ -1,4 +1,4 @@
-"""Parse the messages of a Cursor agent's prompt, or of its transcript. Pure."""
+"""Parse the messages of a Cursor agent's prompt, or of its transcript, which has no results and times. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
-from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, value_at
+from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, text_at, value_at
+
+_REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")  # a thought, in a transcript
 
 
 def known_model(name: object) -> str:
@@ -44,6 +46,20 @@ class AgentDialogue(Conversation):
             self._read_results(message)
         else:
             self.pass_over("record", role or string(message.get("type")))
+
+    def read_line(self, number: int, record: Record) -> None:
+        """Add a line of a transcript, which names its messages: the file only grows."""
+        name = f"transcript:{number}"
+        if record.get("type") in ("turn_ended", "error"):
+            error = record.get("error")
+            if text := string(error) or text_at(error, "message"):
+                self.add(name, Role.ERROR, text)
+            elif record.get("status") in ("error", "aborted"):
+                self.add(name, Role.SYSTEM, f"[Turn ended: {record['status']}]")
+            return
+        content = mapping(record.get("message")).get("content", record.get("content"))
+        shown = [{**block, "text": _REDACTED.sub("", string(block.get("text")))} for block in drafts.blocks_of(content)]
+        self.read(name, {**record, "content": shown})
 
     def add(self, name: str, role: Role, text: str) -> None:
         """Add a message of which only role and text are known."""
@@ -105,9 +121,7 @@ class AgentDialogue(Conversation):
     def _read_call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
-        draft = self._add_call(string(part.get("toolCallId")), part.get("toolName") or part.get("name"), params)
-        if isinstance(result := part.get("result"), str):  # only in a transcript
-            draft.answer(result, drafts.COMPLETED, drafts.shortened(result))
+        self._add_call(string(part.get("toolCallId")), part.get("toolName") or part.get("name"), params)
 
     def _add_call(self, call_id: str, name: object, params: object) -> Draft:
         own = f"{self.record_id}{self._next_part()}"  # the client's ids are kept with the call, and pair it

@@ -1,7 +1,4 @@
-"""Conversations of the Cursor agent on the command line and in other editors: its databases and its transcripts.
-
-`files` and `store` know where things are, the other modules what they mean.
-"""
+"""Read the conversations of Cursor's agent on the command line and in other editors: databases and transcripts."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import Path
+from hashlib import md5
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from registry.domain import Message, Role, Session, now
@@ -20,18 +18,64 @@ from sources.base import FoundSession, Places, Skipped
 from sources.clients import CURSOR_AGENT
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
-from sources.cursor_agent.files import CHATS, DATABASE, DESCRIPTION, TRANSCRIPTS, ProjectFolders, description_in
 from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
 from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
 from sources.cursor_agent.store import AgentStore
-from sources.cursor_agent.transcript import read_line, records_of_text
 from sources.kit import drafts
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
-from sources.kit.files import File, digest, status_of, system_reason
-from sources.kit.jsonl import Damage, read_lines, records_of
-from sources.kit.loose_json import Record, string
-from sources.kit.reader import FileReader, SessionFile
+from sources.kit.files import File, digest, small_text, status_of, system_reason
+from sources.kit.jsonl import Damage
+from sources.kit.loose_json import Record, mapping, read_json, string
+from sources.kit.reader import FileReader, SessionFile, json_lines
 from sources.kit.sqlite_store import BusyDatabase, ClientDatabase, last_change, stamp
+
+DATABASE, DESCRIPTION = "store.db", "meta.json"
+# folders of a conversation in a database of its own; with a description alone it has not begun
+_CHATS = ("chats/*", "chats/*/*", "acp-sessions/*")
+CHATS = tuple(f"{folder}/{name}" for folder in _CHATS for name in (DATABASE, DESCRIPTION))
+TRANSCRIPTS = tuple(f"projects/*/agent-transcripts/{name}.jsonl" for name in ("*", "*/*", "*/subagents/*"))
+
+
+def description_in(folder: str) -> Record:
+    """Return known fields of a conversation's `meta.json`; empty if it is missing or damaged."""
+    given = mapping(read_json(small_text(os.path.join(folder, DESCRIPTION))))
+    return {key: given[key] for key in ("createdAtMs", "updatedAtMs", "cwd", "title") if key in given}
+
+
+@dataclass(slots=True)
+class ProjectFolders:
+    """Finds a project's folder by what Cursor derives from its path: a hash, or a name of letters and hyphens."""
+
+    chats: list[SessionFile]
+    _known: list[str] | None = None
+
+    def named(self, name: str, paths: list[str]) -> str:
+        """Return the folder with that hash or name, among the parents of `paths` and other conversations' folders.
+
+        Several paths give one name, so it only confirms a candidate.
+        """
+        for folder in self._candidates(paths) if name else ():
+            if name in (slug_of(folder), md5(folder.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()):
+                return folder
+        return ""
+
+    def _candidates(self, paths: list[str]) -> Iterator[str]:
+        for path in paths:
+            flavour = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
+            if flavour.is_absolute():
+                yield from map(str, (flavour, *flavour.parents))
+        if self._known is None:
+            named = (string(description_in(each.folder).get("cwd")) for each in self.chats)
+            self._known = list(dict.fromkeys(filter(None, named)))
+        yield from self._known
+
+
+def slug_of(folder: str) -> str:
+    """Return the name that Cursor derives from a folder for `projects`."""
+    if re.match(r"[A-Z]:", folder):
+        folder = folder[0].lower() + folder[1:]
+    return re.sub(r"[^A-Za-z0-9]", "-", folder).removeprefix("-")
+
 
 LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
 _FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
@@ -113,15 +157,13 @@ class CursorAgent(FileReader):
             status = f"+{stamp(path.with_name(DATABASE))}+{status_of(str(path.with_name(DESCRIPTION)))}"
             return SessionFile(file, str(path.parent), path.parent.name, folder=str(path.parent), note_status=status)
         folders = path.parent.parts
-        slug = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders else ""
+        slug = folders[folders.index("agent-transcripts") - 1]
         parent = folders[-2] if folders[-1] == "subagents" else None
         return SessionFile(file, f"transcripts/{path.stem}", path.stem, parent, slug)
 
     def is_better(self, file: SessionFile, than: SessionFile) -> bool:
-        """Return True for the better transcript: JSON lines before text, then the newest."""
-        if file.path.endswith((DATABASE, DESCRIPTION)):
-            return False
-        return (file.path.endswith(".jsonl"), file.file.modified) > (than.path.endswith(".jsonl"), than.file.modified)
+        """Return True for the newest transcript."""
+        return not file.path.endswith((DATABASE, DESCRIPTION)) and file.file.modified > than.file.modified
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
@@ -216,9 +258,10 @@ class _Pass:
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
             return
-        damage = Damage()
+        damage, conversation = Damage(), AgentDialogue()
         try:
-            conversation = _transcript_at(transcript.path, damage)
+            for number, record in enumerate(json_lines(transcript.path, damage), 1):
+                conversation.read_line(number, record)
         except OSError as exc:
             yield Skipped(transcript.path, system_reason(exc))
             return
@@ -282,16 +325,3 @@ def _span(chat: SessionFile, about: Record, now: datetime) -> TimeFrame:
     created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
     updated = moment(about.get("updatedAtMs")) or drafts.moment(_last_change(chat))
     return TimeFrame(min(created, default=None), updated, now)
-
-
-def _transcript_at(path: str, damage: Damage) -> AgentDialogue:
-    conversation = AgentDialogue()
-    with open(path, "rb") as file:
-        lines = read_lines(file)
-        if path.endswith(".txt"):
-            records = records_of_text(line.decode("utf-8", "replace") for line in lines if line is not None)
-        else:
-            records = records_of(lines, damage)
-        for number, record in enumerate(records, 1):
-            read_line(conversation, number, record)
-    return conversation
