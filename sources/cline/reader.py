@@ -124,30 +124,14 @@ class ClineDialogue(Conversation):
         self.begin(message.get("id"), message.get("ts"))
         self.model, before = text_at(message, "modelInfo", "id"), len(self.drafts)
         for place, block in enumerate(drafts.blocks_of(message.get("content"))):
-            self._block(Role(role), block, f":{place}" if place else "")
-        self.count_tokens(before, message.get("metrics"))
-
-    def _block(self, role: Role, block: Record, part: str) -> None:
-        kind, text = string(block.get("type")), string(block.get("text")).strip()
-        if kind == "text" and role is Role.USER:
-            self._add_question(text, part)
-        elif kind == "text":
-            self.say(role, text, part)
-        elif kind in ("thinking", "reasoning"):
-            self.say(Role.THINKING, string(block.get("thinking")) or text, part)
-        elif kind == "tool_use":
-            key = string(block.get("id")) or f"{self.record_id}:tool{part or ':0'}"
-            self.call(key, block.get("name"), block.get("input", {}))
-        elif kind == "tool_result":
-            outcome = drafts.outcome(block.get("is_error") is True)
-            self.answer(block.get("tool_use_id"), drafts.content_text(block.get("content")), outcome)
-        elif name := drafts.attachment_name(block):
-            if self.drafts and self.drafts[-1].role is Role.USER:
-                self.drafts[-1].attach(name)
+            part, last = f":{place}" if place else "", self.drafts[-1] if self.drafts else None
+            if block.get("type") == "text" and role == "user":
+                self._add_question(string(block.get("text")).strip(), part)
+            elif last and last.role is Role.USER and (name := drafts.attachment_name(block)):
+                last.attach(name)
             else:
-                self.say(Role.USER, "", part, attachments=[name])
-        elif kind != "redacted_thinking":
-            self.pass_over("block", kind)
+                self.add_block(Role(role), block, part)
+        self.count_tokens(before, message.get("metrics"))
 
     def _add_question(self, text: str, part: str) -> None:
         """Add the text in the user's tag as typed; around it, and in messages of their own, are the client's notes."""
