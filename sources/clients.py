@@ -134,9 +134,7 @@ GEMINI_CLI = Client(
     folder=lambda places: places.folder("GEMINI_CLI_HOME") / ".gemini",
     servers=ServerList("settings.json"),
     hooks=Hooks(
-        events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"),
-        file="settings.json",
-        is_among_settings=True,
+        events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"), file="settings.json", is_among_settings=True
     ),
     purge=Purge("settings.json", (*_RETENTION, "maxAge"), 30, switch=(*_RETENTION, "enabled")),
 )
@@ -187,9 +185,7 @@ QWEN_CODE = Client(
     folder=lambda places: places.folder("QWEN_HOME", ".qwen"),
     servers=ServerList("settings.json"),
     hooks=Hooks(
-        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
-        file="settings.json",
-        is_among_settings=True,
+        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"), file="settings.json", is_among_settings=True
     ),
 )
 
@@ -245,12 +241,7 @@ CLINE = Client(
     then="Cline takes the server up at once; its extension shows it under MCP Servers.",
 )
 
-ROO_CODE = Client(
-    source="roo-code",
-    name="Roo Code",
-    handshake=("roo code", "roo-code"),
-    is_logged_by_model=True,
-)
+ROO_CODE = Client(source="roo-code", name="Roo Code", handshake=("roo code", "roo-code"), is_logged_by_model=True)
 
 WINDSURF = Client(
     source="windsurf",
@@ -287,19 +278,10 @@ CONTINUE = Client(
 )
 
 # Goose: its command line and its desktop application, which share one database.
-GOOSE = Client(
-    source="goose",
-    name="Goose",
-    handshake=("goose", "goose-cli", "goose-desktop"),
-    is_logged_by_model=True,
-)
+GOOSE = Client(source="goose", name="Goose", handshake=("goose", "goose-cli", "goose-desktop"), is_logged_by_model=True)
 
 # Pi, a coding agent for the terminal. It has no MCP: its conversations are read, but it cannot ask for others.
-PI = Client(
-    source="pi",
-    name="Pi",
-    folder=lambda places: places.folder("PI_CODING_AGENT_DIR", ".pi", "agent"),
-)
+PI = Client(source="pi", name="Pi", folder=lambda places: places.folder("PI_CODING_AGENT_DIR", ".pi", "agent"))
 
 # Aider, which keeps its chats in each project's own folder.
 AIDER = Client(source="aider", name="Aider")

@@ -102,9 +102,7 @@ def _session_of(reading: Task | ClineDialogue, parent: str, about: Record) -> Se
     asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
     named = text_at(about, "metadata", "title").strip()
     return reading.build(
-        named if named != asked else "",
-        parent=parent,
-        began=drafts.moment(about.get("started_at")) or about.get("ts"),
+        named if named != asked else "", parent=parent, began=drafts.moment(about.get("started_at")) or about.get("ts")
     )
 
 

@@ -104,10 +104,7 @@ class Events(Conversation):
         self.session_id = string(self._facts.get("sessionId")) or self.session_id
         began = self._facts.get("startTime")
         main = self.build(
-            self.described.get("name"),
-            self._facts.get("title"),
-            folders=[self.described.get("cwd", "")],
-            began=began,
+            self.described.get("name"), self._facts.get("title"), folders=[self.described.get("cwd", "")], began=began
         )
         yield main
         for call_id, agent in self._agents.items():

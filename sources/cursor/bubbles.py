@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from registry.domain import Message, Role
@@ -134,15 +133,10 @@ def attachments_of(bubble: Mapping[str, Any]) -> list[str]:
     """Return the names of attached pictures, files and folders, each once; never their contents."""
     context = mapping(bubble.get("context"))
     lists = [bubble.get(key) for key in _ATTACHED] + [context.get(key) for key in _SELECTED]
-    pictures = map(_picture_name, objects(bubble.get("images")))
+    paths = (first_text(image, "path", "name", "filename") for image in objects(bubble.get("images")))
+    pictures = (re.split(r"[/\\]", path)[-1] or "image" for path in paths)
     files = (_file_name(entry) for given in lists for entry in items(given))
     return list(dict.fromkeys(filter(None, [*pictures, *files])))
-
-
-def _picture_name(image: Mapping[str, Any]) -> str:
-    path = first_text(image, "path", "name", "filename")
-    flavour = PureWindowsPath if "\\" in path else PurePosixPath
-    return flavour(path).name or "image"
 
 
 def _file_name(entry: Any) -> str:

@@ -29,7 +29,7 @@ _PANE_OF = "workbench.panel.aichat.view."
 _HEADER_FIELDS = frozenset(
     (
         *("name", "createdAt", "lastUpdatedAt", "conversationCheckpointLastUpdatedAt"),
-        *("workspaceIdentifier", "workspaceId", "agentLocation", "trackedGitRepos"),
+        *("workspaceIdentifier", "workspaceId", "trackedGitRepos"),
         *("subagentInfo", "unifiedMode", "forceMode"),
     )
 )

@@ -248,7 +248,7 @@ class _Pass:
             messages=messages,
             title=title_of(conversation.drafts, *titles),
             project=project or None,
-            meta=without_empty({"mode": root.mode() or string(about.get("mode")), "model": conversation.model}),
+            meta=without_empty({"mode": root.mode or string(about.get("mode")), "model": conversation.model}),
         )
         transcript = self.transcripts.get(chat.session_id)
         yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
@@ -286,7 +286,7 @@ class _Pass:
 
 def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[AgentDialogue, Skips]:
     """Read what was said, and what could not be read of it. Raises StorageError."""
-    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder(), known_model(about.get("lastUsedModel")))
+    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder, known_model(about.get("lastUsedModel")))
     damage = Counter[str]()
     for element in store.elements(root_id, root):
         if element.message is None:
@@ -297,7 +297,7 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
         _read_turns(store, root, conversation)
     question = next((draft for draft in reversed(conversation.drafts) if draft.role is Role.USER), None)
     if question:
-        question.at = question.at or root.turn_began()
+        question.at = question.at or root.turn_began
     if not root.is_whole:
         damage["not whole: the state that lists them is damaged"] += 1
     skipped = (Skipped(counted(count, "message"), why) for why, count in damage.items())
@@ -306,7 +306,7 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
 
 def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> None:
     """Read the turns, which hold what the user saw, where the prompt, which the model saw, is missing."""
-    for turn_id in root.turns():
+    for turn_id in root.turns:
         question, steps = read_turn(store.blob(turn_id) or b"") or ("", [])
         conversation.add(question, Role.USER, question_of(store.blob(question) or b""))
         for step_id in steps:

@@ -17,39 +17,38 @@ _WORKSPACE, _TURN_BEGAN = 21, 26
 _MODES = {1: "agent", 2: "ask", 3: "plan", 4: "debug", 5: "triage"}
 
 
+@dataclass(frozen=True, slots=True)
 class Root:
-    """A state of a conversation. Blob ids are hexadecimal."""
+    """A state of a conversation. Blob ids are hexadecimal. Not `is_whole`: only its beginning could be read.
 
-    def __init__(self, data: bytes) -> None:
-        references, self._embedded = split_embedded(data)
-        self._node = read_node(references)
+    `prompt`: in order, blob ids as text and inline JSON as bytes. `waiting`: answers whose tool calls have no result
+    yet, as JSON.
+    """
 
-    @property
-    def is_whole(self) -> bool:
-        """Return False if only its beginning could be read."""
-        return self._node.is_whole
+    is_whole: bool
+    prompt: list[str | bytes]
+    waiting: list[bytes]
+    turns: list[str]
+    folder: str
+    turn_began: datetime | None
+    mode: str
 
-    def prompt(self) -> list[str | bytes]:
-        """Return the prompt in order: blob ids as text, inline JSON as bytes."""
-        listed = (block.hex() if len(block) == ID_BYTES else block for block in self._node.blocks(_PROMPT))
-        return [*listed, *self._embedded]
 
-    def waiting(self) -> list[bytes]:
-        """Return answers whose tool calls have no result yet, as JSON."""
-        return self._node.blocks(_WAITING)
-
-    def turns(self) -> list[str]:
-        return _ids(self._node, _TURNS)
-
-    def folder(self) -> str:
-        described = (text for node in self._node.nodes(_WORKSPACE) for text in node.all_texts())
-        return next(filter(None, map(path_of, (*self._node.texts(_FOLDERS), *described))), "")
-
-    def turn_began(self) -> datetime | None:
-        return moment(self._node.number(_TURN_BEGAN))
-
-    def mode(self) -> str:
-        return _MODES.get(self._node.number(_MODE) or 0, "")
+def read_root(data: bytes) -> Root:
+    references, embedded = split_embedded(data)
+    node = read_node(references)
+    listed = (block.hex() if len(block) == ID_BYTES else block for block in node.blocks(_PROMPT))
+    described = (text for inner in node.nodes(_WORKSPACE) for text in inner.all_texts())
+    folders = map(path_of, (*node.texts(_FOLDERS), *described))
+    return Root(
+        node.is_whole,
+        [*listed, *embedded],
+        node.blocks(_WAITING),
+        _ids(node, _TURNS),
+        next(filter(None, folders), ""),
+        moment(node.number(_TURN_BEGAN)),
+        _MODES.get(node.number(_MODE) or 0, ""),
+    )
 
 
 def split_embedded(data: bytes) -> tuple[bytes, list[bytes]]:

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from sources.cursor_agent.messages import cursors_own
-from sources.cursor_agent.state import Root, links_of
+from sources.cursor_agent.state import Root, links_of, read_root
 from sources.kit.jsonl import LONGEST_LINE
 from sources.kit.loose_json import Record, mapping, object_in, read_json, string
 from sources.kit.sqlite_store import ClientDatabase
@@ -51,7 +51,7 @@ class AgentStore:
     def latest_root(self, named: str) -> tuple[str, Root] | None:
         """Return the latest state with its id: the named one, else the newest one that is stored."""
         data = self.blob(named) if named else None
-        return (named, Root(data)) if data else next(self._roots(2**63 - 1), None)
+        return (named, read_root(data)) if data else next(self._roots(2**63 - 1), None)
 
     def blob(self, blob_id: str) -> bytes | None:
         """Return the contents of a blob; None if it is missing or too long."""
@@ -63,7 +63,7 @@ class AgentStore:
         A repeated message gets a name of its own, which stays the same when more follow.
         """
         counts: dict[str, int] = {}
-        listed = (*self._with_earlier(root_id, root.prompt()), *root.waiting())
+        listed = (*self._with_earlier(root_id, root.prompt), *root.waiting)
         for element in chain.from_iterable(map(self._below, listed)):
             count = counts[element.name] = counts.get(element.name, 0) + 1
             yield element if count == 1 else element._replace(name=f"{element.name}~{count}")
@@ -89,7 +89,7 @@ class AgentStore:
         summary = self._summary_in(prompt)
         earlier = self._roots(self._row(root_id)) if summary else iter(())
         for _, root in earlier:
-            before = root.prompt()
+            before = root.prompt
             if summary in before:
                 continue
             known = set(before)
@@ -118,7 +118,7 @@ class AgentStore:
             data = self.blob(blob_id) or b""
             links = links_of(data)
             if links and self._row(str(links[0])):
-                yield blob_id, Root(data)
+                yield blob_id, read_root(data)
 
     def _row(self, blob_id: str) -> int:
         """Return the row of a blob, which grows with each new blob; 0 if it is missing."""

@@ -51,9 +51,7 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
     reading.unique_ids(talk.drafts)
     session = talk.build(
-        "" if title in ("New chat", "New Chat") else title,
-        project=projects.get(gizmo),
-        model=usual_model,
+        "" if title in ("New chat", "New Chat") else title, project=projects.get(gizmo), model=usual_model
     )
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 

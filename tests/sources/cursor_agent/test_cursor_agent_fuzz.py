@@ -17,7 +17,7 @@ from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
 from sources.cursor_agent.prompts import noted_time, pieces_of
 from sources.cursor_agent.reader import Fingerprint, timed
-from sources.cursor_agent.state import Root, links_of, question_of, read_node, read_turn, steps_of
+from sources.cursor_agent.state import links_of, question_of, read_node, read_root, read_turn, steps_of
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
     NOW,
@@ -40,11 +40,11 @@ WIRE = st.binary() | st.lists(
 
 @given(WIRE | st.integers(0, len(WHOLE)).map(lambda end: WHOLE[:end]))
 def test_any_bytes_are_a_state_of_some_conversation(data: bytes) -> None:
-    state = Root(data)
-    assert all(isinstance(each, str | bytes) for each in state.prompt())
-    assert isinstance(state.folder(), str)
-    assert len(state.turns()) + len(state.waiting()) <= len(data)
-    assert isinstance(state.mode(), str)
+    state = read_root(data)
+    assert all(isinstance(each, str | bytes) for each in state.prompt)
+    assert isinstance(state.folder, str)
+    assert len(state.turns) + len(state.waiting) <= len(data)
+    assert isinstance(state.mode, str)
     assert all(len(link) == 64 or isinstance(link, bytes) for link in links_of(data))
     assert isinstance(question_of(data), str)
     read_turn(data)
