@@ -19,7 +19,7 @@ from sources.kit.token_counts import usage_of
 
 
 class Layer(IntEnum):
-    """The kind of record that a text is in. The first kind that a file has counts."""
+    """The kind of record that a text is in: Codex writes the same up to three times. A file's first kind counts."""
 
     ITEM = 0
     EVENT = 1

@@ -177,6 +177,8 @@ def _leaf(node: dict[str, Any]) -> str:
     return next(filter(None, map(string, named)), "")
 
 
+# Tool calls: a call and its result share one bubble
+
 _RESULT_TEXTS = ("output", "contents", "content", "text", "stdout", "diff", "message")
 _VERSION = re.compile(r"_v\d+$")
 

@@ -1,4 +1,4 @@
-"""Plan moves of conversations to another workspace inside Cursor's own databases; `journal` writes them."""
+"""Plan moves and copies of conversations to another workspace in Cursor's own databases; `journal` writes them."""
 
 from __future__ import annotations
 
