@@ -11,9 +11,8 @@ from sources.base import FoundSession
 from sources.clients import COPILOT_CLI
 from sources.copilot.events import Events
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage
 from sources.kit.loose_json import read_json, string
-from sources.kit.reader import FileReader, SessionFile, json_lines
+from sources.kit.reader import FileReader, SessionFile, parse_lines
 
 _NOTE = "workspace.yaml"
 _NOTED = re.compile(r"^(name|cwd):[ \t]*(\S.*)?$", re.MULTILINE)
@@ -39,13 +38,8 @@ class CopilotCli(FileReader):
         return SessionFile(file, file.path, os.path.basename(folder), folder=folder, note_status=note_status)
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
-        damage = Damage()
         note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
-        reading = Events(file.session_id, described=noted(note))
-        for event in json_lines(file.path, damage):
-            reading.read(event)
-        session, *agents = reading.sessions()
-        return file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
+        return parse_lines(file, Events(file.session_id, described=noted(note)))
 
 
 def noted(text: str) -> dict[str, str]:

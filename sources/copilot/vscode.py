@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from sources.kit import drafts
 from sources.kit.files import File
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines, parse_lines
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
 
@@ -67,7 +66,7 @@ class CopilotVscode(FileReader):
         def parse(file: SessionFile) -> Iterator[FoundSession]:
             project = project_of(Path(file.folder))
             if file.note_status:
-                return _parse_transcript(file, project)
+                return parse_lines(file, Events(file.session_id, described={"cwd": project}))
             return _parse_session(file, project, titles_of)
 
         return parse
@@ -97,14 +96,6 @@ def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iter
         chat.listed_title = text_at(titles, file.session_id, "title")
     session = chat.session()
     yield file.found(session, damage.skipped() + chat.skipped() + skipped, drafts.moment(given.get("lastMessageDate")))
-
-
-def _parse_transcript(file: SessionFile, project: str) -> Iterator[FoundSession]:
-    damage, reading = Damage(), Events(file.session_id)
-    for event in json_lines(file.path, damage):
-        reading.read(event)
-    main, *agents = (replace(each, project=each.project or project or None) for each in reading.sessions())
-    return file.found_with_agents(main, agents, damage.skipped() + reading.skipped())
 
 
 # Operation logs: an object kept as the operations that made it

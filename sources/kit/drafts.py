@@ -328,6 +328,13 @@ class Conversation:
         why = "unknown to this reader"
         return tuple(Skipped(f"{count} x {kind}{where}", why) for kind, count in self.unknown.items())
 
+    def session(self) -> Session:
+        return self.build()
+
+    def sessions(self) -> Iterable[Session]:
+        """Return the session, and after it those of the sub-agents that its file holds."""
+        return [self.session()]
+
     def build(
         self,
         *titles: object,
