@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from registry.domain import Role, Session
+from registry.domain import Role
 from sources.base import FoundSession, Places, Skipped
 from sources.clients import CLINE, ROO_CODE
 from sources.kit import drafts
@@ -93,17 +93,12 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
     reading = (Task if file.path.endswith(_VIEW) else ClineDialogue)(file.session_id, folder)
     for message in items(messages):
         reading.read(mapping(message))
-    session = _session_of(reading, file.agent_of or string(about.get("parentTaskId")), about)
+    asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
+    title, parent = text_at(about, "metadata", "title").strip(), file.agent_of or string(about.get("parentTaskId"))
+    began = drafts.moment(about.get("started_at")) or about.get("ts")
+    session = reading.build(title if title != asked else "", parent=parent, began=began)
     skipped = () if isinstance(messages, list) else (Skipped(file.path, "no list of messages in it"),)
     return file.found(session, skipped + reading.skipped(), drafts.moment(about.get("ts")))
-
-
-def _session_of(reading: Task | ClineDialogue, parent: str, about: Record) -> Session:
-    asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
-    named = text_at(about, "metadata", "title").strip()
-    return reading.build(
-        named if named != asked else "", parent=parent, began=drafts.moment(about.get("started_at")) or about.get("ts")
-    )
 
 
 _INPUT = re.compile(r"^<(user_input|user_message)\b[^>]*>\s*(.*?)\s*</\1>", re.DOTALL)

@@ -12,7 +12,7 @@ from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
 from sources.clients import VSCODE
 from sources.copilot.chat import VsCodeChat
-from sources.copilot.events import Events
+from sources.copilot.cli import Events
 from sources.kit import drafts
 from sources.kit.files import File
 from sources.kit.jsonl import Damage

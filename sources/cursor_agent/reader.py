@@ -19,8 +19,7 @@ from sources.clients import CURSOR_AGENT
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
-from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
-from sources.cursor_agent.store import AgentStore
+from sources.cursor_agent.store import AgentStore, Root, question_of, read_turn, steps_of
 from sources.kit import drafts
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import File, digest, small_text, status_of, system_reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,8 +159,10 @@ class _Reading(Conversation):
 
     def _attached(self, message: Record) -> None:
         """Add files by name; the content of text files and long pastes too, as context."""
-        for number, (file, unnamed) in enumerate(_files(message)):
-            name = string(file.get("file_name")) or unnamed
+        kinds = (("attachments", "pasted text"), ("files", "file"))
+        files = [(mapping(file), kind) for key, kind in kinds for file in items(message.get(key))]
+        for number, (file, kind) in enumerate(files):
+            name = string(file.get("file_name")) or kind
             if self._texts:
                 self._texts[-1].attach(name)
             else:
@@ -170,12 +172,6 @@ class _Reading(Conversation):
 
     def _new_part(self, kind: str) -> str:
         return f":{kind}:{len(self.drafts) - self._new}"
-
-
-def _files(message: Record) -> Iterator[tuple[Record, str]]:
-    """Yield the files of a message, each with a name in case it has none."""
-    yield from ((mapping(file), "pasted text") for file in items(message.get("attachments")))
-    yield from ((mapping(file), "file") for file in items(message.get("files")))
 
 
 def _result_text(content: object) -> str:

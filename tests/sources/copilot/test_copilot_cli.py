@@ -9,8 +9,7 @@ import pytest
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.copilot.cli import CopilotCli
-from sources.copilot.events import Events
+from sources.copilot.cli import CopilotCli, Events
 from tests.sources.copilot.copilot_files import SHOP, Log, request, session_id, working_log, write_log
 from tests.sources.untouched import opened_files, state_of
 

@@ -17,7 +17,7 @@ from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
 from sources.cursor_agent.prompts import noted_time, pieces_of
 from sources.cursor_agent.reader import Fingerprint, timed
-from sources.cursor_agent.state import links_of, question_of, read_node, read_root, read_turn, steps_of
+from sources.cursor_agent.store import links_of, question_of, read_node, read_root, read_turn, steps_of
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
     NOW,
