@@ -19,7 +19,7 @@ from sources.clients import CURSOR_AGENT
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
-from sources.cursor_agent.store import AgentStore, Root, question_of, read_turn, steps_of
+from sources.cursor_agent.store import AgentStore, Root
 from sources.kit import drafts
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import File, digest, small_text, status_of, system_reason
@@ -292,8 +292,12 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
             damage[element.why] += 1
         else:
             conversation.read(element.name, element.message)
-    if all(draft.role is Role.SYSTEM for draft in conversation.drafts):
-        _read_turns(store, root, conversation)
+    if all(draft.role is Role.SYSTEM for draft in conversation.drafts):  # without the prompt, which the model saw
+        for name, role, text in store.turns(root):
+            if role is Role.TOOL:
+                conversation.unknown["tool call outside of the prompt"] += 1
+            else:
+                conversation.add(name, role, text)
     question = next((draft for draft in reversed(conversation.drafts) if draft.role is Role.USER), None)
     if question:
         question.at = question.at or root.turn_began
@@ -301,19 +305,6 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
         damage["not whole: the state that lists them is damaged"] += 1
     skipped = (Skipped(counted(count, "message"), why) for why, count in damage.items())
     return conversation, (*skipped, *conversation.skipped())
-
-
-def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> None:
-    """Read the turns, which hold what the user saw, where the prompt, which the model saw, is missing."""
-    for turn_id in root.turns:
-        question, steps = read_turn(store.blob(turn_id) or b"") or ("", [])
-        conversation.add(question, Role.USER, question_of(store.blob(question) or b""))
-        for step_id in steps:
-            for place, (role, text) in enumerate(steps_of(store.blob(step_id) or b"")):
-                if role is Role.TOOL:
-                    conversation.unknown["tool call outside of the prompt"] += 1
-                else:
-                    conversation.add(f"{step_id}.{place}", role, text)
 
 
 def _last_change(chat: SessionFile) -> float:

@@ -72,6 +72,22 @@ class AgentStore:
             count = counts[element.name] = counts.get(element.name, 0) + 1
             yield element if count == 1 else element._replace(name=f"{element.name}~{count}")
 
+    def turns(self, root: Root) -> Iterator[tuple[str, Role, str]]:
+        """Yield name, role and text of what the user saw; of a tool's call the text is not known."""
+        turns = (self._node(turn_id) for turn_id in root.turns)
+        for turn in (agents[0] for turn in turns if (agents := turn.nodes(1))):  # a turn of the shell has none
+            for question in _ids(turn, 1)[:1]:
+                yield question, Role.USER, self._node(question).text(1)
+            for step_id in _ids(turn, 2):
+                step = self._node(step_id)
+                spoken = ((Role.THINKING, step.nodes(3)), (Role.ASSISTANT, step.nodes(1)))
+                parts = [(role, node.text(1)) for role, nodes in spoken for node in nodes]
+                parts += [(Role.TOOL, "") for _ in step.blocks(2)]
+                yield from ((f"{step_id}.{place}", *part) for place, part in enumerate(parts))
+
+    def _node(self, blob_id: str) -> WireMessage:
+        return read_node(self.blob(blob_id) or b"")
+
     def _below(self, given: str | bytes) -> Iterator[PromptElement]:
         """Yield a message, or in stores of the first generation all messages below a node of ids."""
         open_nodes, done = [(given, 0)], set[str]()
@@ -216,24 +232,6 @@ def links_of(data: bytes) -> list[str | bytes]:
     blocks = node.blocks(_PROMPT)
     are_ids = bool(blocks) and all(len(block) == ID_BYTES for block in blocks)
     return [*(block.hex() for block in blocks), *embedded] if node.is_whole and are_ids else []
-
-
-def read_turn(data: bytes) -> tuple[str, list[str]] | None:
-    """Return the ids of the question and of the steps of an agent's turn; None for a turn of the shell."""
-    agents = read_node(data).nodes(1)
-    return (next(iter(_ids(agents[0], 1)), ""), _ids(agents[0], 2)) if agents else None
-
-
-def question_of(data: bytes) -> str:
-    return read_node(data).text(1)
-
-
-def steps_of(data: bytes) -> Iterator[tuple[Role, str]]:
-    """Yield the roles and texts of a step, usually one; of a tool call the text is not known."""
-    node = read_node(data)
-    for tag, role in ((3, Role.THINKING), (1, Role.ASSISTANT)):
-        yield from ((role, inner.text(1)) for inner in node.nodes(tag))
-    yield from ((Role.TOOL, "") for _ in node.blocks(2))
 
 
 def _ids(node: WireMessage, tag: int) -> list[str]:
