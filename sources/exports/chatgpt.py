@@ -39,7 +39,7 @@ def version(record: Record) -> str:
     return reading.version_of(_time(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
 
 
-def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
+def read(record: Record, unknown: Counter[str]) -> Session:
     """Read the conversation; what is not understood is counted in `unknown`."""
     messages = {name: mapping(value_at(node, "message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
@@ -48,11 +48,8 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     for name, is_live in reading.walk(nodes, string(record.get("current_node"))):
         talk.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
-    gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
     reading.unique_ids(talk.drafts)
-    session = talk.build(
-        "" if title in ("New chat", "New Chat") else title, project=projects.get(gizmo), model=usual_model
-    )
+    session = talk.build("" if title in ("New chat", "New Chat") else title, model=usual_model)
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 
 

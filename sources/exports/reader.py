@@ -50,7 +50,7 @@ class AccountExport(Source):
 
     name: str
     parts: list[ExportFile]
-    others: Sequence[ExportFile | Skipped] = ()
+    damaged: Sequence[Skipped] = ()
     on_read: OnRead = lambda _: None
     _is_stopped: bool = False
 
@@ -70,10 +70,9 @@ class AccountExport(Source):
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield new and changed conversations. Raises StorageError at the end if not all could be read."""
-        damaged = [other for other in self.others if isinstance(other, Skipped)]
-        yield from damaged
-        is_damaged = bool(damaged)
-        known, projects, provider = dict(seen), self._projects(), PROVIDERS[self.name]
+        yield from self.damaged
+        is_damaged = bool(self.damaged)
+        known, provider = dict(seen), PROVIDERS[self.name]
         unknown, passed_over = Counter[str](), Counter[str]()
         read = ((part, provider.conversations(_records(part, self._count))) for part in self.parts)
         numbered = ((part, *each) for part, records in read for each in enumerate(records, 1))
@@ -89,7 +88,7 @@ class AccountExport(Source):
             fingerprint = provider.version(record)
             if is_known(known.get(key), fingerprint):
                 continue
-            session = provider.read(record, projects, unknown)
+            session = provider.read(record, unknown)
             if not session.messages:
                 passed_over[_EMPTY] += 1
                 continue
@@ -105,16 +104,6 @@ class AccountExport(Source):
         if self._is_stopped:
             raise NoEnd
         self.on_read(count)
-
-    def _projects(self) -> dict[str, str]:
-        """Return the names of projects by id, where the export has them."""
-        return dict(
-            known
-            for part in self.others
-            if isinstance(part, ExportFile)
-            for record in _records(part, lambda _: None)
-            if isinstance(record, dict) and (known := PROVIDERS[self.name].project_name(record))
-        )
 
 
 def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
@@ -137,7 +126,8 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
                 parts_by_provider.setdefault(provider, []).append(part)
             else:
                 others.append(Skipped(part.name, why) if why else part)
-    damage = [other for other in others if isinstance(other, Skipped) and _is_export(other.what)]
+    damaged = [other for other in others if isinstance(other, Skipped)]
+    damage = [other for other in damaged if _is_export(other.what)]
     if not parts_by_provider and damage:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path}",
@@ -147,7 +137,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
         contents = f"in which no conversation can be read ({_names(others)})" if others else "without any JSON in it"
         raise InvalidRequest(f"Not an export of an account: {path}", f"Recognised: {kind} {contents}. {_EXPECTED}")
-    return [AccountExport(name, parts, others) for name, parts in parts_by_provider.items()]
+    return [AccountExport(name, parts, damaged) for name, parts in parts_by_provider.items()]
 
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:

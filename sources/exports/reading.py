@@ -86,17 +86,16 @@ def version_of(updated: datetime | None, messages: int, *rest: object) -> str:
 class Provider:
     """The functions that read a provider's export. `site`: names the account.
 
-    `version`: the state of a conversation; `read`: given the names of projects by id, and a count of what is not
-    understood. `conversations`: puts the records of a file together; `project_name`: id and name of a project.
+    `version`: the state of a conversation; `read`: given a count of what is not understood. `conversations`: puts the
+    records of a file together.
     """
 
     site: str
     is_conversation: Callable[[Record], bool]
     identity: Callable[[Record], str]
     version: Callable[[Record], str]
-    read: Callable[[Record, Mapping[str, str], Counter[str]], Session]
+    read: Callable[[Record, Counter[str]], Session]
     conversations: Callable[[Iterator[Record | str]], Iterator[Record | str]] = iter
-    project_name: Callable[[Record], tuple[str, str] | None] = lambda _: None
 
 
 def is_known(seen: str | None, found: str) -> bool:

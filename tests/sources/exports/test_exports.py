@@ -144,12 +144,9 @@ def test_a_claude_chat_without_a_name_is_titled_by_its_summary(tmp_path: Path) -
 
 def test_a_claude_chat_saved_by_a_browser_extension_knows_model_project_and_branch(tmp_path: Path) -> None:
     chat = claude_chat()
-    chat.more = {"model": "claude-sonnet-4-5", "project_uuid": an_id(50)}
+    chat.more = {"model": "claude-sonnet-4-5", "project": {"uuid": an_id(50), "name": "Shop"}}
     chat.more["current_leaf_message_uuid"] = chat.messages[1]["uuid"]
     (tmp_path / "chat.json").write_bytes(as_json(chat.record()))
-    (tmp_path / "projects").mkdir()
-    project = {"uuid": an_id(50), "name": "Shop", "prompt_template": "", "docs": []}
-    (tmp_path / "projects" / "one.json").write_bytes(as_json(project))
     [found], _ = told(tmp_path)
 
     session = found.session
