@@ -137,26 +137,22 @@ class ClineDialogue(Conversation):
             self.say(Role.USER, _DETAILS.sub("", text), part)
 
 
-_TYPED = frozenset(("task", "user_feedback", "user_feedback_diff"))
-_ANSWERED = frozenset(("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond", "new_task"))
+_TYPED = ("task", "user_feedback", "user_feedback_diff")
+_ANSWERED = ("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond", "new_task")
 _CALLED = {"tool": "tool", "command": "execute_command", "use_mcp_server": "use_mcp_server"} | dict.fromkeys(
     ("browser_action_launch", "browser_action", "use_subagents", "codebase_search"), ""
 )
-_RESULTS = frozenset(("command_output", "mcp_server_response", "browser_action_result", "subtask_result"))
-_FAILED = frozenset(
-    ("error", "diff_error", "rooignore_error", "clineignore_error", "api_req_failed", "mistake_limit_reached")
-)
-_BOOKKEEPING = frozenset(
-    (
-        *("api_req_started", "api_req_finished", "api_req_retried", "api_req_deleted", "deleted_api_reqs"),
-        *("api_req_retry_delayed", "api_req_rate_limit_wait", "error_retry", "checkpoint_created", "checkpoint_saved"),
-        *("resume_task", "resume_completed_task", "mcp_server_request_started", "mcp_notification", "task_progress"),
-        *("hook_status", "hook_output_stream", "subagent", "subagent_usage", "conditional_rules_applied", "info"),
-        *("shell_integration_warning", "shell_integration_warning_with_suggestion", "load_mcp_documentation"),
-        *("generate_explanation", "report_bug", "auto_approval_max_req_reached", "condense_context", "condense"),
-        *("condense_context_error", "sliding_window_truncation", "command_permission_denied", "summarize_task"),
-        *("interactive_app", "too_many_tools_warning", "image", "codebase_search_result", "finish_task"),
-    )
+_RESULTS = ("command_output", "mcp_server_response", "browser_action_result", "subtask_result")
+_FAILED = ("error", "diff_error", "rooignore_error", "clineignore_error", "api_req_failed", "mistake_limit_reached")
+_BOOKKEEPING = (
+    *("api_req_started", "api_req_finished", "api_req_retried", "api_req_deleted", "deleted_api_reqs"),
+    *("api_req_retry_delayed", "api_req_rate_limit_wait", "error_retry", "checkpoint_created", "checkpoint_saved"),
+    *("resume_task", "resume_completed_task", "mcp_server_request_started", "mcp_notification", "task_progress"),
+    *("hook_status", "hook_output_stream", "subagent", "subagent_usage", "conditional_rules_applied", "info"),
+    *("shell_integration_warning", "shell_integration_warning_with_suggestion", "load_mcp_documentation"),
+    *("generate_explanation", "report_bug", "auto_approval_max_req_reached", "condense_context", "condense"),
+    *("condense_context_error", "sliding_window_truncation", "command_permission_denied", "summarize_task"),
+    *("interactive_app", "too_many_tools_warning", "image", "codebase_search_result", "finish_task"),
 )
 
 

@@ -12,14 +12,12 @@ from sources.kit.drafts import Conversation, Draft, params_of, supersede
 from sources.kit.loose_json import Record, items, mapping, number, objects, string, strings, text_at, value_at
 from sources.kit.workspace_files import path_of
 
-_IGNORED = frozenset(
-    (
-        *("undoStop", "codeblockUri", "prepareToolInvocation", "mcpServersStarting", "mcpServersStartingSlow"),
-        *("progressMessage", "progressTask", "progressTaskResult", "progressTaskSerialized", "confirmation", "command"),
-        *("extensions", "pullRequest", "multiDiffData", "treeData", "hook", "elicitation", "elicitationSerialized"),
-        *("questionCarousel", "planReview", "clearToPreviousToolInvocation", "disabledClaudeHooks", "workspaceEdit"),
-        *("notebookEditGroup", "notebookEdit", "references", "usedContext", "codeCitation", "move", "externalEdit"),
-    )
+_IGNORED = (
+    *("undoStop", "codeblockUri", "prepareToolInvocation", "mcpServersStarting", "mcpServersStartingSlow"),
+    *("progressMessage", "progressTask", "progressTaskResult", "progressTaskSerialized", "confirmation", "command"),
+    *("extensions", "pullRequest", "multiDiffData", "treeData", "hook", "elicitation", "elicitationSerialized"),
+    *("questionCarousel", "planReview", "clearToPreviousToolInvocation", "disabledClaudeHooks", "workspaceEdit"),
+    *("notebookEditGroup", "notebookEdit", "references", "usedContext", "codeCitation", "move", "externalEdit"),
 )
 _NOT_ATTACHED = ("implicit", "workspace", "promptText", "tool", "toolset")
 
@@ -47,7 +45,9 @@ class VsCodeChat(Conversation):
             self.begin(string(request.get("requestId")) or f"#{place}", request.get("timestamp"))
             self._chunks, self._thought_id = 0, ""
             self._add_question(request)
-            self.at, self.model, self._answered_from = None, _model(request), len(self.drafts)
+            resolved = text_at(request, "result", "metadata", "resolvedModel")
+            self.model = resolved or string(request.get("modelId")).removeprefix("copilot/")
+            self.at, self._answered_from = None, len(self.drafts)
             self._add_answer(request)
             supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
         self.session_id = string(self.given.get("sessionId")) or self.session_id
@@ -136,11 +136,6 @@ def _attachment(variable: Record) -> str:
     if variable.get("automaticallyAdded") or variable.get("kind") in _NOT_ATTACHED:
         return ""
     return string(variable.get("name")) or path_of(variable.get("value"))
-
-
-def _model(request: Record) -> str:
-    resolved = text_at(request, "result", "metadata", "resolvedModel")
-    return resolved or string(request.get("modelId")).removeprefix("copilot/")
 
 
 _PARTS: dict[str, Callable[[VsCodeChat, Record], None]] = {

@@ -61,21 +61,19 @@ def _unquoted(value: str) -> str:
 # Events, also those of the editor's transcripts. Pure.
 
 # kinds of events that are no part of the conversation
-_BOOKKEEPING = frozenset(
-    (
-        *("session.resume", "session.info", "session.warning", "session.truncation", "session.compaction_start"),
-        *("session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
-        *("session.workspace_file_changed", "session.handoff", "session.task_complete", "session.usage_info"),
-        *("session.permissions_changed", "session.background_tasks_changed", "session.tools_updated"),
-        *("session.skills_loaded", "session.custom_agents_updated", "session.mcp_servers_loaded"),
-        *("session.binary_asset", "session.usage_record"),
-        *("system.message", "system.notification", "assistant.turn_start", "assistant.turn_end", "assistant.intent"),
-        *("assistant.usage", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta"),
-        *("tool.user_requested", "tool.execution_progress", "tool.execution_partial_result", "skill.invoked"),
-        *("hook.start", "hook.end", "permission.requested", "permission.completed", "pending_messages.modified"),
-        *("user_input.requested", "user_input.completed", "elicitation.requested", "elicitation.completed"),
-        *("subagent.completed", "subagent.selected", "subagent.deselected"),
-    )
+_BOOKKEEPING = (
+    *("session.resume", "session.info", "session.warning", "session.truncation", "session.compaction_start"),
+    *("session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
+    *("session.workspace_file_changed", "session.handoff", "session.task_complete", "session.usage_info"),
+    *("session.permissions_changed", "session.background_tasks_changed", "session.tools_updated"),
+    *("session.skills_loaded", "session.custom_agents_updated", "session.mcp_servers_loaded"),
+    *("session.binary_asset", "session.usage_record"),
+    *("system.message", "system.notification", "assistant.turn_start", "assistant.turn_end", "assistant.intent"),
+    *("assistant.usage", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta"),
+    *("tool.user_requested", "tool.execution_progress", "tool.execution_partial_result", "skill.invoked"),
+    *("hook.start", "hook.end", "permission.requested", "permission.completed", "pending_messages.modified"),
+    *("user_input.requested", "user_input.completed", "elicitation.requested", "elicitation.completed"),
+    *("subagent.completed", "subagent.selected", "subagent.deselected"),
 )
 
 
@@ -181,8 +179,9 @@ class Events(Conversation):
         if string(data.get("source")) not in ("", "user"):
             thread.inject(text)
         else:
-            names = list(dict.fromkeys(filter(None, map(_attachment, items(data.get("attachments"))))))
-            thread.say(Role.USER, text, attachments=names)
+            keys = ("displayName", "path", "filePath", "name", "type")
+            names = (first_text(given, *keys) for given in items(data.get("attachments")))
+            thread.say(Role.USER, text, attachments=list(dict.fromkeys(filter(None, names))))
 
     def _think(self, text: str, thread: Conversation) -> None:
         """Add a thought; some versions write it twice: as an event, and with the answer."""
@@ -214,7 +213,3 @@ class Events(Conversation):
         if not key or key not in self.calls:
             self.calls[key] = thread.call(key, name, params_of(arguments) or {}, folder=self.folder)
         return self.calls[key]
-
-
-def _attachment(given: object) -> str:
-    return first_text(given, "displayName", "path", "filePath", "name", "type")

@@ -31,13 +31,9 @@ _SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
 _UNKNOWN_MODEL = "default"
 _ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
 _SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
-_BLOCKS = frozenset(
-    (
-        *("paragraph", "heading", "quote", "blockquote", "listitem", "listItem", "list_item"),
-        *("code", "codeBlock", "code_block"),
-    )
-)
-_BREAKS = frozenset({"linebreak", "hardBreak", "hard_break"})
+# the editors write the names of nodes differently: without `_` and in small letters they are the same
+_BLOCKS = ("paragraph", "heading", "quote", "blockquote", "listitem", "code", "codeblock")
+_BREAKS = ("linebreak", "hardbreak")
 
 
 def speaker_of(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> Role | None:
@@ -164,7 +160,7 @@ def _pieces(root: Any) -> Iterator[str]:
             yield node
             continue
         node = mapping(node)
-        kind = string(node.get("type"))
+        kind = string(node.get("type")).replace("_", "").lower()
         yield "\n" if kind in _BREAKS else _leaf(node)
         if kind in _BLOCKS:
             waiting.append("\n")

@@ -82,13 +82,14 @@ def reading_of(
     asked = [place for place, message in enumerate(messages, 1) if message.role is Role.USER]
     kept = messages if settled else messages[: max(asked, default=0)]
     parents = (text_at(given, "subagentInfo", "parentComposerId") for given in (composer.record, composer.header))
+    mode = first_text({**composer.header, **composer.record}, "unifiedMode", "forceMode")
     session = Session(
         session_id=composer.composer_id,
         messages=dated(kept, _span(composer, now)),
         title=_title(composer, messages),
         project=project_of(composer.composer_id, composer.header, composer.record, workspaces, hints),
         parent=next(filter(None, parents), None),
-        meta=_meta(composer, model),
+        meta=without_empty({"model": model, "mode": mode}),  # known fields only: a record holds keys and tokens too
     )
     skipped = (Skipped(f"{counted(count, 'message')} of {composer.composer_id}", why) for why, count in damage.items())
     return ComposerReading(session, tuple(skipped), settled)
@@ -128,9 +129,3 @@ def _title(composer: Composer, messages: Iterable[Message]) -> str:
     named = (string(given.get("name")).strip() for given in (composer.header, composer.record))
     asked = (preview_of(each.text.strip().partition("\n")[0]) for each in messages if each.role is Role.USER)
     return next(filter(None, (*named, *asked)), "Untitled")
-
-
-def _meta(composer: Composer, model: str | None) -> dict[str, Any]:
-    """Return known fields only: the same record holds keys and tokens."""
-    merged = {**composer.header, **composer.record}
-    return without_empty({"model": model, "mode": first_text(merged, "unifiedMode", "forceMode")})

@@ -81,7 +81,8 @@ class AgentDialogue(Conversation):
             self._add_question(text)
         for block in objects(content):
             kind, name = string(block.get("type")), _name_of(block)
-            if name and (question := self._question()):
+            asked = (draft for draft in self.drafts[self._begun :] if draft.role is Role.USER)
+            if name and (question := next(asked, None)):
                 question.attach(name)
             elif name:
                 self._add(Role.USER, "", attachments=[name])
@@ -143,9 +144,6 @@ class AgentDialogue(Conversation):
         for name in attached:
             if question:
                 question.attach(name)
-
-    def _question(self) -> Draft | None:
-        return next((draft for draft in self.drafts[self._begun :] if draft.role is Role.USER), None)
 
     def _inject(self, text: str, **more: Any) -> None:
         self.folder = self.folder or folder_of(text)

@@ -168,7 +168,8 @@ def text_of(content: Record, unknown: Counter[str]) -> str:
     if kind not in _PLAIN:
         unknown[f"content {kind or 'without type'}"] += 1
     texts = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
-    texts += map(_part, items(content.get("parts")))
+    # a part is a text, or of a voice chat its transcription
+    texts += (string(part) or text_at(part, "text") for part in items(content.get("parts")))
     texts += [string(content.get(key)) for key in ("text", "result", "content")]
     return "\n\n".join(dict.fromkeys(filter(None, map(str.strip, texts))))
 
@@ -176,11 +177,6 @@ def text_of(content: Record, unknown: Counter[str]) -> str:
 def _thought(thought: object) -> str:
     given = mapping(thought)
     return "\n\n".join(filter(None, (string(given.get(key)).strip() for key in ("summary", "content"))))
-
-
-def _part(part: object) -> str:
-    """Return a string part, or the transcription of a voice chat."""
-    return part if isinstance(part, str) else text_at(part, "text")
 
 
 def without_marks(text: str) -> str:

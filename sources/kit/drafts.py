@@ -189,13 +189,10 @@ _WORKTREE = re.compile(r"[\\/]\.(?:claude|codex)[\\/]worktrees(?:[\\/].*)?$", re
 
 def project_of(folders: Iterable[str]) -> str | None:
     """Return the first working folder; a worktree that a client made for itself counts as the folder it is of."""
-    seen = [folder for folder in folders if _is_absolute(folder)]
+    flavours = (PurePosixPath, PureWindowsPath)
+    seen = [folder for folder in folders if any(flavour(folder).is_absolute() for flavour in flavours)]
     own = next((folder for folder in seen if not _WORKTREE.search(folder)), None)
     return own or next((_WORKTREE.sub("", folder) for folder in seen), None) or None
-
-
-def _is_absolute(path: str) -> bool:
-    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
 def blocks_of(content: object) -> list[Record]:
