@@ -122,7 +122,9 @@ class AgentDialogue(Conversation):
     def _read_call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
-        self._add_call(string(part.get("toolCallId")), part.get("toolName") or part.get("name"), params)
+        draft = self._add_call(string(part.get("toolCallId")), part.get("toolName") or part.get("name"), params)
+        if isinstance(result := part.get("result"), str):  # only in a transcript of text
+            draft.answer(result, drafts.COMPLETED, drafts.shortened(result))
 
     def _add_call(self, call_id: str, name: object, params: object) -> Draft:
         own = f"{self.record_id}{self._next_part()}"  # the client's ids are kept with the call, and pair it

@@ -20,19 +20,26 @@ from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
 from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
 from sources.cursor_agent.store import AgentStore, Root
+from sources.cursor_agent.text_transcript import records_of_text
 from sources.kit import drafts
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import File, digest, small_text, status_of, system_reason
-from sources.kit.jsonl import Damage
+from sources.kit.jsonl import Damage, read_lines
 from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import FileReader, SessionFile, json_lines
 from sources.kit.sqlite_store import BusyDatabase, ClientDatabase, last_change, stamp
 
 DATABASE, DESCRIPTION = "store.db", "meta.json"
+_OLD = ("agent-sessions", "conversations", "sessions")
 # folders of a conversation in a database of its own; with a description alone it has not begun
-_CHATS = ("chats/*", "chats/*/*", "acp-sessions/*")
+_CHATS = ("chats/*", "chats/*/*", "acp-sessions/*", *(f"{old}/{chat}" for old in _OLD for chat in ("*", "*/*")))
 CHATS = tuple(f"{folder}/{name}" for folder in _CHATS for name in (DATABASE, DESCRIPTION))
-TRANSCRIPTS = tuple(f"projects/*/agent-transcripts/{name}.jsonl" for name in ("*", "*/*", "*/subagents/*"))
+TRANSCRIPTS = tuple(
+    f"{folder}/{name}{end}"
+    for folder in ("projects/*/agent-transcripts", *_OLD)
+    for name in ("*", "*/*", "*/subagents/*")
+    for end in (".jsonl", ".txt")
+)
 
 
 def description_in(folder: str) -> Record:
@@ -156,13 +163,15 @@ class CursorAgent(FileReader):
             status = f"+{stamp(path.with_name(DATABASE))}+{status_of(str(path.with_name(DESCRIPTION)))}"
             return SessionFile(file, str(path.parent), path.parent.name, folder=str(path.parent), note_status=status)
         folders = path.parent.parts
-        slug = folders[folders.index("agent-transcripts") - 1]
+        slug = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders else ""
         parent = folders[-2] if folders[-1] == "subagents" else None
         return SessionFile(file, f"transcripts/{path.stem}", path.stem, parent, slug)
 
     def is_better(self, file: SessionFile, than: SessionFile) -> bool:
-        """Return True for the newest transcript."""
-        return not file.path.endswith((DATABASE, DESCRIPTION)) and file.file.modified > than.file.modified
+        """Return True for the better transcript: JSON lines before text, then the newest."""
+        if file.path.endswith((DATABASE, DESCRIPTION)):
+            return False
+        return (file.path.endswith(".jsonl"), file.file.modified) > (than.path.endswith(".jsonl"), than.file.modified)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
@@ -259,7 +268,7 @@ class _Pass:
             return
         damage, conversation = Damage(), AgentDialogue()
         try:
-            for number, record in enumerate(json_lines(transcript.path, damage), 1):
+            for number, record in enumerate(_records_in(transcript.path, damage), 1):
                 conversation.read_line(number, record)
         except OSError as exc:
             yield Skipped(transcript.path, system_reason(exc))
@@ -315,3 +324,11 @@ def _span(chat: SessionFile, about: Record, now: datetime) -> TimeFrame:
     created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
     updated = moment(about.get("updatedAtMs")) or drafts.moment(_last_change(chat))
     return TimeFrame(min(created, default=None), updated, now)
+
+
+def _records_in(path: str, damage: Damage) -> Iterator[Record]:
+    if not path.endswith(".txt"):
+        yield from json_lines(path, damage)
+        return
+    with open(path, "rb") as file:
+        yield from records_of_text(line.decode("utf-8", "replace") for line in read_lines(file) if line is not None)

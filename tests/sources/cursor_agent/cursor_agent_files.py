@@ -192,6 +192,14 @@ class AgentFiles:
         file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return file
 
+    def text(self, number: int, content: str) -> Path:
+        """A transcript of the oldest kind."""
+        folder = self.root / "projects" / "home-ann-shop" / "agent-transcripts"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{agent_id(number)}.txt"
+        file.write_text(content, encoding="utf-8")
+        return file
+
     def read(self, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
         """What the reader answers."""
         return list(CursorAgent(clock=lambda: NOW).sessions(self.root, seen or {}))

@@ -610,3 +610,13 @@ def test_the_folder_is_the_named_one_else_the_usual_ones(tmp_path: Path) -> None
     assert find(CTXR_CURSOR_AGENT_DIR=str(tmp_path / "own")) == [tmp_path / "own"]
     assert find(CURSOR_CONFIG_DIR=str(tmp_path / "own")) == [tmp_path / "own"]
     assert find(CTXR_CURSOR_AGENT_DIR=str(tmp_path / "none")) == []
+
+
+def test_the_rare_folders_of_before_2026_are_looked_through(cursor: AgentFiles) -> None:
+    blobs = [encoded(each) for each in working_session()]
+    cursor.store(cursor.root / "agent-sessions" / agent_id(1), blobs)
+    cursor.store(cursor.root / "conversations" / "x" / agent_id(2), blobs)
+    lines = "".join(json.dumps(record) + "\n" for record in mirror())
+    (cursor.root / "sessions").mkdir()
+    (cursor.root / "sessions" / f"{agent_id(3)}.jsonl").write_text(lines, encoding="utf-8")
+    assert set(cursor.sessions()) == {agent_id(number) for number in (1, 2, 3)}

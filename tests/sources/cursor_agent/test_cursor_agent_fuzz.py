@@ -18,6 +18,7 @@ from sources.cursor_agent.messages import AgentDialogue
 from sources.cursor_agent.prompts import noted_time, pieces_of
 from sources.cursor_agent.reader import Fingerprint, timed
 from sources.cursor_agent.store import links_of, read_node, read_root
+from sources.cursor_agent.text_transcript import records_of_text
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
     NOW,
@@ -30,7 +31,7 @@ from tests.sources.cursor_agent.cursor_agent_files import (
     root,
     working_session,
 )
-from tests.sources.cursor_agent.cursor_agent_fuzz import WRAPPED
+from tests.sources.cursor_agent.cursor_agent_fuzz import WRAPPED, read_lines_of_transcript
 
 WHOLE = root([hash_of(b"{}"), hash_of(b"[]")], field(4, "{}"), field(8, hash_of(b"")), field(9, "file:///a"))
 WIRE = st.binary() | st.lists(
@@ -75,6 +76,19 @@ def test_any_text_falls_into_pieces_that_say_something(text: str) -> None:
     assert sum(len(piece) for _, piece in pieces) <= len(text)
     assert all(role in (Role.USER, Role.SYSTEM) for role, _ in pieces)
     noted_time(text)
+
+
+TEXT_LINES = st.sampled_from(
+    [
+        *("user:\n", "A:\n", "assistant: \n", "[Thinking] so\n", "[Tool call] Read\n", "[Tool result] Read\n"),
+        *("  path: /a\n", "words\n", "\n", "[Tool result]\n", "[Tool call]\n"),
+    ]
+)
+
+
+@given(st.lists(TEXT_LINES | st.text(max_size=20)))
+def test_any_text_file_is_a_transcript(lines: list[str]) -> None:
+    check_all(read_lines_of_transcript(list(records_of_text(lines))))
 
 
 TIMES = st.none() | st.datetimes(timezones=st.just(UTC))
@@ -151,6 +165,8 @@ def test_a_chain_of_states_that_leads_back_to_itself_ends(tmp_path: Path) -> Non
 def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
     for text in ("<a_b></a_b>" * 100_000, "x" + "<a_b>x</a_b>" * 100_000, "<a_b>" * 100_000, "</a_b>" * 100_000):
         assert len(list(pieces_of(text))) <= 3
+    lines = ["A:\n", *["[Tool result] Read\n"] * 100_000]
+    assert len(list(records_of_text(lines))) == 1
 
 
 def test_twenty_thousand_calls_and_results_take_no_time() -> None:

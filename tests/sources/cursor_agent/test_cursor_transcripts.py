@@ -10,8 +10,10 @@ from registry.domain import Session
 from sources.base import FoundSession, Skipped
 from tests.sources.cursor_agent.cursor_agent_files import (
     CWD,
+    START_MS,
     AgentFiles,
     agent_id,
+    asked,
     environment,
     mirror,
     said,
@@ -117,6 +119,35 @@ def test_a_sub_agents_transcript_names_whose_it_is(cursor: AgentFiles) -> None:
     cursor.transcript(2, said("user", text("Look for lists")), parent=1)
     sessions = cursor.sessions()
     assert (sessions[agent_id(1)].parent, sessions[agent_id(2)].parent) == (None, agent_id(1))
+
+
+def test_of_two_transcripts_of_one_conversation_the_newer_form_is_read(cursor: AgentFiles) -> None:
+    cursor.transcript(1, *mirror())
+    cursor.text(1, "user:\nold form\n")
+    assert cursor.only_session().title == "Why does the basket lose its items?"
+
+
+def test_the_oldest_form_is_plain_text(cursor: AgentFiles) -> None:
+    cursor.text(
+        1,
+        f"user:\n{asked('Why?', '9:05 PM')['content']}\n\nA:\n[Thinking] Let me look.\nClosely.\n"
+        f"[Tool call] Read\n  path: {CWD}/basket.py\n  note: one\ntwo\n[Tool call] Shell\n  command: pytest\n\n"
+        "[Tool result] Read\nreturn []\n\n[Tool result] Grep\nfound\n\nassistant:\nIt makes\na new list.\n",
+    )
+    session = cursor.only_session()
+    assert spoken(session) == [
+        ("user", "Why?"),
+        ("thinking", "Let me look.\nClosely."),
+        ("tool", f"Read {CWD}/basket.py\n\nreturn []"),
+        ("tool", "Shell pytest"),
+        ("tool", "Grep\n\nfound"),
+        ("assistant", "It makes\na new list."),
+    ]
+    tools = [each.more["tool"] for each in session.messages if "tool" in each.more]
+    assert tools[0]["params"] == {"path": f"{CWD}/basket.py", "note": "one\ntwo"}
+    assert [tool["status"] for tool in tools] == ["completed", "pending", "completed"]
+    assert session.messages[0].timestamp
+    assert session.messages[0].timestamp.timestamp() * 1000 == START_MS + 5 * 60_000
 
 
 def test_torn_lines_and_unknown_records_are_reported(cursor: AgentFiles) -> None:
