@@ -23,7 +23,7 @@ from orchestrator.views.figures import stores
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, NotFound, RegistryError
 from sources.base import Places, Source, is_drift
-from sources.cursor.client import CURSOR
+from sources.clients import CURSOR
 from sources.exports.reader import exports_in
 from sources.purging import count_missing_files
 from sources.readers import READERS

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from registry.errors import StorageError
 from sources.base import Source
-from sources.cursor.client import CURSOR
+from sources.clients import CURSOR
 from sources.kit.sqlite_store import ClientDatabase
 
 _ENDS = (".jsonl", ".json", ".txt", ".md", ".yaml", ".db", ".vscdb", ".zst")

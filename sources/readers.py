@@ -6,6 +6,7 @@ from sources.aider.reader import Aider
 from sources.antigravity.reader import Antigravity
 from sources.base import Source
 from sources.claude_code.reader import ClaudeCode
+from sources.clients import KILO
 from sources.cline.reader import Cline, RooCode
 from sources.codex.reader import Codex
 from sources.continue_dev.reader import Continue
@@ -20,34 +21,13 @@ from sources.grok.reader import GrokCli
 from sources.kimi.reader import KimiCode
 from sources.memory_files.reader import MemoryFiles
 from sources.openclaw.reader import OpenClaw
-from sources.opencode.client import KILO
 from sources.opencode.reader import OpenCode
 from sources.pi.reader import Pi
 from sources.qwen.reader import QwenCode
 from sources.zed.reader import Zed
 
 READERS: tuple[Source, ...] = (
-    ClaudeCode(),
-    CursorIde(),
-    CursorAgent(),
-    Codex(),
-    GeminiCli(),
-    Antigravity(),
-    CopilotCli(),
-    CopilotVscode(),
-    OpenCode(),
-    OpenCode(KILO.source),
-    QwenCode(),
-    GrokCli(),
-    KimiCode(),
-    Droid(),
-    OpenClaw(),
-    Cline(),
-    RooCode(),
-    Zed(),
-    Continue(),
-    Goose(),
-    Pi(),
-    Aider(),
-    MemoryFiles(),
+    *(ClaudeCode(), CursorIde(), CursorAgent(), Codex(), GeminiCli(), Antigravity(), CopilotCli(), CopilotVscode()),
+    *(OpenCode(), OpenCode(KILO.source), QwenCode(), GrokCli(), KimiCode(), Droid(), OpenClaw(), Cline(), RooCode()),
+    *(Zed(), Continue(), Goose(), Pi(), Aider(), MemoryFiles()),
 )

@@ -1,14 +1,372 @@
-"""The clients in which a conversation from elsewhere can go on, by source. To add one: a Writer, and a line here."""
+"""Write a conversation as the session of a client in which it goes on. To add one: a function, and a line below."""
 
 from __future__ import annotations
 
-from sources.claude_code.writer import CLAUDE_CODE_WRITER
-from sources.codex.writer import CODEX_WRITER
-from sources.copilot.writer import COPILOT_CLI_WRITER
-from sources.gemini.writer import GEMINI_WRITER
-from sources.opencode.writer import KILO_WRITER, OPENCODE_WRITER
-from sources.qwen.writer import QWEN_WRITER
-from sources.writing import Writer
+import json
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from functools import partial
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from string import ascii_letters, digits
+from typing import Any
+from uuid import UUID, uuid4
 
-_OTHERS = (GEMINI_WRITER, OPENCODE_WRITER, KILO_WRITER, COPILOT_CLI_WRITER, QWEN_WRITER)
-WRITERS: dict[str, Writer] = {each.client.source: each for each in (CLAUDE_CODE_WRITER, CODEX_WRITER, *_OTHERS)}
+from registry.domain import Role, format_time, now
+from registry.errors import InvalidRequest
+from sources.base import Places
+from sources.client import Client
+from sources.clients import CLAUDE_CODE, CODEX, COPILOT_CLI, GEMINI_CLI, KILO, OPENCODE, QWEN_CODE
+from sources.kit.files import small_text
+from sources.kit.loose_json import mapping, objects, read_json, string, text_at
+from sources.writing import (
+    Call,
+    Json,
+    NewSession,
+    Talk,
+    TalkPart,
+    Tools,
+    Writer,
+    calls_for,
+    chained,
+    json_lines,
+    times_of,
+    with_times,
+)
+
+
+def _flat(folder: str) -> str:
+    """Return the name that Claude Code and Qwen Code give to a project's folder."""
+    return re.sub("[^a-zA-Z0-9]", "-", folder)
+
+
+_CLAUDE_CODE_TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
+
+
+def _claude_code(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+    """Make `projects/<folder>/<session>.jsonl`: records in one chain, and the title."""
+    session_id = str(uuid4())
+    folder = CLAUDE_CODE.history_in(places) / "projects" / _flat(talk.folder)
+    common = {
+        "isSidechain": False,
+        "userType": "external",
+        "cwd": talk.folder,
+        "sessionId": session_id,
+        "version": version,
+        "gitBranch": "",
+    }
+    records = (
+        {**common, "type": message["role"], "message": message, "timestamp": at}
+        for said, at in with_times(talk.messages)
+        for message in _claude_code_messages(said)
+    )
+    title = {"type": "custom-title", "customTitle": talk.title, "sessionId": session_id}
+    text = json_lines([*chained(records, "uuid", "parentUuid"), *([title] if talk.title else [])])
+    return NewSession(session_id, folder / f"{session_id}.jsonl", text)
+
+
+def _claude_code_messages(said: TalkPart) -> Iterator[Json]:
+    """Yield a message for each block, those of one answer under one id, then one for each result."""
+    if said.role is Role.USER:
+        yield {"role": "user", "content": said.text}
+        return
+    calls = calls_for(said, _CLAUDE_CODE_TOOLS, "toolu_")
+    blocks: list[Json] = [{"type": "text", "text": said.text}] if said.text else []
+    blocks += [{"type": "tool_use", "id": id_, "name": call.name, "input": call.params} for id_, call in calls]
+    answer = {
+        "id": f"msg_{uuid4().hex[:24]}",
+        "type": "message",
+        "role": "assistant",
+        "model": "unknown",
+        "stop_reason": "tool_use" if calls else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }
+    yield from ({**answer, "content": [block]} for block in blocks)
+    for id_, call in calls:
+        result = {"type": "tool_result", "tool_use_id": id_, "content": call.result, "is_error": call.failed}
+        yield {"role": "user", "content": [result]}
+
+
+_CODEX_CONTENT = {Role.USER: ("input_text", "user_message"), Role.ASSISTANT: ("output_text", "agent_message")}
+_CODEX_TOOLS = Tools(read=("read_file", "path"), run=("shell_command", "command"))
+
+
+def _codex(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+    """Make `sessions/Y/M/D/rollout-<time>-<id>.jsonl`: meta data, then each message for the model and for the list."""
+    session_id, here = str(_uuid7()), now().astimezone()
+    folder = CODEX.history_in(places) / "sessions" / f"{here:%Y/%m/%d}"
+    path = folder / f"rollout-{here:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
+    began = format_time(here)
+    meta = {
+        "id": session_id,
+        "session_id": session_id,
+        "timestamp": began,
+        "cwd": talk.folder,
+        "originator": "context-registry",
+        "cli_version": version,
+        "source": "cli",
+    }
+    records = [{"timestamp": began, "type": "session_meta", "payload": meta}]
+    for message, at in with_times(talk.messages):
+        records += ({"timestamp": at, "type": kind, "payload": payload} for kind, payload in _codex_payloads(message))
+    return NewSession(session_id, path, json_lines(records))
+
+
+def _codex_payloads(message: TalkPart) -> Iterator[tuple[str, Json]]:
+    content, event = _CODEX_CONTENT[message.role]
+    if message.text:
+        block = {"type": content, "text": message.text}
+        yield "response_item", {"type": "message", "role": str(message.role), "content": [block]}
+        yield "event_msg", {"type": event, "message": message.text}
+    calls = calls_for(message, _CODEX_TOOLS)
+    for id_, call in calls:
+        arguments = json.dumps(call.params, ensure_ascii=False)
+        yield "response_item", {"type": "function_call", "name": call.name, "arguments": arguments, "call_id": id_}
+    for id_, call in calls:
+        yield "response_item", {"type": "function_call_output", "call_id": id_, "output": call.result}
+
+
+def _uuid7() -> UUID:
+    """Return 48 bits of time in milliseconds, then random ones: Codex sorts by it. Python has it from 3.14 on."""
+    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(secrets.token_bytes(10))
+    return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62)
+
+
+_COPILOT_TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
+
+
+def _copilot(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+    """Make `session-state/<id>/events.jsonl`, the events of a session that has ended, and the note beside it."""
+    session_id, began = str(uuid4()), format_time(now())
+    folder = COPILOT_CLI.history_in(places) / "session-state" / session_id
+    note: Json = {
+        "id": session_id,
+        "cwd": talk.folder,
+        "name": talk.title,
+        "user_named": bool(talk.title),
+        "created_at": began,
+        "updated_at": began,
+    }
+    flat = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in note.items())
+    start = {"sessionId": session_id, "version": 1, "producer": "copilot-agent", "copilotVersion": version}
+    events = [
+        _copilot_event("session.start", began, startTime=began, context={"cwd": talk.folder}, **start),
+        *_copilot_events(talk),
+    ]
+    text = json_lines(chained(events, "id", "parentId"))
+    return NewSession(session_id, folder / "events.jsonl", text, {folder / "workspace.yaml": flat})
+
+
+def _copilot_event(kind: str, at: str, **data: Any) -> Json:
+    return {"type": kind, "data": data, "timestamp": at}
+
+
+def _copilot_events(talk: Talk) -> Iterator[Json]:
+    turn = -1
+    for message, at in with_times(talk.messages):
+        if message.role is Role.USER:
+            turn += 1
+            text = {"content": message.text, "transformedContent": message.text}
+            yield _copilot_event("user.message", at, **text, attachments=[], messageId=str(uuid4()))
+        else:
+            yield _copilot_event("assistant.turn_start", at, turnId=str(turn))
+            yield from (_copilot_event(kind, at, **data, turnId=str(turn)) for kind, data in _copilot_answer(message))
+            yield _copilot_event("assistant.turn_end", at, turnId=str(turn))
+
+
+def _copilot_answer(message: TalkPart) -> Iterator[tuple[str, Json]]:
+    calls = calls_for(message, _COPILOT_TOOLS)
+    requests = [
+        {"toolCallId": id_, "name": call.name, "arguments": call.params, "type": "function"} for id_, call in calls
+    ]
+    yield "assistant.message", {"content": message.text, "toolRequests": requests, "messageId": str(uuid4())}
+    for id_, call in calls:
+        yield "tool.execution_start", {"toolCallId": id_, "toolName": call.name, "arguments": call.params}
+        result = {"error": {"message": call.result}} if call.failed else {"result": {"content": call.result}}
+        yield "tool.execution_complete", {"toolCallId": id_, "success": not call.failed, **result}
+
+
+_GEMINI_TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "command"))
+
+
+def _gemini(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+    """Make `tmp/<project>/chats/session-<time>-<id>.jsonl`. InvalidRequest if the client does not know the project."""
+    session_id, here, home = str(uuid4()), now(), GEMINI_CLI.history_in(places)
+    slot = text_at(read_json(small_text(home / "projects.json")), "projects", talk.folder)
+    if not slot:
+        raise InvalidRequest(
+            "Gemini CLI doesn't know this folder yet.", f"Start gemini once in {talk.folder}, then try again"
+        )
+    # The name does not end in the beginning of the session's id: when a session is resumed, version 0.61 removes every
+    # file with such a name at its next start.
+    path = home / "tmp" / slot / "chats" / f"session-{here:%Y-%m-%dT%H-%M}-{uuid4().hex[:8]}.jsonl"
+    header = {
+        "sessionId": session_id,
+        "projectHash": sha256(talk.folder.encode()).hexdigest(),
+        "startTime": format_time(here),
+        "lastUpdated": format_time(here),
+        "kind": "main",
+    }
+    return NewSession(session_id, path, json_lines([header, *_gemini_records(talk)]))
+
+
+def _gemini_records(talk: Talk) -> Iterator[Json]:
+    for message, at in with_times(talk.messages):
+        is_question = message.role is Role.USER
+        content: Any = [{"text": message.text}] if is_question else message.text
+        record = {"id": str(uuid4()), "timestamp": at, "type": "user" if is_question else "gemini", "content": content}
+        calls = [_gemini_tool_call(id_, call, at) for id_, call in calls_for(message, _GEMINI_TOOLS)]
+        yield {**record, "toolCalls": calls} if calls else record
+
+
+def _gemini_tool_call(id_: str, call: Call, at: str) -> Json:
+    response = {"error" if call.failed else "output": call.result}
+    return {
+        "id": id_,
+        "name": call.name,
+        "args": call.params,
+        "result": [{"functionResponse": {"id": id_, "name": call.name, "response": response}}],
+        "status": "error" if call.failed else "success",
+        "timestamp": at,
+        "resultDisplay": call.result,
+        "displayName": call.name,
+        "description": "",
+    }
+
+
+_OPENCODE_TOOLS = Tools(read=("read", "filePath"), run=("bash", "command"))
+
+
+def _opencode(client: Client, talk: Talk, version: str, places: Places, drafts: Path) -> NewSession:
+    """Make the document of `opencode export`, which the client puts into its own database."""
+    ids, model = _Ids(), _chosen_model(client, places)
+    session_id = ids.new("ses", descending=True)
+    moments = [round(at.timestamp() * 1000) for at in times_of(talk.messages)]
+    info = {
+        "id": session_id,
+        "slug": session_id[-8:].lower(),
+        "projectID": "global",
+        "directory": talk.folder,
+        "title": talk.title,
+        "version": version,
+        "time": {"created": moments[0], "updated": moments[-1]},
+    }
+    messages, question = [], ""
+    for message, at in zip(talk.messages, moments, strict=True):
+        message_id = ids.new("msg")
+        question = message_id if message.role is Role.USER else question
+        part = {"sessionID": session_id, "messageID": message_id}
+        parts = [{"id": ids.new("prt"), **part, **given} for given in _opencode_parts(message, at)]
+        about = {**_opencode_info(message, at, talk.folder, question, model), "id": message_id, "sessionID": session_id}
+        messages.append({"info": about, "parts": parts})
+    text = json.dumps({"info": info, "messages": messages}, ensure_ascii=False)
+    return NewSession(session_id, drafts / f"{session_id}.json", text)
+
+
+def _chosen_model(client: Client, places: Places) -> dict[str, str]:
+    """Return the chosen model: the client asks the one that a session names. InvalidRequest if there is none."""
+    home = places.folder("XDG_CONFIG_HOME", ".config") / client.source
+    state = places.folder("XDG_STATE_HOME", ".local", "state") / client.source
+    for name in (f"{client.source}.jsonc", f"{client.source}.json", "config.json"):
+        settings = mapping(read_json(small_text(home / name)))
+        provider, _, model = string(settings.get("model")).partition("/")
+        if model:
+            return {"providerID": provider, "modelID": model}
+    for chosen in objects(mapping(read_json(small_text(state / "model.json"))).get("recent")):
+        if chosen.get("modelID"):
+            return {"providerID": string(chosen.get("providerID")), "modelID": string(chosen["modelID"])}
+    raise InvalidRequest(f"{client.name} has no model chosen yet.", f"Choose one in {client.source}, then try again")
+
+
+def _opencode_parts(message: TalkPart, at: int) -> Iterator[Json]:
+    if message.text:
+        yield {"type": "text", "text": message.text}
+    for id_, call in calls_for(message, _OPENCODE_TOOLS):
+        yield {"type": "tool", "callID": id_, "tool": call.name, "state": _opencode_state(call, at)}
+
+
+def _opencode_state(call: Call, at: int) -> Json:
+    common = {"input": call.params, "time": {"start": at, "end": at}}
+    if call.failed:
+        return {"status": "error", "error": call.result, **common}
+    return {"status": "completed", "output": call.result, "title": call.name, "metadata": {}, **common}
+
+
+def _opencode_info(message: TalkPart, at: int, folder: str, question: str, model: dict[str, str]) -> Json:
+    if message.role is Role.USER:
+        return {"role": "user", "time": {"created": at}, "agent": "build", "model": model}
+    return {
+        "role": "assistant",
+        "time": {"created": at, "completed": at},
+        "parentID": question,
+        "mode": "build",
+        "agent": "build",
+        "path": {"cwd": folder, "root": folder},
+        "cost": 0,
+        "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}},
+        "finish": "tool-calls" if message.calls else "stop",
+        **model,
+    }
+
+
+class _Ids:
+    """Makes ids as the client does: 48 bits of time and a number, then letters. It sorts messages by them."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._now = round(now().timestamp() * 1000)
+
+    def new(self, kind: str, *, descending: bool = False) -> str:
+        value = (self._now << 12) + next(self._numbers)
+        value = (~value if descending else value) & (2**48 - 1)
+        return f"{kind}_{value:012x}" + "".join(secrets.choice(digits + ascii_letters) for _ in range(14))
+
+
+def _qwen(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+    """Make `projects/<folder>/chats/<session>.jsonl`: records in one chain, and the title."""
+    session_id = str(uuid4())
+    folder = QWEN_CODE.history_in(places) / "projects" / _flat(talk.folder)
+    path = folder / "chats" / f"{session_id}.jsonl"
+    common = {"sessionId": session_id, "cwd": talk.folder, "version": version}
+    records = [
+        {"timestamp": time, **record}
+        for message, time in with_times(talk.messages)
+        for record in _qwen_records(message)
+    ]
+    if talk.title:
+        title = {"subtype": "custom_title", "systemPayload": {"customTitle": talk.title, "titleSource": "auto"}}
+        records.append({"timestamp": format_time(now()), "type": "system", **title})
+    linked = chained(({**common, **record} for record in records), "uuid", "parentUuid")
+    return NewSession(session_id, path, json_lines(linked))
+
+
+def _qwen_records(message: TalkPart) -> Iterator[Json]:
+    if message.role is Role.USER:
+        yield {"type": "user", "message": {"role": "user", "parts": [{"text": message.text}]}}
+        return
+    calls = calls_for(message, _GEMINI_TOOLS)
+    parts: list[Json] = [{"text": message.text}] if message.text else []
+    parts += [{"functionCall": {"id": id_, "name": call.name, "args": call.params}} for id_, call in calls]
+    yield {"type": "assistant", "model": "unknown", "message": {"role": "model", "parts": parts}}
+    for id_, call in calls:
+        response = {"id": id_, "name": call.name, "response": {"error" if call.failed else "output": call.result}}
+        status = {"callId": id_, "status": "error" if call.failed else "success", "resultDisplay": call.result}
+        content = {"role": "user", "parts": [{"functionResponse": response}]}
+        yield {"type": "tool_result", "message": content, "toolCallResult": status}
+
+
+_IMPORT = ("import", "{}")
+_LISTED = (
+    Writer(CLAUDE_CODE, "claude", "2.1.330", ("--resume", "{}"), _claude_code),
+    Writer(CODEX, "codex", "0.169.0", ("resume", "{}"), _codex),
+    Writer(GEMINI_CLI, "gemini", "0.61.0", ("--resume", "{}"), _gemini),
+    Writer(OPENCODE, "opencode", "1.18.33", ("-s", "{}"), partial(_opencode, OPENCODE), _IMPORT),
+    Writer(KILO, "kilo", "7.7.9", ("-s", "{}"), partial(_opencode, KILO), _IMPORT),
+    Writer(COPILOT_CLI, "copilot", "1.0.102", ("--resume={}",), _copilot),
+    Writer(QWEN_CODE, "qwen", "0.24.4", ("--resume", "{}"), _qwen),
+)
+WRITERS = {writer.client.source: writer for writer in _LISTED}

@@ -31,7 +31,7 @@ from orchestrator.service import Orchestrator
 from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
-from sources.claude_code.client import CLAUDE_CODE
+from sources.clients import CLAUDE_CODE
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = StdioServer(("/path/to/ctxr", "mcp"))

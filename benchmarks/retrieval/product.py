@@ -26,8 +26,8 @@ from registry import domain
 from registry.domain import new_id, parse_time
 from registry.registry import Registry
 from registry.settings import read_settings
-from sources.claude_code.client import CLAUDE_CODE
 from sources.client import Room
+from sources.clients import CLAUDE_CODE
 
 SENT_AT_ONCE = 500
 

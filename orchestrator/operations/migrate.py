@@ -22,9 +22,8 @@ from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.facets import projects_by_activity
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction, WriteTransaction
-from sources.cursor.copying import plan_copy
 from sources.cursor.journal import Step, apply, refuse_while_running, undo
-from sources.cursor.moving import plan_move, target_of
+from sources.cursor.moving import plan_copy, plan_move, target_of
 from sources.cursor.reader import CursorIde
 
 Moves = Sequence[tuple[ChannelRow, str]]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from registry.domain import Role
 from registry.errors import StorageError
-from sources.aider.client import AIDER
 from sources.base import FoundSession, Places, Skipped, Source
+from sources.clients import AIDER
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import entries, folders_in, status_of, system_reason

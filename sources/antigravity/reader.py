@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from registry.domain import Role, Session
-from sources.antigravity.client import ANTIGRAVITY, FOLDERS
 from sources.base import Places
+from sources.clients import ANTIGRAVITY
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import File, small_text
@@ -18,6 +18,8 @@ from sources.kit.jsonl import Damage, records_of
 from sources.kit.loose_json import Record, mapping, objects, parse_nested, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
 
+# below `~/.gemini`: the command line's, and the editor's in newer and older versions
+_FOLDERS = ("antigravity-cli", "antigravity-ide", "antigravity")
 _REQUEST = re.compile(r"<USER_REQUEST>\s*(.*?)\s*(?:</USER_REQUEST>|\Z)", re.DOTALL)
 _BLOCK = re.compile(r"<(ADDITIONAL_METADATA|USER_SETTINGS_CHANGE|USER_INFORMATION)>.*?(?:</\1>|\Z)", re.DOTALL)
 _MODEL = re.compile(r"setting `Model Selection` from .*? to ([^\n]+?)\.?\s*(?:</|\n|\Z)")
@@ -51,7 +53,7 @@ class Antigravity(FileReader):
     )
 
     def roots(self, places: Places) -> Iterable[Path]:
-        return places.named("CTXR_ANTIGRAVITY_DIR") or [places.home / ".gemini" / folder for folder in FOLDERS]
+        return places.named("CTXR_ANTIGRAVITY_DIR") or [places.home / ".gemini" / folder for folder in _FOLDERS]
 
     def session_file(self, file: File) -> SessionFile:
         """Return the transcript, named by the folder of its conversation."""

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from sources.base import FoundSession, Places, Skipped
-from sources.claude_code.client import CLAUDE_CODE
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
+from sources.clients import CLAUDE_CODE
 from sources.kit.files import LARGEST_DOCUMENT, File, files_below, small_text
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, read_json, string, text_at

@@ -96,7 +96,7 @@ class ClaudeTranscript(Conversation):
             *self._titles(), self._first_words(), project=self._relocated, parent=parent, relation=relation
         )
 
-    def _left(self) -> set[str]:
+    def _abandoned(self) -> set[str]:
         """Return the prompts that the user took back and typed anew (same parent), with all that followed them."""
         live = self._path()
         taken_up = {parent for uuid, parent in self._typed.items() if parent and uuid in live}

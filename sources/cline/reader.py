@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from registry.domain import Role, Session
+from registry.domain import Role
 from sources.base import FoundSession, Places, Skipped
-from sources.cline.client import CLINE, ROO_CODE
-from sources.cline.dialogue import ClineDialogue
-from sources.cline.task import Task
+from sources.clients import CLINE, ROO_CODE
 from sources.kit import drafts
+from sources.kit.drafts import Conversation
 from sources.kit.files import File, document, small_text, status_of
-from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at
+from sources.kit.loose_json import (
+    Record,
+    first_text,
+    items,
+    mapping,
+    object_in,
+    objects,
+    read_json,
+    storable,
+    string,
+    text_at,
+)
 from sources.kit.reader import FileReader, ParseFile, SessionFile
 from sources.kit.workspace_files import user_folders
 
@@ -26,8 +38,7 @@ class Cline(FileReader):
 
     client = CLINE
     extension = "saoudrizwan.claude-dev"
-    # the user's view has all times; the messages that the model was sent stand in if it is missing
-    patterns = (f"tasks/*/{_VIEW}", "tasks/*/api_conversation_history.json", f"sessions/*/*{_MESSAGES}")
+    patterns = (f"tasks/*/{_VIEW}", f"sessions/*/*{_MESSAGES}")
     beside = ("tasks/*/*", "sessions/*/*", "state/taskHistory.json")
 
     def roots(self, places: Places) -> Iterable[Path]:
@@ -82,16 +93,130 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
     reading = (Task if file.path.endswith(_VIEW) else ClineDialogue)(file.session_id, folder)
     for message in items(messages):
         reading.read(mapping(message))
-    session = _session_of(reading, file.agent_of or string(about.get("parentTaskId")), about)
+    asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
+    title, parent = text_at(about, "metadata", "title").strip(), file.agent_of or string(about.get("parentTaskId"))
+    began = drafts.moment(about.get("started_at")) or about.get("ts")
+    session = reading.build(title if title != asked else "", parent=parent, began=began)
     skipped = () if isinstance(messages, list) else (Skipped(file.path, "no list of messages in it"),)
     return file.found(session, skipped + reading.skipped(), drafts.moment(about.get("ts")))
 
 
-def _session_of(reading: Task | ClineDialogue, parent: str, about: Record) -> Session:
-    asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
-    named = text_at(about, "metadata", "title").strip()
-    return reading.build(
-        named if named != asked else "",
-        parent=parent,
-        began=drafts.moment(about.get("started_at")) or about.get("ts"),
-    )
+_INPUT = re.compile(r"^<(user_input|user_message)\b[^>]*>\s*(.*?)\s*</\1>", re.DOTALL)
+_DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", re.DOTALL)
+
+
+@dataclass(slots=True)
+class ClineDialogue(Conversation):
+    """Builds a session of the command line as the model was sent it: messages in Anthropic's form. Pure."""
+
+    def read(self, message: Record) -> None:
+        role = string(message.get("role"))
+        if role not in ("user", "assistant"):
+            self.pass_over("message", role)
+            return
+        self.begin(message.get("id"), message.get("ts"))
+        self.model, before = text_at(message, "modelInfo", "id"), len(self.drafts)
+        for place, block in enumerate(drafts.blocks_of(message.get("content"))):
+            part, last = f":{place}" if place else "", self.drafts[-1] if self.drafts else None
+            if block.get("type") == "text" and role == "user":
+                self._add_question(string(block.get("text")).strip(), part)
+            elif last and last.role is Role.USER and (name := drafts.attachment_name(block)):
+                last.attach(name)
+            else:
+                self.add_block(Role(role), block, part)
+        self.count_tokens(before, message.get("metrics"))
+
+    def _add_question(self, text: str, part: str) -> None:
+        """Add the text in the user's tag as typed; around it, and in messages of their own, are the client's notes."""
+        if typed := _INPUT.match(text):
+            self.say(Role.USER, typed[2], part)
+            self.inject(text[typed.end() :], f"{part or ':0'}:context")
+        elif _DETAILS.match(text):
+            self.inject(text, part)
+        else:
+            self.say(Role.USER, _DETAILS.sub("", text), part)
+
+
+_TYPED = ("task", "user_feedback", "user_feedback_diff")
+_ANSWERED = ("text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond", "new_task")
+_CALLED = {"tool": "tool", "command": "execute_command", "use_mcp_server": "use_mcp_server"} | dict.fromkeys(
+    ("browser_action_launch", "browser_action", "use_subagents", "codebase_search"), ""
+)
+_RESULTS = ("command_output", "mcp_server_response", "browser_action_result", "subtask_result")
+_FAILED = ("error", "diff_error", "rooignore_error", "clineignore_error", "api_req_failed", "mistake_limit_reached")
+_BOOKKEEPING = (
+    *("api_req_started", "api_req_finished", "api_req_retried", "api_req_deleted", "deleted_api_reqs"),
+    *("api_req_retry_delayed", "api_req_rate_limit_wait", "error_retry", "checkpoint_created", "checkpoint_saved"),
+    *("resume_task", "resume_completed_task", "mcp_server_request_started", "mcp_notification", "task_progress"),
+    *("hook_status", "hook_output_stream", "subagent", "subagent_usage", "conditional_rules_applied", "info"),
+    *("shell_integration_warning", "shell_integration_warning_with_suggestion", "load_mcp_documentation"),
+    *("generate_explanation", "report_bug", "auto_approval_max_req_reached", "condense_context", "condense"),
+    *("condense_context_error", "sliding_window_truncation", "command_permission_denied", "summarize_task"),
+    *("interactive_app", "too_many_tools_warning", "image", "codebase_search_result", "finish_task"),
+)
+
+
+@dataclass(slots=True)
+class Task(Conversation):
+    """Builds a task of an extension as its user saw it, in which all messages have times. Pure."""
+
+    _usage: Record | None = None
+
+    def read(self, message: Record) -> None:
+        kind = string(message.get("say")) or string(message.get("ask"))
+        if message.get("partial") is True:
+            return
+        self.begin(f"{message.get('ts')}:{kind}", message.get("ts"))
+        self.model = text_at(message, "modelInfo", "modelId")
+        text, before = string(message.get("text")).strip(), len(self.drafts)
+        if kind == "api_req_started":
+            self._usage = object_in(text)
+        if kind in _TYPED or (kind == "text" and not self.drafts):  # Roo Code's first message is its user's
+            files = [*("image" for _ in items(message.get("images"))), *map(string, items(message.get("files")))]
+            self.say(Role.USER, text, attachments=files)
+        elif kind in _ANSWERED:
+            self._add_answer(text)
+        elif kind == "reasoning":
+            self.say(Role.THINKING, text or string(message.get("reasoning")))
+        elif kind in _CALLED:
+            self._add_call(kind, text)
+        elif kind in _RESULTS:
+            self._add_result(text)
+        elif kind in _FAILED:
+            self.say(Role.ERROR, text)
+        elif kind not in _BOOKKEEPING:
+            self.pass_over("message", kind)
+            self.say(Role.SYSTEM, text)
+        if self.drafts[before:] and self.drafts[before].role in (Role.ASSISTANT, Role.THINKING, Role.TOOL):
+            self.count_tokens(before, self._usage)  # they belong to the first message that came of the request
+            self._usage = None
+
+    def _add_answer(self, text: str) -> None:
+        """Add an answer; a question or a plan is an object with the text in it."""
+        text = first_text(object_in(text), "question", "response", "context") or text
+        if not (self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]):
+            self.say(Role.ASSISTANT, text)  # a completion is written twice, the second time as a question
+
+    def _add_call(self, kind: str, text: str) -> None:
+        """Add a call, which is written twice: as a question, and when it runs."""
+        params = dict(object_in(text) or ({"command": text} if text else {}))
+        name = string(params.pop("tool", "")) or string(params.get("toolName")) or _CALLED[kind] or kind
+        result = string(params.pop("content", "")) if name.startswith(("read", "list", "search")) else ""
+        last = self.drafts[-1].more.get("tool") if self.drafts else None
+        same = {"name": name, "params": storable(params), "status": drafts.PENDING}
+        if last and all(last[key] == value for key, value in same.items()):
+            return
+        draft = self.call(self.record_id, name, params)
+        if kind == "tool":
+            draft.answer(result, drafts.COMPLETED)
+
+    def _add_result(self, text: str) -> None:
+        """Add output to the last call: it comes in pieces, and may be asked about between them."""
+        last = self.drafts[-1] if self.drafts else None
+        if last is None or last.role is not Role.TOOL:
+            self.inject(text)
+            return
+        tool = last.more["tool"]
+        tool["result"] = "\n".join(filter(None, (tool["result"], text)))
+        tool["status"] = drafts.COMPLETED
+        last.add(text)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from registry.domain import parse_time
 from sources.base import FoundSession, Skipped
-from sources.codex.client import CODEX
+from sources.clients import CODEX
 from sources.codex.records import parent_of
 from sources.codex.rollout import Rollout
 from sources.kit import drafts
@@ -78,7 +78,8 @@ class _Threads:
         head = next(_records(self.files[thread], Damage()), {})
         meta = mapping(head.get("payload")) or head
         parent, relation = parent_of(meta)
-        copied = set() if "subagent_history_start_ordinal" in meta else _turns(self.files.get(parent or "", []))
+        origin = [] if "subagent_history_start_ordinal" in meta else self.files.get(parent or "", [])
+        copied = {text_at(record, "payload", "turn_id") for record in _records(origin, Damage())} - {""}
         is_agent, name = relation == "sub-agent", self.names.get(thread, "")
         rollout = Rollout(thread, copied=copied, is_agent=is_agent, name=name)
         for record in self._records(thread, damage, frozenset()):
@@ -131,11 +132,6 @@ def _time_in_name(file: File) -> datetime | None:
         with suppress(ValueError, OverflowError, OSError):
             return parse_time(datetime.strptime(named[1], "%Y-%m-%dT%H-%M-%S").astimezone())
     return None
-
-
-def _turns(files: list[File]) -> set[str]:
-    found = (text_at(record, "payload", "turn_id") for record in _records(files, Damage()))
-    return set(filter(None, found))
 
 
 def _records(files: list[File], damage: Damage) -> Iterator[Record]:

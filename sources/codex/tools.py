@@ -94,11 +94,7 @@ def _id(given: Record) -> str:
     return string(given.get("call_id")) or string(given.get("id"))
 
 
-EVENTS = {
-    "exec_command_end": ran_command,
-    "patch_apply_end": changed_files,
-    "mcp_tool_call_end": called_server,
-}
+EVENTS = {"exec_command_end": ran_command, "patch_apply_end": changed_files, "mcp_tool_call_end": called_server}
 ITEMS = {
     "CommandExecution": ran_command,
     "FileChange": changed_files,

@@ -8,7 +8,7 @@ from typing import Any
 
 from registry.domain import Role, Session
 from sources.base import FoundSession
-from sources.continue_dev.client import CONTINUE
+from sources.clients import CONTINUE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File, small_text

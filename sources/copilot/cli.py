@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from registry.domain import Role, Session, preview_of
 from sources.base import FoundSession
-from sources.copilot.client import COPILOT_CLI
-from sources.copilot.events import Events
+from sources.clients import COPILOT_CLI
 from sources.kit import drafts
+from sources.kit.drafts import Conversation, Draft, params_of, supersede
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, items, mapping, objects, read_json, string, value_at
-from sources.kit.reader import FileReader, SessionFile, json_document, json_lines
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
+from sources.kit.reader import FileReader, SessionFile, parse_lines
+from sources.kit.token_counts import usage_of
 
 _NOTE = "workspace.yaml"
 _NOTED = re.compile(r"^(name|cwd):[ \t]*(\S.*)?$", re.MULTILINE)
@@ -27,7 +30,7 @@ class CopilotCli(FileReader):
     patterns = tuple(
         f"{folder}/{form}"
         for folder in ("session-state", "history-session-state")
-        for form in ("*/events.jsonl", "*.jsonl", "*.json")
+        for form in ("*/events.jsonl", "*.jsonl")
     )
     beside = ("session-state/*/workspace.yaml",)
 
@@ -40,13 +43,8 @@ class CopilotCli(FileReader):
         return SessionFile(file, file.path, os.path.basename(folder), folder=folder, note_status=note_status)
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
-        damage, path = Damage(), file.path
         note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
-        reading = Events(file.session_id, described=noted(note))
-        for event in json_lines(path, damage) if path.endswith(".jsonl") else events_of(json_document(path, damage)):
-            reading.read(event)
-        session, *agents = reading.sessions()
-        return file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
+        return parse_lines(file, Events(file.session_id, described=noted(note)))
 
 
 def noted(text: str) -> dict[str, str]:
@@ -60,23 +58,158 @@ def _unquoted(value: str) -> str:
     return value[1:-1].replace("''", "'") if value.startswith("'") and value.endswith("'") else value
 
 
-def events_of(history: Record) -> Iterator[Record]:
-    """Convert the document of the first versions, the messages of the model's service, to events without times."""
-    yield {"type": "session.start", "data": {key: history.get(key) for key in ("sessionId", "startTime")}}
-    for place, message in enumerate(objects(history.get("chatMessages"))):
-        kind, data = _event_of(message)
-        yield {"type": kind, "id": f"#{place}", "data": data}
+# Events, also those of the editor's transcripts. Pure.
+
+# kinds of events that are no part of the conversation
+_BOOKKEEPING = (
+    *("session.resume", "session.info", "session.warning", "session.truncation", "session.compaction_start"),
+    *("session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
+    *("session.workspace_file_changed", "session.handoff", "session.task_complete", "session.usage_info"),
+    *("session.permissions_changed", "session.background_tasks_changed", "session.tools_updated"),
+    *("session.skills_loaded", "session.custom_agents_updated", "session.mcp_servers_loaded"),
+    *("session.binary_asset", "session.usage_record"),
+    *("system.message", "system.notification", "assistant.turn_start", "assistant.turn_end", "assistant.intent"),
+    *("assistant.usage", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta"),
+    *("tool.user_requested", "tool.execution_progress", "tool.execution_partial_result", "skill.invoked"),
+    *("hook.start", "hook.end", "permission.requested", "permission.completed", "pending_messages.modified"),
+    *("user_input.requested", "user_input.completed", "elicitation.requested", "elicitation.completed"),
+    *("subagent.completed", "subagent.selected", "subagent.deselected"),
+)
 
 
-def _event_of(message: Record) -> tuple[str, Record]:
-    role, content = message.get("role"), message.get("content")
-    if role == "user":
-        return "user.message", {"content": drafts.content_text(content)}
-    if role == "assistant":
-        calls = [(mapping(call), mapping(value_at(call, "function"))) for call in items(message.get("tool_calls"))]
-        requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
-        return "assistant.message", {"content": drafts.content_text(content), "toolRequests": requests}
-    if role == "tool":
-        result = {"toolCallId": message.get("tool_call_id"), "success": True, "result": {"content": content}}
-        return "tool.execution_complete", result
-    return "system.message", message
+@dataclass(slots=True)
+class Events(Conversation):
+    """Builds a conversation and those of its sub-agents from the events in order.
+
+    `described`: the facts in a note beside the file (`name`, `cwd`).
+    """
+
+    described: dict[str, str] = field(default_factory=dict)
+    _agents: dict[str, Conversation] = field(default_factory=dict)
+    _agent_names: defaultdict[str, str] = field(default_factory=lambda: defaultdict(str))
+    _standing: list[Draft] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+    _facts: Record = field(default_factory=dict)
+    _model: str = ""  # of the session; an event may name another one
+    _thought: str = ""
+    _counted_to: int = 0
+
+    def read(self, event: Record) -> None:
+        kind, data, event_id = string(event.get("type")), mapping(event.get("data")), string(event.get("id"))
+        if event_id:
+            self._places[event_id] = len(self._standing)
+        agent = string(data.get("toolCallId" if kind == "subagent.failed" else "parentToolCallId"))
+        before, thread = len(self.drafts), self._agents.setdefault(agent, Conversation()) if agent else self
+        self.begin(event_id, event.get("timestamp"))
+        self.model = string(data.get("model")) or self._model
+        thread.record_id, thread.at, thread.model = self.record_id, self.at, self.model
+        self._add(kind, data, thread)
+        self._standing += self.drafts[before:]
+
+    def _add(self, kind: str, data: Record, thread: Conversation) -> None:
+        if kind == "session.start":
+            self._facts = data | self._facts
+            self._model = string(data.get("selectedModel")) or self._model
+            self.enter(value_at(data, "context", "cwd"))
+        elif kind == "session.context_changed":
+            self.enter(data.get("cwd"))
+        elif kind == "session.model_change":
+            self._model = string(data.get("newModel")) or self._model
+        elif kind == "session.title_changed":
+            self._facts["title"] = string(data.get("title")) or self._facts.get("title")
+        elif kind == "session.snapshot_rewind":  # the named event and all after it were taken back
+            place = self._places.get(string(data.get("upToEventId")), len(self._standing))
+            supersede(self._standing[place:])
+            del self._standing[place:]
+        elif kind == "session.compaction_complete":
+            self.inject(string(data.get("summaryContent")) or "Conversation compacted", compaction={})
+        elif kind == "session.shutdown":
+            self._end(data)
+        elif kind == "session.error":
+            self.say(Role.ERROR, string(data.get("message")) or "error")
+        elif kind == "abort":
+            self.inject(f"[Turn aborted: {string(data.get('reason')) or 'no reason given'}]")
+        elif kind == "user.message":
+            self._add_question(data, thread)
+        elif kind == "assistant.reasoning":
+            self._think(string(data.get("content")), thread)
+        elif kind == "assistant.message":
+            self._add_answer(data, thread)
+        elif kind == "tool.execution_start":
+            self._call(thread, data.get("toolCallId"), data.get("toolName"), data.get("arguments"))
+        elif kind == "tool.execution_complete":
+            self._add_result(data, thread)
+        elif kind == "subagent.started":
+            self._agent_names[string(data.get("toolCallId"))] = string(data.get("agentName"))
+        elif kind == "subagent.failed":
+            thread.say(Role.ERROR, string(data.get("error")))
+        elif kind not in _BOOKKEEPING:
+            self.pass_over("event", kind)
+
+    def sessions(self) -> Iterator[Session]:
+        self.session_id = string(self._facts.get("sessionId")) or self.session_id
+        began = self._facts.get("startTime")
+        main = self.build(
+            self.described.get("name"), self._facts.get("title"), folders=[self.described.get("cwd", "")], began=began
+        )
+        yield main
+        for call_id, agent in self._agents.items():
+            if not agent.drafts:
+                continue
+            agent.session_id, titles = f"{self.session_id}:{call_id}", (self._task(call_id), self._agent_names[call_id])
+            yield agent.build(*titles, project=main.project, parent=self.session_id, began=began)
+
+    def _task(self, call_id: str) -> str:
+        """Return the task of a sub-agent in its caller's words."""
+        call = self.calls.get(call_id)
+        words = first_text(call.more["tool"]["params"], "description", "prompt") if call else ""
+        return preview_of(words, 80)
+
+    def _end(self, data: Record) -> None:
+        """Note the tokens that are told only when the client ends with the last answer of each model."""
+        since, self._counted_to = self.drafts[self._counted_to :], len(self.drafts)
+        for model, metrics in mapping(data.get("modelMetrics")).items():
+            answers = [each for each in since if each.more.get("model") == model and "usage" in each.more]
+            for draft in answers[-1:]:  # its output was counted with each answer
+                draft.more["usage"] = usage_of(value_at(metrics, "usage"), cache_in_input=True) | draft.more["usage"]
+
+    def _add_question(self, data: Record, thread: Conversation) -> None:
+        """Add the text that was typed; a message with another source is the client's own."""
+        text = string(data.get("content"))
+        if string(data.get("source")) not in ("", "user"):
+            thread.inject(text)
+        else:
+            keys = ("displayName", "path", "filePath", "name", "type")
+            names = (first_text(given, *keys) for given in items(data.get("attachments")))
+            thread.say(Role.USER, text, attachments=list(dict.fromkeys(filter(None, names))))
+
+    def _think(self, text: str, thread: Conversation) -> None:
+        """Add a thought; some versions write it twice: as an event, and with the answer."""
+        if text != self._thought:
+            thread.say(Role.THINKING, text, ":thinking")
+        self._thought = text or self._thought
+
+    def _add_answer(self, data: Record, thread: Conversation) -> None:
+        self._think(string(data.get("reasoningText")), thread)
+        before = len(thread.drafts)
+        thread.say(Role.ASSISTANT, string(data.get("content")))
+        for request in objects(data.get("toolRequests")):
+            self._call(thread, request.get("toolCallId"), request.get("name"), request.get("arguments"))
+        thread.count_tokens(before, data)
+
+    def _add_result(self, data: Record, thread: Conversation) -> None:
+        """Add the result of a call, or of one that is not in the file."""
+        draft = self._call(thread, data.get("toolCallId"), data.get("toolName"), {})
+        error = data.get("error")
+        result = drafts.content_text(mapping(data.get("result")).get("content", data.get("result")))
+        status = drafts.outcome(data.get("success") is False or error)
+        if value_at(error, "code") in ("rejected", "denied"):
+            status = drafts.REJECTED
+        draft.answer(result or string(error) or text_at(error, "message"), status)
+
+    def _call(self, thread: Conversation, call_id: object, name: object, arguments: object) -> Draft:
+        """Return a call, which is written when it is asked for, and again when it runs."""
+        key = string(call_id)
+        if not key or key not in self.calls:
+            self.calls[key] = thread.call(key, name, params_of(arguments) or {}, folder=self.folder)
+        return self.calls[key]

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
+from sources.clients import VSCODE
 from sources.copilot.chat import VsCodeChat
-from sources.copilot.client import VSCODE
-from sources.copilot.events import Events
-from sources.copilot.operation_log import replayed
+from sources.copilot.cli import Events
 from sources.kit import drafts
 from sources.kit.files import File
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import Record, mapping, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
+from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
+from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines, parse_lines
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
 
@@ -67,7 +66,7 @@ class CopilotVscode(FileReader):
         def parse(file: SessionFile) -> Iterator[FoundSession]:
             project = project_of(Path(file.folder))
             if file.note_status:
-                return _parse_transcript(file, project)
+                return parse_lines(file, Events(file.session_id, described={"cwd": project}))
             return _parse_session(file, project, titles_of)
 
         return parse
@@ -99,9 +98,50 @@ def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iter
     yield file.found(session, damage.skipped() + chat.skipped() + skipped, drafts.moment(given.get("lastMessageDate")))
 
 
-def _parse_transcript(file: SessionFile, project: str) -> Iterator[FoundSession]:
-    damage, reading = Damage(), Events(file.session_id)
-    for event in json_lines(file.path, damage):
-        reading.read(event)
-    main, *agents = (replace(each, project=each.project or project or None) for each in reading.sessions())
-    return file.found_with_agents(main, agents, damage.skipped() + reading.skipped())
+# Operation logs: an object kept as the operations that made it
+
+
+def replayed(lines: Iterable[Record], damage: Damage) -> Record:
+    """Return the object in its last state; empty if there is no whole.
+
+    `{kind: 0, v}` is the whole object; 1 sets and 3 deletes the value at the path `k`; 2 appends `v` to the list there,
+    cut to the length `i` before if that is given.
+    """
+    whole: Record | None = None
+    for number, line in enumerate(lines, 1):
+        if line.get("kind") == 0:
+            whole = mapping(line.get("v"))
+        elif whole is None:
+            damage.note(number, "a change before the whole it changes")
+        else:
+            try:
+                _change(whole, line)
+            except (LookupError, TypeError, ValueError, AttributeError):
+                damage.note(number, "a change to something that is not there")
+    return whole or {}
+
+
+def _change(whole: Record, line: Record) -> None:
+    """Do one operation. Raises one of several errors if its place is not there."""
+    *path, key = items(line.get("k"))
+    kind = line.get("kind")
+    holder: Any = whole
+    for step in path:
+        holder = holder[step]
+    if isinstance(holder, dict) and not isinstance(key, str):
+        raise TypeError("no name of a field")
+    if kind == 1 and isinstance(holder, list) and key == len(holder):
+        holder.append(line.get("v"))
+    elif kind == 1:
+        holder[key] = line.get("v")
+    elif kind == 2:
+        existing = holder.setdefault(key, []) if isinstance(holder, dict) else holder[key]
+        if isinstance(length := line.get("i"), int):
+            del existing[length:]
+        existing.extend(items(line.get("v")))
+    elif kind == 3 and isinstance(holder, dict):
+        holder.pop(key, None)
+    elif kind == 3:
+        holder[key] = None
+    else:
+        raise ValueError("no kind of a change")

@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from registry.domain import Message, Role
 from sources.cursor.times import bubble_time
-from sources.cursor.tools import error_text, is_tool_call, tool_message
-from sources.kit.loose_json import first_text, items, mapping, number, objects, parse_nested, read_json, string, text_at
+from sources.kit.drafts import COMPLETED, FAILED, PENDING, REJECTED, shortened, status_of, tool_draft
+from sources.kit.loose_json import (
+    compact,
+    first_text,
+    items,
+    mapping,
+    number,
+    objects,
+    parse_nested,
+    read_json,
+    string,
+    text_at,
+    value_at,
+)
 from sources.kit.token_counts import usage_of
 from sources.kit.workspace_files import path_of
 
@@ -20,13 +31,9 @@ _SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
 _UNKNOWN_MODEL = "default"
 _ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
 _SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
-_BLOCKS = frozenset(
-    (
-        *("paragraph", "heading", "quote", "blockquote", "listitem", "listItem", "list_item"),
-        *("code", "codeBlock", "code_block"),
-    )
-)
-_BREAKS = frozenset({"linebreak", "hardBreak", "hard_break"})
+# the editors write the names of nodes differently: without `_` and in small letters they are the same
+_BLOCKS = ("paragraph", "heading", "quote", "blockquote", "listitem", "code", "codeblock")
+_BREAKS = ("linebreak", "hardbreak")
 
 
 def speaker_of(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> Role | None:
@@ -122,15 +129,10 @@ def attachments_of(bubble: Mapping[str, Any]) -> list[str]:
     """Return the names of attached pictures, files and folders, each once; never their contents."""
     context = mapping(bubble.get("context"))
     lists = [bubble.get(key) for key in _ATTACHED] + [context.get(key) for key in _SELECTED]
-    pictures = map(_picture_name, objects(bubble.get("images")))
+    paths = (first_text(image, "path", "name", "filename") for image in objects(bubble.get("images")))
+    pictures = (re.split(r"[/\\]", path)[-1] or "image" for path in paths)
     files = (_file_name(entry) for given in lists for entry in items(given))
     return list(dict.fromkeys(filter(None, [*pictures, *files])))
-
-
-def _picture_name(image: Mapping[str, Any]) -> str:
-    path = first_text(image, "path", "name", "filename")
-    flavour = PureWindowsPath if "\\" in path else PurePosixPath
-    return flavour(path).name or "image"
 
 
 def _file_name(entry: Any) -> str:
@@ -158,7 +160,7 @@ def _pieces(root: Any) -> Iterator[str]:
             yield node
             continue
         node = mapping(node)
-        kind = string(node.get("type"))
+        kind = string(node.get("type")).replace("_", "").lower()
         yield "\n" if kind in _BREAKS else _leaf(node)
         if kind in _BLOCKS:
             waiting.append("\n")
@@ -169,3 +171,63 @@ def _leaf(node: dict[str, Any]) -> str:
     attributes = mapping(node.get("attrs"))
     named = (node.get("text"), node.get("mentionName"), attributes.get("label"), attributes.get("mentionName"))
     return next(filter(None, map(string, named)), "")
+
+
+# Tool calls: a call and its result share one bubble
+
+_RESULT_TEXTS = ("output", "contents", "content", "text", "stdout", "diff", "message")
+_VERSION = re.compile(r"_v\d+$")
+
+
+def is_tool_call(bubble: Mapping[str, Any]) -> bool:
+    """Return True if the bubble holds a tool call; many others carry an empty `toolFormerData`."""
+    call = mapping(bubble.get("toolFormerData"))
+    return any(call.get(key) for key in ("name", "toolCallId", "rawArgs", "params", "result"))
+
+
+def tool_message(call: Mapping[str, Any]) -> Message:
+    """Return a call as a message, in which a long result is shortened."""
+    name, result, error = string(call.get("name")) or "tool", parse_nested(call.get("result")), call.get("error")
+    params = parse_nested(call.get("params")) or parse_nested(call.get("rawArgs"))
+    draft = tool_draft("", _VERSION.sub("", name), params, None)
+    draft.more["tool"] |= {"name": name, "id": call.get("toolCallId")}
+    draft.answer(result, _status(call, result), error_text(error) if error else _shown(result))
+    return Message(Role.TOOL, "\n\n".join(draft.parts), more=draft.more)
+
+
+def _status(call: Mapping[str, Any], result: Any) -> str:
+    if call.get("userDecision") == "rejected":
+        return REJECTED
+    if number(value_at(result, "exitCode")):
+        return FAILED
+    return status_of(call.get("status"), COMPLETED if result else PENDING)
+
+
+def _shown(result: Any) -> str:
+    if result in (None, "", {}, []):
+        return ""
+    texts = (text_at(result, key) for key in _RESULT_TEXTS)
+    return shortened((next(filter(None, texts), "") or compact(result)).strip())
+
+
+# fields that may hold the wording of an error; the last one is tried first
+_ERROR_FIELDS = (
+    "modelVisibleErrorMessage",
+    "error",
+    "detail",
+    "title",
+    "message",
+    "clientVisibleErrorMessage",
+    "details",
+)
+
+
+def error_text(error: Any) -> str:
+    """Return the first wording found in an error, which Cursor nests in many ways; else the whole as JSON."""
+    waiting = [parse_nested(error)]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str) and found.strip():
+            return shortened(found.strip())
+        waiting.extend(inner for word in _ERROR_FIELDS if (inner := mapping(found).get(word)))
+    return shortened(compact(parse_nested(error)))

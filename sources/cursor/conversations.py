@@ -55,7 +55,9 @@ def headers_of(record: Json) -> list[dict[str, Any]]:
 
 def inline_bubbles(record: Json) -> dict[str, dict[str, Any]]:
     """Return the bubbles inside an old record by id, in order, with the tool data that it stores separately."""
-    tools = _inline_tools(record)
+    capabilities = objects(record.get("capabilities"))
+    held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == 15)
+    tools = {key: call for data in held for key, call in mapping(parse_nested(data.get("bubbleDataMap"))).items()}
     mapped = {key: bubble for key, bubble in mapping(record.get("conversationMap")).items() if isinstance(bubble, dict)}
     listed = enumerate(objects(record.get("conversation")), 1)
     inline = {string(bubble.get("bubbleId")) or f"#{place}": bubble for place, bubble in listed} | mapped
@@ -77,14 +79,17 @@ def reading_of(
         hints.add(bubble)
         messages.extend(messages_of(bubble, header, speaker, model))
     settled = not _is_answering(composer, messages, now)
-    kept = messages if settled else _without_last_answer(messages)
+    asked = [place for place, message in enumerate(messages, 1) if message.role is Role.USER]
+    kept = messages if settled else messages[: max(asked, default=0)]
+    parents = (text_at(given, "subagentInfo", "parentComposerId") for given in (composer.record, composer.header))
+    mode = first_text({**composer.header, **composer.record}, "unifiedMode", "forceMode")
     session = Session(
         session_id=composer.composer_id,
         messages=dated(kept, _span(composer, now)),
         title=_title(composer, messages),
         project=project_of(composer.composer_id, composer.header, composer.record, workspaces, hints),
-        parent=_parent(composer) or None,
-        meta=_meta(composer, model),
+        parent=next(filter(None, parents), None),
+        meta=without_empty({"model": model, "mode": mode}),  # known fields only: a record holds keys and tokens too
     )
     skipped = (Skipped(f"{counted(count, 'message')} of {composer.composer_id}", why) for why, count in damage.items())
     return ComposerReading(session, tuple(skipped), settled)
@@ -109,11 +114,6 @@ def _is_answering(composer: Composer, messages: list[Message], now: datetime) ->
     return any(time is not None and now - time < SETTLED_AFTER for time in times)
 
 
-def _without_last_answer(messages: list[Message]) -> list[Message]:
-    questions = [place for place, message in enumerate(messages, 1) if message.role is Role.USER]
-    return messages[: max(questions, default=0)]
-
-
 def _span(composer: Composer, now: datetime) -> TimeFrame:
     created = filter(None, (moment(given.get("createdAt")) for given in (composer.header, composer.record)))
     return TimeFrame(min(created, default=None), _last_change(composer), now)
@@ -127,27 +127,5 @@ def _last_change(composer: Composer) -> datetime | None:
 
 def _title(composer: Composer, messages: Iterable[Message]) -> str:
     named = (string(given.get("name")).strip() for given in (composer.header, composer.record))
-    asked = (first_line(message.text) for message in messages if message.role is Role.USER)
+    asked = (preview_of(each.text.strip().partition("\n")[0]) for each in messages if each.role is Role.USER)
     return next(filter(None, (*named, *asked)), "Untitled")
-
-
-def first_line(text: str) -> str:
-    return preview_of(text.strip().partition("\n")[0])
-
-
-def _parent(composer: Composer) -> str:
-    parents = (text_at(given, "subagentInfo", "parentComposerId") for given in (composer.record, composer.header))
-    return next(filter(None, parents), "")
-
-
-def _meta(composer: Composer, model: str | None) -> dict[str, Any]:
-    """Return known fields only: the same record holds keys and tokens."""
-    merged = {**composer.header, **composer.record}
-    return without_empty({"model": model, "mode": first_text(merged, "unifiedMode", "forceMode")})
-
-
-def _inline_tools(record: Json) -> dict[str, Any]:
-    """Return the tool calls of the first generation, by bubble; they were stored apart from the bubbles."""
-    capabilities = objects(record.get("capabilities"))
-    held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == 15)
-    return {key: call for data in held for key, call in mapping(parse_nested(data.get("bubbleDataMap"))).items()}

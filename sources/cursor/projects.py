@@ -33,8 +33,12 @@ class ProjectHints:
         if not self.open_folders:
             self.open_folders = [path for uri in strings(bubble.get("workspaceUris")) if (path := path_of(uri))]
         if not self.searched:
-            self.searched = list(_searched_folders(bubble))
-        self.files.extend(_attached_files(bubble))
+            result = value_at(bubble, "toolFormerData", "result")
+            if isinstance(result, str):
+                result = read_json(result) if "workspaceResults" in result else None
+            found = (value_at(result, "workspaceResults"), value_at(result, "success", "workspaceResults"))
+            self.searched = [folder for folders in found for folder in mapping(folders) if is_absolute(folder)]
+        self.files += [*_selected(bubble), *filter(is_absolute, strings(bubble.get("relevantFiles")))]
 
 
 def project_of(
@@ -45,13 +49,15 @@ def project_of(
     hints: ProjectHints,
 ) -> str | None:
     """Return the path of the project, or None: the most reliable field first."""
+    tracked = (objects(given.get("trackedGitRepos"))[:1] for given in (composer, header))
+    created = (path_of(file.get("uri")) for file in objects(composer.get("newlyCreatedFiles")))
+    originals = mapping(composer.get("originalFileStates"))
     hits = (
         *(_by_workspace(given, workspaces) for given in (composer, header)),
-        *(path_of(_deep_uri(given.get("agentLocation"))) for given in (composer, header)),
-        *(_repository(given) for given in (composer, header)),
+        *(path_of(each.get("repoPath")) for repositories in tracked for each in repositories),
         workspaces.project_by_composer.get(composer_id),
         next(iter(hints.open_folders), None),
-        common_folder([*hints.files, *_own_files(composer)]),
+        common_folder([*hints.files, *created, *map(path_of, originals), *_selected(composer)]),
         next(iter(hints.searched), None),
     )
     return next(filter(None, hits), None)
@@ -84,39 +90,6 @@ def _by_workspace(holder: Mapping[str, Any], workspaces: WorkspaceProjects) -> s
     return known or own.rpartition("/")[0] if own.endswith(".code-workspace") else own or known
 
 
-def _deep_uri(location: Any) -> Any:
-    """Return the first `uri` at any depth: the shape of this object differs between versions."""
-    waiting = [location]
-    while waiting:
-        found = mapping(waiting.pop(0))
-        if found.get("uri"):
-            return found["uri"]
-        waiting.extend(found.values())
-    return None
-
-
-def _repository(holder: Mapping[str, Any]) -> str:
-    paths = (path_of(repository.get("repoPath")) for repository in objects(holder.get("trackedGitRepos"))[:1])
-    return next(paths, "")
-
-
-def _searched_folders(bubble: Mapping[str, Any]) -> Iterator[str]:
-    result = value_at(bubble, "toolFormerData", "result")
-    if isinstance(result, str):
-        result = read_json(result) if "workspaceResults" in result else None
-    for holder in (mapping(result), mapping(value_at(result, "success"))):
-        yield from filter(is_absolute, mapping(holder.get("workspaceResults")))
-
-
-def _attached_files(bubble: Mapping[str, Any]) -> Iterator[str]:
-    for selected in objects(value_at(bubble, "context", "fileSelections")):
-        yield path_of(selected.get("uri"))
-    yield from filter(is_absolute, strings(bubble.get("relevantFiles")))
-
-
-def _own_files(composer: Mapping[str, Any]) -> Iterator[str]:
-    for created in objects(composer.get("newlyCreatedFiles")):
-        yield path_of(created.get("uri"))
-    yield from map(path_of, mapping(composer.get("originalFileStates")))
-    for selected in objects(value_at(composer, "context", "fileSelections")):
-        yield path_of(selected.get("uri"))
+def _selected(holder: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files that were attached to a bubble or a composer."""
+    return (path_of(selected.get("uri")) for selected in objects(value_at(holder, "context", "fileSelections")))

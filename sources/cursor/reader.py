@@ -16,7 +16,7 @@ from typing import Any
 from registry.domain import EARLIEST, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped, Source
-from sources.cursor.client import CURSOR
+from sources.clients import CURSOR
 from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects, listed_project
 from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conversations, workspace_folders

@@ -26,12 +26,10 @@ _CHAT_KEY = "workbench.panel.aichat.view.aichat.chatdata"
 _PANE_KEY = "workbench.panel.composerChatViewPane"
 _PANE_OF = "workbench.panel.aichat.view."
 
-_HEADER_FIELDS = frozenset(
-    (
-        *("name", "createdAt", "lastUpdatedAt", "conversationCheckpointLastUpdatedAt"),
-        *("workspaceIdentifier", "workspaceId", "agentLocation", "trackedGitRepos"),
-        *("subagentInfo", "unifiedMode", "forceMode"),
-    )
+_HEADER_FIELDS = (
+    *("name", "createdAt", "lastUpdatedAt", "conversationCheckpointLastUpdatedAt"),
+    *("workspaceIdentifier", "workspaceId", "trackedGitRepos"),
+    *("subagentInfo", "unifiedMode", "forceMode"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Parse the messages of a Cursor agent's prompt, or of its transcript. Pure."""
+"""Parse the messages of a Cursor agent's prompt, or of its transcript, which has no results and times. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
-from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, value_at
+from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, text_at, value_at
+
+_REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")  # a thought, in a transcript
 
 
 def known_model(name: object) -> str:
@@ -45,6 +47,20 @@ class AgentDialogue(Conversation):
         else:
             self.pass_over("record", role or string(message.get("type")))
 
+    def read_line(self, number: int, record: Record) -> None:
+        """Add a line of a transcript, which names its messages: the file only grows."""
+        name = f"transcript:{number}"
+        if record.get("type") in ("turn_ended", "error"):
+            error = record.get("error")
+            if text := string(error) or text_at(error, "message"):
+                self.add(name, Role.ERROR, text)
+            elif record.get("status") in ("error", "aborted"):
+                self.add(name, Role.SYSTEM, f"[Turn ended: {record['status']}]")
+            return
+        content = mapping(record.get("message")).get("content", record.get("content"))
+        shown = [{**block, "text": _REDACTED.sub("", string(block.get("text")))} for block in drafts.blocks_of(content)]
+        self.read(name, {**record, "content": shown})
+
     def add(self, name: str, role: Role, text: str) -> None:
         """Add a message of which only role and text are known."""
         self._begin(name, "")
@@ -65,7 +81,8 @@ class AgentDialogue(Conversation):
             self._add_question(text)
         for block in objects(content):
             kind, name = string(block.get("type")), _name_of(block)
-            if name and (question := self._question()):
+            asked = (draft for draft in self.drafts[self._begun :] if draft.role is Role.USER)
+            if name and (question := next(asked, None)):
                 question.attach(name)
             elif name:
                 self._add(Role.USER, "", attachments=[name])
@@ -106,7 +123,7 @@ class AgentDialogue(Conversation):
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
         draft = self._add_call(string(part.get("toolCallId")), part.get("toolName") or part.get("name"), params)
-        if isinstance(result := part.get("result"), str):  # only in a transcript
+        if isinstance(result := part.get("result"), str):  # only in a transcript of text
             draft.answer(result, drafts.COMPLETED, drafts.shortened(result))
 
     def _add_call(self, call_id: str, name: object, params: object) -> Draft:
@@ -129,9 +146,6 @@ class AgentDialogue(Conversation):
         for name in attached:
             if question:
                 question.attach(name)
-
-    def _question(self) -> Draft | None:
-        return next((draft for draft in self.drafts[self._begun :] if draft.role is Role.USER), None)
 
     def _inject(self, text: str, **more: Any) -> None:
         self.folder = self.folder or folder_of(text)

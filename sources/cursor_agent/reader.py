@@ -1,7 +1,4 @@
-"""Conversations of the Cursor agent on the command line and in other editors: its databases and its transcripts.
-
-`files` and `store` know where things are, the other modules what they mean.
-"""
+"""Read the conversations of Cursor's agent on the command line and in other editors: databases and transcripts."""
 
 from __future__ import annotations
 
@@ -11,27 +8,80 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import Path
+from hashlib import md5
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
 from registry.domain import Message, Role, Session, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
-from sources.cursor.client import CURSOR_AGENT
+from sources.clients import CURSOR_AGENT
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
-from sources.cursor_agent.files import CHATS, DATABASE, DESCRIPTION, TRANSCRIPTS, ProjectFolders, description_in
 from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
-from sources.cursor_agent.state import Root, question_of, read_turn, steps_of
-from sources.cursor_agent.store import AgentStore
-from sources.cursor_agent.transcript import read_line, records_of_text
+from sources.cursor_agent.store import AgentStore, Root
+from sources.cursor_agent.text_transcript import records_of_text
 from sources.kit import drafts
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
-from sources.kit.files import File, digest, status_of, system_reason
-from sources.kit.jsonl import Damage, read_lines, records_of
-from sources.kit.loose_json import Record, string
-from sources.kit.reader import FileReader, SessionFile
+from sources.kit.files import File, digest, small_text, status_of, system_reason
+from sources.kit.jsonl import Damage, read_lines
+from sources.kit.loose_json import Record, mapping, read_json, string
+from sources.kit.reader import FileReader, SessionFile, json_lines
 from sources.kit.sqlite_store import BusyDatabase, ClientDatabase, last_change, stamp
+
+DATABASE, DESCRIPTION = "store.db", "meta.json"
+_OLD = ("agent-sessions", "conversations", "sessions")
+# folders of a conversation in a database of its own; with a description alone it has not begun
+_CHATS = ("chats/*", "chats/*/*", "acp-sessions/*", *(f"{old}/{chat}" for old in _OLD for chat in ("*", "*/*")))
+CHATS = tuple(f"{folder}/{name}" for folder in _CHATS for name in (DATABASE, DESCRIPTION))
+TRANSCRIPTS = tuple(
+    f"{folder}/{name}{end}"
+    for folder in ("projects/*/agent-transcripts", *_OLD)
+    for name in ("*", "*/*", "*/subagents/*")
+    for end in (".jsonl", ".txt")
+)
+
+
+def description_in(folder: str) -> Record:
+    """Return known fields of a conversation's `meta.json`; empty if it is missing or damaged."""
+    given = mapping(read_json(small_text(os.path.join(folder, DESCRIPTION))))
+    return {key: given[key] for key in ("createdAtMs", "updatedAtMs", "cwd", "title") if key in given}
+
+
+@dataclass(slots=True)
+class ProjectFolders:
+    """Finds a project's folder by what Cursor derives from its path: a hash, or a name of letters and hyphens."""
+
+    chats: list[SessionFile]
+    _known: list[str] | None = None
+
+    def named(self, name: str, paths: list[str]) -> str:
+        """Return the folder with that hash or name, among the parents of `paths` and other conversations' folders.
+
+        Several paths give one name, so it only confirms a candidate.
+        """
+        for folder in self._candidates(paths) if name else ():
+            if name in (slug_of(folder), md5(folder.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()):
+                return folder
+        return ""
+
+    def _candidates(self, paths: list[str]) -> Iterator[str]:
+        for path in paths:
+            flavour = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
+            if flavour.is_absolute():
+                yield from map(str, (flavour, *flavour.parents))
+        if self._known is None:
+            named = (string(description_in(each.folder).get("cwd")) for each in self.chats)
+            self._known = list(dict.fromkeys(filter(None, named)))
+        yield from self._known
+
+
+def slug_of(folder: str) -> str:
+    """Return the name that Cursor derives from a folder for `projects`."""
+    if re.match(r"[A-Z]:", folder):
+        folder = folder[0].lower() + folder[1:]
+    return re.sub(r"[^A-Za-z0-9]", "-", folder).removeprefix("-")
+
 
 LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
 _FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
@@ -206,7 +256,7 @@ class _Pass:
             messages=messages,
             title=title_of(conversation.drafts, *titles),
             project=project or None,
-            meta=without_empty({"mode": root.mode() or string(about.get("mode")), "model": conversation.model}),
+            meta=without_empty({"mode": root.mode or string(about.get("mode")), "model": conversation.model}),
         )
         transcript = self.transcripts.get(chat.session_id)
         yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
@@ -216,9 +266,10 @@ class _Pass:
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
             return
-        damage = Damage()
+        damage, conversation = Damage(), AgentDialogue()
         try:
-            conversation = _transcript_at(transcript.path, damage)
+            for number, record in enumerate(_records_in(transcript.path, damage), 1):
+                conversation.read_line(number, record)
         except OSError as exc:
             yield Skipped(transcript.path, system_reason(exc))
             return
@@ -243,35 +294,26 @@ class _Pass:
 
 def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[AgentDialogue, Skips]:
     """Read what was said, and what could not be read of it. Raises StorageError."""
-    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder(), known_model(about.get("lastUsedModel")))
+    conversation = AgentDialogue("", string(about.get("cwd")) or root.folder, known_model(about.get("lastUsedModel")))
     damage = Counter[str]()
     for element in store.elements(root_id, root):
         if element.message is None:
             damage[element.why] += 1
         else:
             conversation.read(element.name, element.message)
-    if all(draft.role is Role.SYSTEM for draft in conversation.drafts):
-        _read_turns(store, root, conversation)
+    if all(draft.role is Role.SYSTEM for draft in conversation.drafts):  # without the prompt, which the model saw
+        for name, role, text in store.turns(root):
+            if role is Role.TOOL:
+                conversation.unknown["tool call outside of the prompt"] += 1
+            else:
+                conversation.add(name, role, text)
     question = next((draft for draft in reversed(conversation.drafts) if draft.role is Role.USER), None)
     if question:
-        question.at = question.at or root.turn_began()
+        question.at = question.at or root.turn_began
     if not root.is_whole:
         damage["not whole: the state that lists them is damaged"] += 1
     skipped = (Skipped(counted(count, "message"), why) for why, count in damage.items())
     return conversation, (*skipped, *conversation.skipped())
-
-
-def _read_turns(store: AgentStore, root: Root, conversation: AgentDialogue) -> None:
-    """Read the turns, which hold what the user saw, where the prompt, which the model saw, is missing."""
-    for turn_id in root.turns():
-        question, steps = read_turn(store.blob(turn_id) or b"") or ("", [])
-        conversation.add(question, Role.USER, question_of(store.blob(question) or b""))
-        for step_id in steps:
-            for place, (role, text) in enumerate(steps_of(store.blob(step_id) or b"")):
-                if role is Role.TOOL:
-                    conversation.unknown["tool call outside of the prompt"] += 1
-                else:
-                    conversation.add(f"{step_id}.{place}", role, text)
 
 
 def _last_change(chat: SessionFile) -> float:
@@ -284,14 +326,9 @@ def _span(chat: SessionFile, about: Record, now: datetime) -> TimeFrame:
     return TimeFrame(min(created, default=None), updated, now)
 
 
-def _transcript_at(path: str, damage: Damage) -> AgentDialogue:
-    conversation = AgentDialogue()
+def _records_in(path: str, damage: Damage) -> Iterator[Record]:
+    if not path.endswith(".txt"):
+        yield from json_lines(path, damage)
+        return
     with open(path, "rb") as file:
-        lines = read_lines(file)
-        if path.endswith(".txt"):
-            records = records_of_text(line.decode("utf-8", "replace") for line in lines if line is not None)
-        else:
-            records = records_of(lines, damage)
-        for number, record in enumerate(records, 1):
-            read_line(conversation, number, record)
-    return conversation
+        yield from records_of_text(line.decode("utf-8", "replace") for line in read_lines(file) if line is not None)

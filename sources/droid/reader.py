@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from registry.domain import Role, Session
-from sources.droid.client import DROID
+from sources.clients import DROID
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, mapping, string
@@ -54,20 +54,7 @@ class DroidChat(Conversation):
         if role not in ("user", "assistant"):
             self.pass_over("message", role)
             return
-        self.model = string(message.get("modelId"))
+        self.model, hidden = string(message.get("modelId")), message.get("visibility") == "llm_only"
         for place, block in enumerate(drafts.blocks_of(message.get("content"))):
-            kind, text, part = string(block.get("type")), string(block.get("text")), f":{place}" if place else ""
-            if kind == "text":
-                is_clients = text.startswith("<system-reminder>") or message.get("visibility") == "llm_only"
-                self.inject(text, part) if is_clients else self.say(Role(role), text, part)
-            elif kind == "thinking":
-                self.say(Role.THINKING, string(block.get("thinking")), part)
-            elif kind == "tool_use":
-                self.call(string(block.get("id")), block.get("name"), block.get("input", {}))
-            elif kind == "tool_result":
-                outcome = drafts.outcome(block.get("is_error") is True)
-                self.answer(block.get("tool_use_id"), drafts.content_text(block.get("content")), outcome)
-            elif name := drafts.attachment_name(block):
-                self.say(Role.USER, "", part, attachments=[name])
-            elif kind != "redacted_thinking":
-                self.pass_over("block", kind)
+            is_clients = hidden or string(block.get("text")).startswith("<system-reminder>")
+            self.add_block(Role.SYSTEM if is_clients else Role(role), block, f":{place}" if place else "")

@@ -39,7 +39,7 @@ def version(record: Record) -> str:
     return reading.version_of(_time(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
 
 
-def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
+def read(record: Record, unknown: Counter[str]) -> Session:
     """Read the conversation; what is not understood is counted in `unknown`."""
     messages = {name: mapping(value_at(node, "message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
@@ -48,13 +48,8 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
     for name, is_live in reading.walk(nodes, string(record.get("current_node"))):
         talk.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
-    gizmo = string(record.get("gizmo_id")) or string(record.get("conversation_template_id"))
     reading.unique_ids(talk.drafts)
-    session = talk.build(
-        "" if title in ("New chat", "New Chat") else title,
-        project=projects.get(gizmo),
-        model=usual_model,
-    )
+    session = talk.build("" if title in ("New chat", "New Chat") else title, model=usual_model)
     return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
 
 
@@ -173,7 +168,8 @@ def text_of(content: Record, unknown: Counter[str]) -> str:
     if kind not in _PLAIN:
         unknown[f"content {kind or 'without type'}"] += 1
     texts = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
-    texts += map(_part, items(content.get("parts")))
+    # a part is a text, or of a voice chat its transcription
+    texts += (string(part) or text_at(part, "text") for part in items(content.get("parts")))
     texts += [string(content.get(key)) for key in ("text", "result", "content")]
     return "\n\n".join(dict.fromkeys(filter(None, map(str.strip, texts))))
 
@@ -181,11 +177,6 @@ def text_of(content: Record, unknown: Counter[str]) -> str:
 def _thought(thought: object) -> str:
     given = mapping(thought)
     return "\n\n".join(filter(None, (string(given.get(key)).strip() for key in ("summary", "content"))))
-
-
-def _part(part: object) -> str:
-    """Return a string part, or the transcription of a voice chat."""
-    return part if isinstance(part, str) else text_at(part, "text")
 
 
 def without_marks(text: str) -> str:

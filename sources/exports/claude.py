@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,15 +30,8 @@ def version(record: Record) -> str:
     return reading.version_of(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), *rest)
 
 
-def project_name(record: Record) -> tuple[str, str] | None:
-    """Return id and name of a project, if the record is one."""
-    is_project = ("docs" in record or "prompt_template" in record) and not is_conversation(record)
-    known = string(record.get("uuid")), string(record.get("name"))
-    return known if is_project and all(known) else None
-
-
-def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
-    """Read the conversation. `projects`: names by id; what is not understood is counted in `unknown`."""
+def read(record: Record, unknown: Counter[str]) -> Session:
+    """Read the conversation; what is not understood is counted in `unknown`."""
     messages = _by_id(objects(record.get("chat_messages")))
     nodes = _nodes(messages)
     talk = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
@@ -48,12 +41,10 @@ def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> 
         talk.read(messages[name])
         supersede(() if is_live else talk.drafts[before:])
     reading.unique_ids(talk.drafts)
-    project = mapping(record.get("project"))
-    project_id = string(record.get("project_uuid")) or string(project.get("uuid"))
     session = talk.build(
         record.get("name"),
         record.get("summary"),
-        project=string(project.get("name")) or projects.get(project_id),
+        project=text_at(record, "project", "name"),
         model=string(record.get("model")),
         summary=string(record.get("summary")),
     )
@@ -159,8 +150,10 @@ class _Reading(Conversation):
 
     def _attached(self, message: Record) -> None:
         """Add files by name; the content of text files and long pastes too, as context."""
-        for number, (file, unnamed) in enumerate(_files(message)):
-            name = string(file.get("file_name")) or unnamed
+        kinds = (("attachments", "pasted text"), ("files", "file"))
+        files = [(mapping(file), kind) for key, kind in kinds for file in items(message.get(key))]
+        for number, (file, kind) in enumerate(files):
+            name = string(file.get("file_name")) or kind
             if self._texts:
                 self._texts[-1].attach(name)
             else:
@@ -170,12 +163,6 @@ class _Reading(Conversation):
 
     def _new_part(self, kind: str) -> str:
         return f":{kind}:{len(self.drafts) - self._new}"
-
-
-def _files(message: Record) -> Iterator[tuple[Record, str]]:
-    """Yield the files of a message, each with a name in case it has none."""
-    yield from ((mapping(file), "pasted text") for file in items(message.get("attachments")))
-    yield from ((mapping(file), "file") for file in items(message.get("files")))
 
 
 def _result_text(content: object) -> str:
@@ -202,4 +189,4 @@ _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {
 }
 
 
-CLAUDE_EXPORT = reading.Provider("claude.ai", is_conversation, identity, version, read, project_name=project_name)
+CLAUDE_EXPORT = reading.Provider("claude.ai", is_conversation, identity, version, read)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from registry.domain import Role, Session
@@ -58,7 +58,7 @@ def version(record: Record) -> str:
     return version_of(max(filter(None, times), default=None), len(prompts))
 
 
-def read(record: Record, projects: Mapping[str, str], unknown: Counter[str]) -> Session:
+def read(record: Record, unknown: Counter[str]) -> Session:
     talk = Conversation(identity(record), unknown=unknown)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
         talk.begin(prompt.get("time"), prompt.get("time"))

@@ -67,16 +67,13 @@ def records_in(source: Utf8Source) -> Iterator[Record | str]:
     import ijson
 
     try:
-        yield from _records(ijson.basic_parse(source, use_float=True, buf_size=_CHUNK), source)
+        events = ijson.basic_parse(source, use_float=True, buf_size=_CHUNK)
+        first = next(events, ("", None))
+        yield from _objects(events if first[0] == "start_array" else chain([first], events), source)
     except NoEnd:
         yield f"a conversation twice as large as {LONGEST // 2**20} MB or {MOST_VALUES} values; the rest was not read"
     except (ijson.JSONError, ValueError):
         yield f"cut off or damaged (at byte {source.at} or before); the rest was not read"
-
-
-def _records(events: Iterator[_Event], source: Utf8Source) -> Iterator[Record | str]:
-    first = next(events, ("", None))
-    yield from _objects(events if first[0] == "start_array" else chain([first], events), source)
 
 
 def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | str]:

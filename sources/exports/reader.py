@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import inf
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from registry.errors import InvalidRequest, StorageError
 from sources.base import FoundSession, Places, Skipped, Source
+from sources.clients import CHATGPT, CLAUDE, GEMINI
 from sources.exports.chatgpt import CHATGPT_EXPORT
 from sources.exports.claude import CLAUDE_EXPORT
-from sources.exports.client import CHATGPT, CLAUDE, GEMINI
-from sources.exports.files import UNREADABLE, ExportFile, is_zip, parts_of, printable_name, reason_of_failure
 from sources.exports.gemini import GEMINI_EXPORT
 from sources.exports.json_stream import LONGEST, NO_OBJECT, NoEnd, Utf8Source, records_in
 from sources.exports.reading import is_known
-from sources.kit.files import digest, system_reason
+from sources.kit.files import File, digest, file_at, system_reason
 from sources.kit.loose_json import Record
 
 _EMPTY = "nothing was said in it"
@@ -47,7 +50,7 @@ class AccountExport(Source):
 
     name: str
     parts: list[ExportFile]
-    others: Sequence[ExportFile | Skipped] = ()
+    damaged: Sequence[Skipped] = ()
     on_read: OnRead = lambda _: None
     _is_stopped: bool = False
 
@@ -67,10 +70,9 @@ class AccountExport(Source):
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield new and changed conversations. Raises StorageError at the end if not all could be read."""
-        damaged = [other for other in self.others if isinstance(other, Skipped)]
-        yield from damaged
-        is_damaged = bool(damaged)
-        known, projects, provider = dict(seen), self._projects(), PROVIDERS[self.name]
+        yield from self.damaged
+        is_damaged = bool(self.damaged)
+        known, provider = dict(seen), PROVIDERS[self.name]
         unknown, passed_over = Counter[str](), Counter[str]()
         read = ((part, provider.conversations(_records(part, self._count))) for part in self.parts)
         numbered = ((part, *each) for part, records in read for each in enumerate(records, 1))
@@ -86,7 +88,7 @@ class AccountExport(Source):
             fingerprint = provider.version(record)
             if is_known(known.get(key), fingerprint):
                 continue
-            session = provider.read(record, projects, unknown)
+            session = provider.read(record, unknown)
             if not session.messages:
                 passed_over[_EMPTY] += 1
                 continue
@@ -102,16 +104,6 @@ class AccountExport(Source):
         if self._is_stopped:
             raise NoEnd
         self.on_read(count)
-
-    def _projects(self) -> dict[str, str]:
-        """Return the names of projects by id, where the export has them."""
-        return dict(
-            known
-            for part in self.others
-            if isinstance(part, ExportFile)
-            for record in _records(part, lambda _: None)
-            if isinstance(record, dict) and (known := PROVIDERS[self.name].project_name(record))
-        )
 
 
 def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
@@ -134,7 +126,8 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
                 parts_by_provider.setdefault(provider, []).append(part)
             else:
                 others.append(Skipped(part.name, why) if why else part)
-    damage = [other for other in others if isinstance(other, Skipped) and _is_export(other.what)]
+    damaged = [other for other in others if isinstance(other, Skipped)]
+    damage = [other for other in damaged if _is_export(other.what)]
     if not parts_by_provider and damage:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path}",
@@ -144,7 +137,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
         contents = f"in which no conversation can be read ({_names(others)})" if others else "without any JSON in it"
         raise InvalidRequest(f"Not an export of an account: {path}", f"Recognised: {kind} {contents}. {_EXPECTED}")
-    return [AccountExport(name, parts, others) for name, parts in parts_by_provider.items()]
+    return [AccountExport(name, parts, damaged) for name, parts in parts_by_provider.items()]
 
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:
@@ -189,3 +182,91 @@ def _names(others: Sequence[ExportFile | Skipped]) -> str:
     named = [f"{one.what}: {one.why}" if isinstance(one, Skipped) else one.name for one in others]
     more = f" and {len(named) - 3} more" if len(named) > 3 else ""  # more names would hide what is expected
     return f"{', '.join(named[:3])}{more}"
+
+
+# The JSON files of an export: in a zip, in a folder, or a single one. Read in place, nothing is unpacked.
+
+# What reading a damaged, encrypted or foreign zip may raise.
+UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
+PRIVATE = ("user.json", "users.json", "user_settings.json")  # the owner's e-mail address: never opened
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """A JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
+
+    name: str
+    size: int
+    fingerprint: str
+    open: Callable[[], BinaryIO]
+
+
+def parts_of(path: Path, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
+    """Yield the JSON files of a zip, of a folder and the zips in it, or the one file that the path names.
+
+    Zips stay open as long as the stack. Raises OSError if there is nothing at the path, or it cannot be read.
+    """
+    if not path.is_dir():
+        yield from _in_file(str(path), "", stack)
+        return
+    os.listdir(path)  # os.walk passes over what it cannot list
+    for folder, inner, names in os.walk(path):
+        below = os.path.relpath(folder, path)
+        inner[:] = [] if below.count(os.sep) > 1 else sorted(inner)  # as in `Takeout/My Activity/Gemini Apps`
+        for name in filter(_is_worth_reading, sorted(names)):
+            shown_name = name if below == "." else os.path.join(below, name)
+            try:
+                yield from _in_file(os.path.join(folder, name), shown_name, stack)
+            except OSError as exc:
+                yield Skipped(printable_name(shown_name), system_reason(exc))
+
+
+def _in_file(path: str, name: str, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
+    """Tell a zip by its content: a browser may have saved it under any name."""
+    file = file_at(path)
+    if not isinstance(file, File):
+        yield Skipped(printable_name(name), file.why if file else "not there")
+    elif is_zip(path):
+        yield from _in_zip(path, name, file.fingerprint, stack)
+    else:
+        open_file = cast(Callable[[], BinaryIO], partial(open, path, "rb"))
+        shown_name = printable_name(name or os.path.basename(path))
+        yield ExportFile(shown_name, os.path.getsize(path), file.fingerprint, open_file)
+
+
+def is_zip(path: str | Path) -> bool:
+    """Return True if the file begins as a zip does. Raises OSError."""
+    with open(path, "rb") as content:
+        return content.read(4) == b"PK\x03\x04"
+
+
+def _in_zip(path: str, name: str, fingerprint: str, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
+    """Names in a zip are only shown, never used as paths."""
+    try:
+        archive = stack.enter_context(zipfile.ZipFile(path))
+    except UNREADABLE:
+        yield Skipped(printable_name(name) or "the zip", "cut off or damaged; download it again")
+        return
+    members = [member for member in archive.infolist() if _is_worth_reading(member.filename)]
+    for member in sorted(members, key=lambda member: member.filename):
+        inside = printable_name("/".join(filter(None, (name, member.filename))))
+        if member.filename.lower().endswith(".zip"):
+            yield Skipped(inside, "a zip in a zip; unpack the outer one first")
+        else:
+            open_member = cast(Callable[[], BinaryIO], partial(archive.open, member))
+            yield ExportFile(inside, member.file_size, fingerprint, open_member)
+
+
+def _is_worth_reading(name: str) -> bool:
+    base = os.path.basename(name).lower()
+    return base.endswith((".json", ".zip")) and base not in PRIVATE and not base.startswith("._")
+
+
+def printable_name(name: str) -> str:
+    """Make a name from a foreign zip safe for a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)[:300]
+
+
+def reason_of_failure(exc: Exception) -> str:
+    """Say in a few words why a file could not be read."""
+    return system_reason(exc) if isinstance(exc, OSError) else printable_name(str(exc)) or type(exc).__name__

@@ -25,13 +25,6 @@ class TreeNode(NamedTuple):
     at: datetime | None = None
 
 
-def newest_leaf(nodes: Mapping[str, TreeNode]) -> str:
-    """Return the leaf of the newest branch; "" of an empty tree."""
-    parents = {node.parent for node in nodes.values()}
-    leaves = [name for name in nodes if name not in parents] or list(nodes)
-    return max(reversed(leaves), key=lambda name: nodes[name].at or _LONG_AGO, default="")
-
-
 def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
     """Return the messages from the root to a leaf: what the user saw in the end."""
     path: set[str] = set()
@@ -47,7 +40,10 @@ def walk(nodes: Mapping[str, TreeNode], leaf: str) -> Iterator[tuple[str, bool]]
     They come along the path, and next to each answer on it the answers given before. A branch that leaves the path
     comes before the next question on it, so an answer stays with its question.
     """
-    path = path_to(nodes, leaf) or path_to(nodes, newest_leaf(nodes))
+    parents = {node.parent for node in nodes.values()}
+    leaves = [name for name in nodes if name not in parents] or list(nodes)
+    newest = max(reversed(leaves), key=lambda name: nodes[name].at or _LONG_AGO, default="")
+    path = path_to(nodes, leaf) or path_to(nodes, newest)
     below: dict[str, list[str]] = defaultdict(list)
     for name, node in nodes.items():
         below[node.parent if node.parent in nodes else ""].append(name)
@@ -90,17 +86,16 @@ def version_of(updated: datetime | None, messages: int, *rest: object) -> str:
 class Provider:
     """The functions that read a provider's export. `site`: names the account.
 
-    `version`: the state of a conversation; `read`: given the names of projects by id, and a count of what is not
-    understood. `conversations`: puts the records of a file together; `project_name`: id and name of a project.
+    `version`: the state of a conversation; `read`: given a count of what is not understood. `conversations`: puts the
+    records of a file together.
     """
 
     site: str
     is_conversation: Callable[[Record], bool]
     identity: Callable[[Record], str]
     version: Callable[[Record], str]
-    read: Callable[[Record, Mapping[str, str], Counter[str]], Session]
+    read: Callable[[Record, Counter[str]], Session]
     conversations: Callable[[Iterator[Record | str]], Iterator[Record | str]] = iter
-    project_name: Callable[[Record], tuple[str, str] | None] = lambda _: None
 
 
 def is_known(seen: str | None, found: str) -> bool:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
+from registry.domain import Role, Session
 from sources.base import FoundSession
-from sources.gemini.chat import GeminiChat
-from sources.gemini.client import GEMINI_CLI
+from sources.clients import GEMINI_CLI
 from sources.kit import drafts
+from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, folders_in, small_text, store_entries
 from sources.kit.jsonl import Damage
-from sources.kit.loose_json import mapping, read_json, string, value_at
+from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
 
 
@@ -60,3 +64,193 @@ def _parse(file: SessionFile, projects: Mapping[str, str]) -> FoundSession:
         chat.read(record)
     chat.project = projects.get(file.folder) or projects.get(string(chat.header.get("projectHash")))
     return file.found(chat.session(), damage.skipped() + chat.skipped(), drafts.moment(chat.header.get("lastUpdated")))
+
+
+@dataclass(slots=True)
+class GeminiChat(Conversation):
+    """Builds a chat from the records of a journal, or from the one document.
+
+    `agent_of`: for a sub-agent's chat the session it works for. `project`: the project by the chat's folder.
+    """
+
+    agent_of: str | None = None
+    project: str | None = None
+    header: Record = field(default_factory=dict)
+    _messages: dict[str, Record] = field(default_factory=dict)
+    _standing: list[str] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+    _injected: set[str] = field(default_factory=set)
+
+    def read(self, record: Record) -> None:
+        if "$rewindTo" in record:
+            self._rewind(string(record["$rewindTo"]))
+        elif "$set" in record:
+            self._describe(mapping(record["$set"]))
+        elif "type" in record:
+            self._put(record)
+        elif "sessionId" in record or "messages" in record:
+            self._describe(record)
+        else:
+            self.unknown["record without type"] += 1
+
+    def session(self) -> Session:
+        self.folder = self.project or ""
+        self.drafts.clear()
+        for key in self._messages:
+            self._add(key)
+        self.session_id = string(self.header.get("sessionId")) or self.session_id
+        return self.build(
+            "" if self.agent_of else self.header.get("summary"),  # a sub-agent's is what it reported
+            project=self.project,
+            folders=map(string, items(self.header.get("directories"))),
+            parent=self.agent_of,
+            began=self.header.get("startTime"),
+        )
+
+    def _describe(self, header: Record) -> None:
+        """Add the facts of a header, and its messages if it lists any.
+
+        A list follows when the client has rewritten its history: summed up, large outputs cut. So known messages stay
+        as they were first written, and messages that are new then are the client's own.
+        """
+        self.header |= {key: value for key, value in header.items() if key != "messages"}
+        given = [(mapping(message), text_at(message, "id")) for message in items(header.get("messages"))]
+        is_rewritten = any(key in self._messages for _, key in given if key)
+        for message, key in given:
+            if is_rewritten and key in self._messages:
+                continue
+            key = self._put(message)
+            if is_rewritten:
+                self._injected.add(key)
+
+    def _put(self, message: Record) -> str:
+        """Store a message, which is written again when it grows: the last copy counts, at the first place."""
+        key = string(message.get("id")) or f"#{len(self._messages)}"
+        if key not in self._places:
+            self._messages.pop(key, None)  # rewound before, and said again
+            self._places[key] = len(self._standing)
+            self._standing.append(key)
+        self._messages[key] = message
+        return key
+
+    def _rewind(self, key: str) -> None:
+        """Drop a message and all that follow; an unknown one changes nothing."""
+        place = self._places.get(key, len(self._standing))
+        for dropped in self._standing[place:]:
+            del self._places[dropped]
+        del self._standing[place:]
+
+    def _add(self, key: str) -> None:
+        message, before = self._messages[key], len(self.drafts)
+        kind, text = string(message.get("type")), parts_text(message.get("content"))
+        self.begin(message.get("id"), message.get("timestamp"))
+        if kind == "user":
+            prompt = prompt_of(message)
+            self.say(Role.USER, prompt.typed, attachments=list(prompt.attachments))
+            self.inject(prompt.context, ":context" if prompt.typed else "")
+        elif kind == "gemini":
+            self._add_answer(message, text)
+        elif kind in ("info", "warning"):
+            self.inject(text)
+        elif kind == "error":
+            self.say(Role.ERROR, text)
+        else:
+            self.pass_over("message", kind)
+        new = self.drafts[before:]
+        supersede(new if key not in self._places else ())
+        for draft in new if key in self._injected else ():
+            draft.role, draft.more["injected"] = Role.SYSTEM, True
+
+    def _add_answer(self, message: Record, text: str) -> None:
+        before, self.model = len(self.drafts), string(message.get("model"))
+        thought = self.say(Role.THINKING, thoughts_in(message), ":thinking")
+        first = next(iter(items(message.get("thoughts"))), None)
+        thought.at = drafts.moment(value_at(first, "timestamp")) or thought.at
+        self.say(Role.ASSISTANT, text)
+        for place, call in enumerate(objects(message.get("toolCalls"))):
+            key = string(call.get("id")) or f"{self.record_id}:tool:{place}"
+            draft, result = self.call(key, call.get("name"), call.get("args", {})), _result(call)
+            draft.at = drafts.moment(call.get("timestamp")) or draft.at
+            status = drafts.status_of(call.get("status"), drafts.COMPLETED if result else drafts.PENDING)
+            draft.answer(result, status)
+        self.count_tokens(before, message.get("tokens"), cache_in_input=True, reasoning_beside_output=True)
+
+
+def _result(call: Record) -> str:
+    """Return the result that the model got; if it is not kept, the one that the user saw."""
+    return "\n".join(filter(None, _responses(call))) or _displayed_text(call.get("resultDisplay"))
+
+
+def _responses(call: Record) -> Iterator[str]:
+    for part in objects(call.get("result")):
+        if "functionResponse" in part:
+            response = mapping(value_at(part, "functionResponse", "response"))
+            given = next((response[key] for key in ("output", "error", "content") if response.get(key)), response)
+            yield drafts.content_text(given or None)
+        else:
+            yield parts_text([part])
+
+
+def _displayed_text(display: object) -> str:
+    """Return text, a change of a file, or lines of coloured text as text."""
+    if isinstance(display, list):
+        spans = ((text_at(span, "text") for span in items(line)) for line in display)
+        return "\n".join("".join(line).rstrip() for line in spans)
+    shown = mapping(display)
+    return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.content_text(display)
+
+
+# What a user typed, apart from what the client added. Pure.
+
+_INJECTED = (
+    "This is the Gemini CLI. We are setting up the context",
+    *("<session_context>", "<state_snapshot>", "<environment_context>", "<system-reminder>"),
+)
+# messages of hooks at the start of a chat, put before the first prompt
+_HOOK_CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>\s*", re.DOTALL)
+_REFERENCED = "--- Content from referenced files ---"
+_REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
+
+
+class Prompt(NamedTuple):
+    """A user's message: what was typed, what the client added, and the names of what was sent along."""
+
+    typed: str
+    context: str
+    attachments: tuple[str, ...]
+
+
+def prompt_of(message: Record) -> Prompt:
+    """Return the parts of a message of type `user`, without the results of tools that it may carry."""
+    content = message.get("content")
+    text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
+    if text.startswith(_INJECTED):
+        return Prompt("", text, ())
+    before = _HOOK_CONTEXT.match(text)
+    note = before[0] if before else ""
+    text, shown = text.removeprefix(note), shown.removeprefix(note)
+    typed, found, referenced = text.partition(_REFERENCED)
+    context = note + found + referenced
+    if shown and shown != text:  # a command or a mention, and what it expands to; or a hook's answer behind the prompt
+        typed, context = shown, note + text.removeprefix(shown)
+    files = (mapping(part.get("inlineData")) or mapping(part.get("fileData")) for part in objects(content))
+    named = (first_text(file, "displayName", "fileUri", "mimeType") or "file" for file in files if file)
+    names = (*named, *_REFERENCE.findall(context))
+    return Prompt(typed.strip(), context.strip(), tuple(dict.fromkeys(names)))
+
+
+def parts_text(content: object) -> str:
+    """Return the text of a content, a string or a list of parts, without thoughts."""
+    if isinstance(content, str):
+        return content
+    return "".join(string(part.get("text")) for part in objects(content) if not part.get("thought"))
+
+
+def thoughts_in(message: Record) -> str:
+    """Return the thoughts of an answer, each with its subject."""
+    pairs = (
+        (string(given.get("subject")), string(given.get("description"))) for given in objects(message.get("thoughts"))
+    )
+    thoughts = ["\n".join(filter(None, (subject and f"**{subject}**", words))) for subject, words in pairs]
+    thoughts += [string(part.get("text")) for part in objects(message.get("content")) if part.get("thought")]
+    return "\n\n".join(filter(None, map(str.strip, thoughts)))

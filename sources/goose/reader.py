@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.goose.client import GOOSE
+from sources.clients import GOOSE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at, value_at
@@ -103,14 +103,8 @@ class GooseDialogue(Conversation):
         )
 
     def _add_part(self, speaker: Role, part: Record, suffix: str) -> None:
-        kind, text = string(part.get("type")), string(part.get("text"))
-        if kind == "text" and speaker is Role.SYSTEM:
-            self.inject(text, suffix)
-        elif kind == "text":
-            self.say(speaker, text, suffix)
-        elif kind in ("thinking", "reasoning"):
-            self.say(Role.THINKING, string(part.get("thinking")) or text, suffix)
-        elif kind == "toolRequest":
+        kind = string(part.get("type"))
+        if kind == "toolRequest":
             call = mapping(part.get("toolCall"))
             given = mapping(call.get("value")) or call
             call_id = string(part.get("id")) or (self.record_id and self.record_id + suffix)
@@ -124,7 +118,7 @@ class GooseDialogue(Conversation):
         elif kind in _NOTICES:
             self.inject(string(part.get("msg")), suffix)
         elif kind not in _SILENT:
-            self.pass_over("part", kind)
+            self.add_block(speaker, part, suffix)
 
     def _add_result(self, part: Record) -> None:
         result = mapping(part.get("toolResult"))

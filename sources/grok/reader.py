@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from registry.domain import Role
+from registry.domain import Role, Session
 from sources.base import FoundSession
-from sources.grok.client import GROK_CLI
+from sources.clients import GROK_CLI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, SessionFile, json_lines
+from sources.kit.reader import FileReader, SessionFile, parse_lines
 
 _SPOKEN = {"agent_message_chunk": Role.ASSISTANT, "agent_thought_chunk": Role.THINKING}
 # beginnings of the kinds of updates that are no part of the conversation
@@ -42,25 +41,16 @@ class GrokCli(FileReader):
         return SessionFile(file, str(folder), folder.name, folder=str(folder), note_status=status)
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
-        damage, summary = Damage(), mapping(read_json(small_text(Path(file.folder, "summary.json"))))
+        summary = mapping(read_json(small_text(Path(file.folder, "summary.json"))))
         folder = text_at(summary, "info", "cwd") or unquote(Path(file.folder).parent.name)
-        talk = Updates(file.session_id, folder)
-        for record in json_lines(file.path, damage):
-            talk.read(record)
-        session = talk.build(
-            summary.get("generated_title"),
-            summary.get("session_summary"),
-            parent=string(summary.get("parent_session_id")),
-            relation="sub-agent" if summary.get("session_kind") == "subagent" else "fork",
-            began=summary.get("created_at"),
-        )
-        yield file.found(session, damage.skipped() + talk.skipped())
+        return parse_lines(file, Updates(file.session_id, folder, summary=summary))
 
 
 @dataclass(slots=True)
 class Updates(Conversation):
     """Builds a session from its updates, in which texts come in chunks. Pure."""
 
+    summary: Record = field(default_factory=dict)
     _last: str = ""
     _text: str = ""  # of the message whose chunks are coming
     _turns: dict[int, int] = field(default_factory=dict)  # by the index of a prompt: the position of its message
@@ -88,6 +78,15 @@ class Updates(Conversation):
         elif not kind.startswith(_BOOKKEEPING):
             self.pass_over("update", kind)
         self._last = kind
+
+    def session(self) -> Session:
+        return self.build(
+            self.summary.get("generated_title"),
+            self.summary.get("session_summary"),
+            parent=string(self.summary.get("parent_session_id")),
+            relation="sub-agent" if self.summary.get("session_kind") == "subagent" else "fork",
+            began=self.summary.get("created_at"),
+        )
 
     def _add_chunk(self, kind: str, update: Record) -> None:
         content = mapping(update.get("content"))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from registry.domain import Role
+from registry.domain import Role, Session
 from sources.base import FoundSession
-from sources.kimi.client import KIMI_CODE
+from sources.clients import KIMI_CODE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at
-from sources.kit.reader import FileReader, SessionFile, json_lines
+from sources.kit.reader import FileReader, SessionFile, parse_lines
 
 
 class KimiCode(FileReader):
@@ -31,21 +30,24 @@ class KimiCode(FileReader):
         return SessionFile(file, file.path, own, parent, str(folder), f"+{status_of(str(folder / 'state.json'))}")
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
-        damage, state = Damage(), mapping(read_json(small_text(Path(file.folder, "state.json"))))
-        log = AgentLog(file.session_id, string(state.get("cwd")))
-        for record in json_lines(file.path, damage):
-            log.read(record)
-        session = log.build(state.get("title"), parent=string(state.get("forkedFrom")), relation="fork")
-        if file.agent_of:
-            session = log.build(parent=file.agent_of)
-        yield file.found(session, damage.skipped() + log.skipped())
+        state = mapping(read_json(small_text(Path(file.folder, "state.json"))))
+        return parse_lines(
+            file, AgentLog(file.session_id, string(state.get("cwd")), state=state, agent_of=file.agent_of)
+        )
 
 
 @dataclass(slots=True)
 class AgentLog(Conversation):
     """Builds a session from the records that change what the model is sent. Pure."""
 
+    state: Record = field(default_factory=dict)  # the client's description of the session
+    agent_of: str | None = None  # for a sub-agent the session it works for
     _step: int = 0  # position of the first message of a step of the model
+
+    def session(self) -> Session:
+        if self.agent_of:
+            return self.build(parent=self.agent_of)
+        return self.build(self.state.get("title"), parent=string(self.state.get("forkedFrom")), relation="fork")
 
     def read(self, record: Record) -> None:
         kind, message, event = (record.get(name) for name in ("type", "message", "event"))

@@ -189,13 +189,10 @@ _WORKTREE = re.compile(r"[\\/]\.(?:claude|codex)[\\/]worktrees(?:[\\/].*)?$", re
 
 def project_of(folders: Iterable[str]) -> str | None:
     """Return the first working folder; a worktree that a client made for itself counts as the folder it is of."""
-    seen = [folder for folder in folders if _is_absolute(folder)]
+    flavours = (PurePosixPath, PureWindowsPath)
+    seen = [folder for folder in folders if any(flavour(folder).is_absolute() for flavour in flavours)]
     own = next((folder for folder in seen if not _WORKTREE.search(folder)), None)
     return own or next((_WORKTREE.sub("", folder) for folder in seen), None) or None
-
-
-def _is_absolute(path: str) -> bool:
-    return PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute()
 
 
 def blocks_of(content: object) -> list[Record]:
@@ -272,6 +269,26 @@ class Conversation:
         if draft := self.calls.get(string(call_id)):
             draft.answer(result, status)
 
+    def add_block(self, role: Role, block: Record, part: str = "") -> None:
+        """Add a block of a message in Anthropic's form. The text of a system's message was typed by nobody."""
+        kind, text = string(block.get("type")), string(block.get("text"))
+        if kind == "text" and role is Role.SYSTEM:
+            self.inject(text, part)
+        elif kind == "text":
+            self.say(role, text, part)
+        elif kind in ("thinking", "reasoning"):
+            self.say(Role.THINKING, string(block.get("thinking")) or text, part)
+        elif kind == "tool_use":
+            call_id = string(block.get("id")) or f"{self.record_id}:tool{part or ':0'}"
+            self.call(call_id, block.get("name"), block.get("input", {}))
+        elif kind == "tool_result":
+            has_failed = block.get("is_error") is True
+            self.answer(block.get("tool_use_id"), content_text(block.get("content")), outcome(has_failed))
+        elif name := attachment_name(block):
+            self.say(Role.USER, "", part, attachments=[name])
+        elif kind != "redacted_thinking":
+            self.pass_over("block", kind)
+
     def count_tokens(self, since: int, given: object, **otherwise: bool) -> None:
         """Note the tokens of an answer with the first of its messages, those since a position; see `usage_of`."""
         usage = usage_of(given, **otherwise)
@@ -307,6 +324,13 @@ class Conversation:
         """Return what was passed over because this reader does not know it."""
         why = "unknown to this reader"
         return tuple(Skipped(f"{count} x {kind}{where}", why) for kind, count in self.unknown.items())
+
+    def session(self) -> Session:
+        return self.build()
+
+    def sessions(self) -> Iterable[Session]:
+        """Return the session, and after it those of the sub-agents that its file holds."""
+        return [self.session()]
 
     def build(
         self,

@@ -189,10 +189,10 @@ def found_session(
 
 
 class Parser(Protocol):
-    """Builds one session from its records."""
+    """Builds the session of a file from its records, and those of its sub-agents."""
 
     def read(self, record: Record) -> None: ...
-    def session(self) -> Session: ...
+    def sessions(self) -> Iterable[Session]: ...
     def skipped(self) -> tuple[Skipped, ...]: ...
 
 
@@ -200,7 +200,8 @@ def parse_lines(file: SessionFile, parser: Parser) -> Iterator[FoundSession]:
     damage = Damage()
     for record in json_lines(file.path, damage):
         parser.read(record)
-    yield file.found(parser.session(), damage.skipped() + parser.skipped())
+    main, *agents = parser.sessions()
+    yield from file.found_with_agents(main, agents, damage.skipped() + parser.skipped())
 
 
 def json_lines(path: str, damage: Damage) -> Iterator[Record]:

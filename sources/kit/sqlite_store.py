@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,8 +25,10 @@ from sources.kit.files import status_of
 
 def stamp(database: Path) -> str:
     """Return size and time of the database and of its WAL, and the WAL's salts: they change with the database."""
-    wal = beside(database, "-wal")
-    return f"{status_of(str(database))}|{status_of(str(wal))}|{_salts(wal)}"
+    wal, salts = beside(database, "-wal"), "-"
+    with suppress(OSError), wal.open("rb") as file:
+        salts = file.read(24)[16:].hex()  # new for each generation of a WAL, also within one tick of the file's clock
+    return f"{status_of(str(database))}|{status_of(str(wal))}|{salts}"
 
 
 def last_change(database: Path) -> float:
@@ -50,15 +52,6 @@ def _modified(file: Path) -> float:
         return file.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _salts(wal: Path) -> str:
-    """Return the salts, which are new for each generation of a WAL, also within one tick of the file's clock."""
-    try:
-        with wal.open("rb") as file:
-            return file.read(24)[16:].hex()
-    except OSError:
-        return "-"
 
 
 _log = logging.getLogger(__name__)

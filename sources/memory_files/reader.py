@@ -12,15 +12,12 @@ from pathlib import Path
 
 from registry.domain import Message, Role, Session
 from sources.base import FoundSession, Places
-from sources.claude_code.client import CLAUDE_CODE
-from sources.codex.client import CODEX
+from sources.clients import CLAUDE_CODE, CODEX, MEMORY_FILES, WINDSURF
 from sources.kit.drafts import project_of
 from sources.kit.files import document, files_below
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
-from sources.memory_files.client import MEMORY_FILES
-from sources.windsurf.client import WINDSURF
 
 
 class MemoryFiles(FileReader):

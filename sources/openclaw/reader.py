@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sources.base import FoundSession, Places
+from sources.clients import OPENCLAW
 from sources.kit.loose_json import mapping, read_json
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
-from sources.openclaw.client import OPENCLAW
 from sources.pi.reader import Tree
 
 

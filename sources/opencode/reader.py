@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
+from sources.clients import OPENCODE
+from sources.kit import drafts
+from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import digest
-from sources.kit.loose_json import Record, mapping, read_json, string
+from sources.kit.loose_json import Record, mapping, number, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
-from sources.opencode.client import OPENCODE
-from sources.opencode.messages import OpenCodeDialogue
 
 # the session's columns by the names that they have in JSON
 _DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title"}
@@ -102,3 +107,159 @@ def _counts(database: ClientDatabase, statement: str) -> dict[str, tuple[int, in
 
 def _whole_number(value: Any) -> int:
     return value if isinstance(value, int) else 0
+
+
+_DEFAULT_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*\s(?:[^"\\]|\\.)*)"', re.DOTALL)
+_IGNORED = ("patch", "snapshot", "step-start", "step-finish", "agent")
+
+
+@dataclass(slots=True)
+class OpenCodeDialogue(Conversation):
+    """Builds a session from its messages in order, each with its parts.
+
+    `described`: the session's own record, by the names that its JSON form has. The parts that the user typed make one
+    message, those of an answer one each.
+    """
+
+    described: Record = field(default_factory=dict)
+    _typed: Draft | None = None
+    _latest: datetime | None = None
+    _is_reverted: bool = False
+
+    def __post_init__(self) -> None:
+        self.session_id = string(self.described.get("id"))
+        self.folder = string(self.described.get("directory"))
+
+    def read(self, message: Record, parts: Iterable[Record]) -> None:
+        """Add one message; unknown messages and parts are counted in `unknown`."""
+        role, message_id = string(message.get("role")), string(message.get("id"))
+        if role not in ("user", "assistant"):
+            self.pass_over("message", role)
+            return
+        before, revert = len(self.drafts), mapping(self.described.get("revert"))
+        self._typed, self._latest = None, drafts.moment(value_at(message, "time", "created"))
+        self.model = string(message.get("modelID"))
+        self._is_reverted |= _is_point(revert, "messageID", message) and not string(revert.get("partID"))
+        for part in parts:
+            self._is_reverted |= _is_point(revert, "partID", part)
+            self.begin(part.get("id"), value_at(part, "time", "start") or value_at(part, "time", "created"))
+            added = len(self.drafts)
+            self._add_part(message, part)
+            self._put_in_order(added)
+        added = len(self.drafts)
+        self.begin(message_id, value_at(message, "time", "completed") or value_at(message, "time", "created"))
+        self._add_error(mapping(message.get("error")))
+        self._put_in_order(added)
+        if role == "assistant":
+            self._describe_answer(message, before)
+
+    def session(self) -> Session:
+        """Return the conversation as read so far; reverted messages are marked."""
+        title = string(self.described.get("title")).strip()
+        return self.build(
+            "" if _DEFAULT_TITLE.match(title) else title,
+            parent=string(self.described.get("parentID")),
+            began=value_at(self.described, "time", "created"),
+        )
+
+    def _put_in_order(self, since: int) -> None:
+        """Move the times of parts forward that contradict their order, and mark reverted ones."""
+        for draft in self.drafts[since:]:
+            if self._latest and (draft.at is None or draft.at < self._latest):
+                draft.at = self._latest
+                draft.more["time"] = "inferred"
+            self._latest = draft.at
+            if self._is_reverted:
+                draft.more["superseded"] = True
+
+    def _add_part(self, message: Record, part: Record) -> None:
+        kind, text = string(part.get("type")), string(part.get("text"))
+        is_user, is_injected = message.get("role") == "user", part.get("synthetic") or part.get("ignored")
+        if kind == "text" and is_injected:
+            self.inject(text)
+        elif kind == "text" and is_user:
+            if text := text.strip():
+                quoted = _QUOTED.fullmatch(text)  # `opencode run` keeps words with spaces in quotes
+                self._prompt(message).parts.append(quoted[1].replace('\\"', '"') if quoted else text)
+        elif kind == "text":
+            self.say(Role.ASSISTANT, text)
+        elif kind == "reasoning":
+            self.say(Role.THINKING, text)
+        elif kind == "tool":
+            self._add_call(part)
+        elif kind == "file" and is_user:
+            self._prompt(message).attach(_file_name(part))
+        elif kind == "file":
+            self.say(Role.ASSISTANT, "", attachments=[_file_name(part)])
+        elif kind == "compaction":
+            self.inject("Conversation compacted", compaction={})
+        elif kind == "retry":
+            error = mapping(part.get("error"))
+            self.say(Role.ERROR, string(error.get("message")) or text_at(error, "data", "message") or "error")
+        elif kind == "subtask":  # a command that starts a sub-agent: only the prompt that it expands to is kept
+            command, description = string(part.get("command")), string(part.get("description"))
+            typed = f"/{command}" if command else description or f"@{string(part.get('agent'))}"
+            self._prompt(message).parts.append(typed)
+            self.inject(string(part.get("prompt")))
+        elif kind not in _IGNORED:
+            self.pass_over("part", kind)
+
+    def _add_call(self, part: Record) -> None:
+        state, name = mapping(part.get("state")), string(part.get("tool")) or "tool"
+        draft = self.call(self.record_id, name, state.get("input", {}))
+        draft.at = drafts.moment(value_at(state, "time", "start")) or draft.at
+        status, result = _outcome(name, state)
+        draft.answer(result, status)
+        if agent := text_at(state, "metadata", "sessionId"):
+            draft.more["tool"]["agent"] = agent
+        for attachment in objects(state.get("attachments")):
+            draft.attach(_file_name(attachment))
+
+    def _add_error(self, error: Record) -> None:
+        text = text_at(error, "data", "message") or string(error.get("message")) or string(error.get("name"))
+        if error.get("name") == "MessageAbortedError":
+            self.inject(f"[Turn aborted: {text}]", ":error")
+        elif error:
+            self.say(Role.ERROR, text or "error", ":error")
+
+    def _describe_answer(self, message: Record, since: int) -> None:
+        tokens = mapping(message.get("tokens"))
+        self.count_tokens(since, {**tokens, **mapping(tokens.get("cache"))}, reasoning_beside_output=True)
+        for draft in self.drafts[since:] if message.get("summary") is True else ():
+            if draft.role is Role.ASSISTANT:
+                draft.role = Role.SYSTEM
+                draft.more |= {"injected": True, "compaction": {}}
+
+    def _prompt(self, message: Record) -> Draft:
+        """Return the message that holds all that the user typed."""
+        if self._typed is None:
+            at = drafts.moment(value_at(message, "time", "created"))
+            self._typed = Draft(Role.USER, [], at, {"native_id": string(message.get("id"))})
+            self.drafts.append(self._typed)
+        return self._typed
+
+
+def _is_point(revert: Record, key: str, given: Record) -> bool:
+    point = string(revert.get(key))
+    return bool(point) and given.get("id") == point
+
+
+def _outcome(name: str, state: Record) -> tuple[str, str]:
+    """Return status and result; a command that failed is completed for the client."""
+    status = string(state.get("status"))
+    if status == "error":
+        error = drafts.content_text(state.get("error"))
+        is_rejected = error.startswith(("The user rejected permission", "The user dismissed"))
+        return drafts.REJECTED if is_rejected else drafts.FAILED, error
+    if status != "completed":
+        return drafts.PENDING, ""
+    has_failed = name == "invalid" or bool(number(value_at(state, "metadata", "exit")))
+    return drafts.FAILED if has_failed else drafts.COMPLETED, drafts.content_text(state.get("output"))
+
+
+def _file_name(part: Record) -> str:
+    """Return the name of a file, never its contents, which may be in its address."""
+    url = string(part.get("url"))
+    address = "" if url.startswith("data:") else url
+    return string(part.get("filename")) or address or string(part.get("mime")) or "file"

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from registry.domain import Role, Session
+from sources.clients import PI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
-from sources.pi.client import PI
 
 _SUMMARIES = ("compaction", "branch_summary", "compactionSummary", "branchSummary")
 

@@ -7,26 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from registry.domain import Role, Session
-from sources.gemini.prompts import parts_text, prompt_of
+from sources.clients import QWEN_CODE
+from sources.gemini.reader import parts_text, prompt_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
-from sources.qwen.client import QWEN_CODE
 
 _TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that somebody wrote
 # subtypes of a system record that are no part of the conversation
-_BOOKKEEPING = frozenset(
-    (
-        *("chat_compression", "slash_command", "ui_telemetry", "at_command", "attribution_snapshot", "rewind"),
-        *("session_source", "session_model", "session_approval_mode", "session_execution_engine", "session_notes"),
-        *("session_artifact_event", "session_artifact_snapshot", "session_sources_snapshot", "file_history_snapshot"),
-        *("agent_bootstrap", "agent_launch_prompt", "agent_retry", "agent_session_ready", "background_task_completed"),
-        *("branch_checkpoint", "goal_state", "goal_runtime", "goal_turn_end", "turn_result", "omni_recall"),
-        *("custom_title", "parent_session", "user_text_elements", "notification", "cron", "realtime_message"),
-        *("managed_session_header_v1", "managed_session_event_v1", "managed_session_commit_v1"),
-    )
+_BOOKKEEPING = (
+    *("chat_compression", "slash_command", "ui_telemetry", "at_command", "attribution_snapshot", "rewind"),
+    *("session_source", "session_model", "session_approval_mode", "session_execution_engine", "session_notes"),
+    *("session_artifact_event", "session_artifact_snapshot", "session_sources_snapshot", "file_history_snapshot"),
+    *("agent_bootstrap", "agent_launch_prompt", "agent_retry", "agent_session_ready", "background_task_completed"),
+    *("branch_checkpoint", "goal_state", "goal_runtime", "goal_turn_end", "turn_result", "omni_recall"),
+    *("custom_title", "parent_session", "user_text_elements", "notification", "cron", "realtime_message"),
+    *("managed_session_header_v1", "managed_session_event_v1", "managed_session_commit_v1"),
 )
 
 

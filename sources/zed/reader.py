@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from registry.domain import Role
 from sources.base import FoundSession, Places
+from sources.clients import ZED
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import LARGEST_DOCUMENT
@@ -17,7 +18,6 @@ from sources.kit.loose_json import Record, first_text, items, mapping, objects, 
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DAMAGED, unpacked
-from sources.zed.client import ZED
 
 _SILENT = ("RedactedThinking", "redacted_thinking")
 
@@ -49,12 +49,7 @@ class Zed(DatabaseReader):
         for message in items(described.get("messages")):
             thread.read(message)
         parent = string(row["parent_id"]) or text_at(described, "subagent_context", "parent_thread_id")
-        session = thread.build(
-            row["summary"],
-            described.get("title"),
-            folders=folders,
-            parent=parent,
-        )
+        session = thread.build(row["summary"], described.get("title"), folders=folders, parent=parent)
         session = drafts.dated(session, drafts.moment(row["created_at"]), drafts.moment(fingerprint))
         return found_session(key, fingerprint, session, thread.skipped(f" of thread {key}"), f"session {key}", why)
 

@@ -13,8 +13,7 @@ from mcp.types import TextContent
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
-from sources.clients import client_called
-from sources.codex.client import CODEX
+from sources.clients import CODEX, client_called
 
 pytestmark = pytest.mark.anyio
 

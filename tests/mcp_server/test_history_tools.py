@@ -16,8 +16,7 @@ from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.paging import Page
 from registry.storage.records.executions import ExecutionFilter, list_executions
-from sources.claude_code.client import CLAUDE_CODE
-from sources.codex.client import CODEX
+from sources.clients import CLAUDE_CODE, CODEX
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from sources.base import Places
-from sources.claude_code.client import CLAUDE_CODE
 from sources.client import Client
-from sources.gemini.client import GEMINI_CLI
+from sources.clients import CLAUDE_CODE, GEMINI_CLI
 from sources.purging import count_missing_files, days_kept
 
 

@@ -23,8 +23,7 @@ from backoffice.queries import PageQuery
 from orchestrator.views import conversations
 from orchestrator.views.tokens import list_tokens
 from registry.errors import ErrorCode, NotFound
-from sources.clients import CLIENTS
-from sources.exports.client import CHATGPT, CLAUDE, GEMINI
+from sources.clients import CHATGPT, CLAUDE, CLIENTS, GEMINI
 from sources.purging import LONG_ENOUGH_DAYS
 
 router = APIRouter(default_response_class=HTMLResponse)

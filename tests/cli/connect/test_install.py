@@ -22,8 +22,7 @@ from cli.connect.snippets import StdioServer
 from registry.extras import uninstall_command
 from registry.settings import default_home
 from sources.base import Places
-from sources.claude_code.client import CLAUDE_CODE
-from sources.cursor.client import CURSOR
+from sources.clients import CLAUDE_CODE, CURSOR
 from tests.cli.conftest import CTXR, bare_ctxr
 from tests.cli.connect.test_jsonc import files
 

@@ -13,7 +13,7 @@ from cli.connect.launcher import write_launcher
 from cli.connect.snippets import StdioServer, as_called, this_program, this_server
 from cli.running.serving import welcome
 from registry.settings import read_settings
-from sources.cursor.client import CURSOR
+from sources.clients import CURSOR
 from tests.cli.conftest import CTXR
 
 

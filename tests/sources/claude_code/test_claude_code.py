@@ -321,6 +321,18 @@ def test_a_prompt_that_was_taken_back_is_kept_and_marked() -> None:
     }
 
 
+def test_the_results_of_parallel_tools_stand_though_they_are_beside_the_chain_to_the_last_record() -> None:
+    talk = Dialogue(session_id(1))
+    talk.user("Read both")
+    one = talk.calls("Read", {"file_path": "a"}, "toolu_1", "msg_1")
+    talk.calls("Read", {"file_path": "b"}, "toolu_2", "msg_1")
+    talk.result("toolu_2", "b")
+    talk.parent = one
+    talk.result("toolu_1", "a")
+    talk.says("Both are read.", "msg_2")
+    assert not any("superseded" in message.more for message in read(talk).messages)
+
+
 def test_parallel_tools_lost_parents_and_cycles_supersede_nothing() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Read both", parentUuid="gone")

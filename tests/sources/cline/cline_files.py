@@ -79,14 +79,11 @@ def working_session() -> list[Record]:
     ]
 
 
-def write_task(store: Path, view: list[Record], sent: list[Record] | None = None, *, task: str = TASK) -> Path:
+def write_task(store: Path, view: list[Record], *, task: str = TASK) -> Path:
     """A task in its folder, and in the list of tasks."""
     folder = store / "tasks" / task
     folder.mkdir(parents=True, exist_ok=True)
-    if view:
-        (folder / "ui_messages.json").write_text(json.dumps(view), encoding="utf-8")
-    if sent is not None:
-        (folder / "api_conversation_history.json").write_text(json.dumps(sent), encoding="utf-8")
+    (folder / "ui_messages.json").write_text(json.dumps(view), encoding="utf-8")
     (store / "state").mkdir(exist_ok=True)
     listed = [{"id": task, "ts": BEGIN, "task": "Why?", "cwdOnTaskInitialization": SHOP}]
     (store / "state" / "taskHistory.json").write_text(json.dumps(listed), encoding="utf-8")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.cline.dialogue import ClineDialogue
-from sources.cline.task import Task
+from sources.cline.reader import ClineDialogue, Task
 from sources.kit.loose_json import Record, mapping
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.cline.cline_files import working_session, working_view
@@ -29,7 +28,7 @@ SAID = st.fixed_dictionaries(
 BLOCK = st.fixed_dictionaries(
     {"type": or_anything("text", "thinking", "tool_use", "tool_result", "image")},
     optional={
-        "text": or_anything("<task>a</task>", "<environment_details>", "[x for 'y'] Result:"),
+        "text": or_anything("<user_input>a</user_input>", "<environment_details>"),
         "thinking": ANYTHING,
         "id": or_anything("c1"),
         "tool_use_id": or_anything("c1"),

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from registry.domain import Role
 from sources.base import Places
 from sources.cline.reader import Cline, RooCode
 from tests.sources.cline.cline_files import (
@@ -35,7 +34,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_a_task_reads_as_its_user_saw_it(store: Path) -> None:
-    write_task(store, working_view(), [])
+    write_task(store, working_view())
     [each] = found(Cline(), store)
 
     assert told(each.session) == [
@@ -92,23 +91,6 @@ def test_the_messages_of_an_agent_belong_to_the_session_it_worked_for(store: Pat
     write_session(store, [message("user", text("Look around"))], agent="scout")
     agent = next(each for each in found(Cline(), store) if each.session.session_id == "scout")
     assert (agent.session.parent, agent.session.meta["relation"]) == (SESSION, "sub-agent")
-
-
-def test_a_task_without_its_view_is_read_from_what_the_model_was_sent(store: Path) -> None:
-    place = "# Current Working Directory (/home/ann/till) Files\nbasket.py"
-    sent = [
-        message("user", text("<task>\nWhy?\n</task>"), text(f"<environment_details>\n{place}\n</environment_details>")),
-        message("assistant", text("Because.\n<read_file><path>basket.py</path></read_file>"), seconds=1),
-        message("user", text("[read_file for 'basket.py'] Result:"), text("return []"), seconds=2),
-    ]
-    folder = write_task(store, [], sent)
-    (store / "state" / "taskHistory.json").unlink()
-    [each] = found(Cline(), store)
-
-    assert told(each.session, Role.USER, Role.ASSISTANT)[0] == ("user", "Why?")
-    assert [kind for kind, _ in told(each.session)][:3] == ["user", "system", "assistant"]
-    assert each.session.project == "/home/ann/till"
-    assert each.key.startswith(str(folder))
 
 
 def test_only_changed_tasks_are_read_again_and_a_new_name_is_a_change(store: Path) -> None:

@@ -7,7 +7,7 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.copilot.events import Events
+from sources.copilot.cli import Events
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything

@@ -13,8 +13,7 @@ import pytest
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
 from sources.copilot.chat import VsCodeChat
-from sources.copilot.operation_log import replayed
-from sources.copilot.vscode import CopilotVscode
+from sources.copilot.vscode import CopilotVscode, replayed
 from sources.kit.jsonl import Damage
 from tests.sources.copilot.copilot_files import (
     SHOP,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.copilot.chat import _IGNORED, _PARTS, VsCodeChat
-from sources.copilot.operation_log import replayed
+from sources.copilot.vscode import replayed
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, DEEP, change, check, or_anything

@@ -89,7 +89,6 @@ RECORD = record("c", asked("u1", "?")) | {
     "subagentInfo": {},
     "workspaceIdentifier": {},
     "trackedGitRepos": [],
-    "agentLocation": {},
     "newlyCreatedFiles": [],
     "originalFileStates": {},
     "context": {},

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.base import FoundSession
-from sources.cursor.bubbles import plain_text
+from sources.cursor.bubbles import error_text, plain_text
 from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
 from sources.cursor.projects import WorkspaceProjects
 from sources.cursor.store import record_of_tab
-from sources.cursor.tools import error_text
 from sources.kit.workspace_files import first_folder, path_of
 from tests.sources.anything import check_all
 from tests.sources.cursor.cursor_files import NOW, CursorFiles, Json, asked, record

@@ -13,9 +13,8 @@ import pytest
 from registry.domain import Session
 from registry.errors import InvalidRequest, StorageError
 from sources.cursor import journal
-from sources.cursor.copying import plan_copy
 from sources.cursor.journal import apply, undo
-from sources.cursor.moving import plan_move, target_of
+from sources.cursor.moving import plan_copy, plan_move, target_of
 from tests.sources.cursor.cursor_files import SECRET, CursorFiles, answered, asked, record, writing
 
 OLD, NEW = "/home/ann/shop", "/home/ann/store"

@@ -65,7 +65,6 @@ EVIDENCE: list[tuple[str, list[Json], Json]] = [
     ("/by/bubble", [answered("a3", "x", workspaceUris=["file:///by/bubble"])], {}),
     ("/by/list", [], {}),
     ("/by/repository", [], {"trackedGitRepos": [{"repoPath": "/by/repository"}]}),
-    ("/by/agent", [], {"agentLocation": {"environment": {"uri": {"fsPath": "/by/agent"}}}}),
     ("/by/id", [], {"workspaceIdentifier": {"id": "known"}}),
     ("/by/uri", [], {"workspaceIdentifier": {"id": "known", "uri": {"fsPath": "/by/uri"}}}),
 ]

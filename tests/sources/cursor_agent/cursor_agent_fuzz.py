@@ -10,7 +10,6 @@ from registry.domain import Session
 from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
 from sources.cursor_agent.reader import Fingerprint, timed
-from sources.cursor_agent.transcript import read_line
 from sources.kit.drafts import Draft, title_of, undated_messages_of
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
@@ -118,7 +117,7 @@ def read_lines_of_transcript(records: list[Record]) -> list[Session]:
     """The session that the lines of a transcript make."""
     conversation = AgentDialogue()
     for number, record in enumerate(records, 1):
-        read_line(conversation, number, record)
+        conversation.read_line(number, record)
     conversation.skipped()
     return [session_of(conversation.drafts)]
 

@@ -16,10 +16,9 @@ from sources.base import FoundSession, Skipped
 from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
 from sources.cursor_agent.prompts import noted_time, pieces_of
-from sources.cursor_agent.protobuf_wire import read_node
 from sources.cursor_agent.reader import Fingerprint, timed
-from sources.cursor_agent.state import Root, links_of, question_of, read_turn, steps_of
-from sources.cursor_agent.transcript import records_of_text
+from sources.cursor_agent.store import links_of, read_node, read_root
+from sources.cursor_agent.text_transcript import records_of_text
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
     NOW,
@@ -42,15 +41,12 @@ WIRE = st.binary() | st.lists(
 
 @given(WIRE | st.integers(0, len(WHOLE)).map(lambda end: WHOLE[:end]))
 def test_any_bytes_are_a_state_of_some_conversation(data: bytes) -> None:
-    state = Root(data)
-    assert all(isinstance(each, str | bytes) for each in state.prompt())
-    assert isinstance(state.folder(), str)
-    assert len(state.turns()) + len(state.waiting()) <= len(data)
-    assert isinstance(state.mode(), str)
+    state = read_root(data)
+    assert all(isinstance(each, str | bytes) for each in state.prompt)
+    assert isinstance(state.folder, str)
+    assert len(state.turns) + len(state.waiting) <= len(data)
+    assert isinstance(state.mode, str)
     assert all(len(link) == 64 or isinstance(link, bytes) for link in links_of(data))
-    assert isinstance(question_of(data), str)
-    read_turn(data)
-    assert all(isinstance(text, str) for _, text in steps_of(data))
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**29 - 1), st.integers(0, 2**64 - 1) | st.binary() | st.text())))

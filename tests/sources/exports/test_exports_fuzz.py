@@ -20,9 +20,8 @@ from registry.domain import Role, Session, storable
 from registry.errors import RegistryError
 from sources.exports.chatgpt import CHATGPT_EXPORT, without_marks
 from sources.exports.claude import CLAUDE_EXPORT
-from sources.exports.files import parts_of
 from sources.exports.json_stream import Utf8Source, records_in
-from sources.exports.reader import exports_in
+from sources.exports.reader import exports_in, parts_of
 from sources.exports.reading import Provider, TreeNode, is_known, version_of, walk
 from sources.kit.loose_json import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
@@ -148,12 +147,11 @@ def check(session: Session) -> None:
 
 def read(provider: Provider, record: Record) -> None:
     unknown = Counter[str]()
-    check(provider.read(record, {}, unknown))
+    check(provider.read(record, unknown))
     fingerprint = provider.version(record)
     assert is_known(fingerprint, fingerprint)
     assert not is_known(None, fingerprint)
     provider.identity(record)
-    provider.project_name(record)
 
 
 @pytest.mark.parametrize(("messages", "is_old_news"), [(1, True), (2, True), (3, False)])
@@ -269,12 +267,12 @@ def test_large_conversations_of_any_form_take_no_time() -> None:
     chain = {str(n): {"parent": str(n - 1), "message": None} for n in range(many)}
     fan = {str(n): {"parent": "0", "message": {"author": {"role": "user"}}} for n in range(many)}
     for tree in (chain, fan):
-        CHATGPT_EXPORT.read({"mapping": tree, "current_node": str(many - 1)}, {}, Counter[str]())
+        CHATGPT_EXPORT.read({"mapping": tree, "current_node": str(many - 1)}, Counter[str]())
     calls = [{"type": "tool_use", "name": "a"}, {"type": "text", "text": "x"}] * many
     results = [{"type": "tool_result", "name": "b", "content": "y"}] * (2 * many)
     same = [{"type": "tool_result", "tool_use_id": "1", "content": "y"}] * many
     message = {"sender": "assistant", "content": [*calls, *results, {"type": "tool_use", "id": "1"}, *same]}
-    session = CLAUDE_EXPORT.read({"chat_messages": [message]}, {}, Counter[str]())
+    session = CLAUDE_EXPORT.read({"chat_messages": [message]}, Counter[str]())
     assert len(session.messages) > many
     without_marks("【1†" * many + "\ue200" * many)
 

@@ -7,7 +7,7 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.gemini import chat as gemini_chat
+from sources.gemini import reader as gemini_reader
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
@@ -59,7 +59,7 @@ RECORDS = (
 
 def read(records: list[Record], agent_of: str | None = None) -> Session:
     """The session that records make."""
-    chat = gemini_chat.GeminiChat("s", agent_of=agent_of)
+    chat = gemini_reader.GeminiChat("s", agent_of=agent_of)
     for record in records:
         chat.read(record)
     return chat.session()

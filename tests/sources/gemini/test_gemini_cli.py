@@ -11,7 +11,7 @@ import pytest
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.gemini import chat as gemini_chat
+from sources.gemini import reader as gemini_reader
 from sources.gemini.reader import GeminiCli
 from sources.kit import files
 from tests.sources.gemini.gemini_files import SHOP, Chat, call, session_id, slot_of, working_chat, write
@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(chat: Chat, project: str | None = SHOP) -> Session:
     """The session that a journal holds, without any file."""
-    reading = gemini_chat.GeminiChat(chat.session, project=project)
+    reading = gemini_reader.GeminiChat(chat.session, project=project)
     for record in [chat.header, *chat.lines]:
         reading.read(record)
     return reading.session()

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sources.gemini import chat as gemini_chat
+from sources.gemini import reader as gemini_reader
 from sources.kit.loose_json import Record
 from tests.sources.anything import DEEP, check
 from tests.sources.gemini.gemini_files import Chat, call
@@ -28,7 +28,7 @@ def test_a_bottomless_parameter_and_result_do_no_harm() -> None:
 
 
 def test_twenty_thousand_rewound_messages_take_no_time() -> None:
-    chat = gemini_chat.GeminiChat("s")
+    chat = gemini_reader.GeminiChat("s")
     for number in range(20_000):
         chat.read({"id": f"m{number}", "type": "user", "content": f"{number}"})
         chat.read({"$rewindTo": f"m{number}"})

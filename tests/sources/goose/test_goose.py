@@ -70,7 +70,7 @@ def test_damaged_messages_are_told_and_stop_nothing(tmp_path: Path) -> None:
     assert said(each.session) == TALK
     assert {(told.what, told.why) for told in each.skipped} == {
         (f"1 x message of session {SESSION}", "not a list of parts"),
-        (f"1 x part poem of session {SESSION}", "unknown to this reader"),
+        (f"1 x block poem of session {SESSION}", "unknown to this reader"),
     }
 
 

@@ -13,7 +13,7 @@ import pytest
 from registry.domain import Session
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped
-from sources.opencode import messages as opencode_messages
+from sources.opencode import reader as opencode_reader
 from sources.opencode.reader import OpenCode
 from tests.sources.opencode.opencode_files import (
     SHOP,
@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(dialogue: Dialogue) -> Session:
     """The session, without any store."""
-    reading = opencode_messages.OpenCodeDialogue(described=dialogue.info())
+    reading = opencode_reader.OpenCodeDialogue(described=dialogue.info())
     for message, parts in dialogue.messages:
         reading.read(message, parts)
     return reading.session()

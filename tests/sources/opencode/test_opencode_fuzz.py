@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.base import FoundSession
 from sources.kit.loose_json import Record
-from sources.opencode import messages as opencode_messages
-from sources.opencode.messages import _IGNORED
-from sources.opencode.reader import OpenCode
+from sources.opencode import reader as opencode_reader
+from sources.opencode.reader import _IGNORED, OpenCode
 from tests.sources.anything import ANYTHING, DEEP, change, check, or_anything
 from tests.sources.opencode import opencode_files
 from tests.sources.opencode.opencode_files import tool, working_dialogue, write_database
@@ -63,7 +62,7 @@ DESCRIBED = st.fixed_dictionaries(
 
 
 def read(described: Record, messages: list[tuple[Record, list[Record]]]) -> Session:
-    reading = opencode_messages.OpenCodeDialogue(described=described)
+    reading = opencode_reader.OpenCodeDialogue(described=described)
     for message, parts in messages:
         reading.read(message, parts)
     session = reading.session()

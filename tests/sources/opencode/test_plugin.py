@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sources.opencode.client import OPENCODE
+from sources.clients import OPENCODE
 
 HOOK = "import json, sys; print('A hint for', sys.argv[1], json.dumps(json.load(sys.stdin), sort_keys=True))"
 RUN = """

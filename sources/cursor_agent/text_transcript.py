@@ -1,4 +1,4 @@
-"""Read the transcripts that Cursor writes beside its stores, without results and times. Pure."""
+"""Read the oldest transcripts of Cursor's agent, which are plain text. Pure."""
 
 from __future__ import annotations
 
@@ -6,35 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from registry.domain import Role
-from sources.cursor_agent.messages import AgentDialogue
-from sources.kit.drafts import blocks_of
-from sources.kit.loose_json import Record, mapping, string, text_at
+from sources.kit.loose_json import Record
 
-_REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")
 _SPEAKERS = {"user": "user", "A": "assistant", "assistant": "assistant"}
 _SPEAKER = re.compile(r"(user|A|assistant):\s*")
 _MARKER = re.compile(r"\[(Thinking|Tool call|Tool result)\][ \t]*")
 _PARAMETER = re.compile(r"\s+([A-Za-z_]\w*):[ \t]?(.*)", re.DOTALL)
-
-
-def read_line(conversation: AgentDialogue, number: int, record: Record) -> None:
-    """Add one record of a transcript to the conversation. Its line names the messages: the file only grows."""
-    name = f"transcript:{number}"
-    if record.get("type") in ("turn_ended", "error"):
-        error = record.get("error")
-        if text := string(error) or text_at(error, "message"):
-            conversation.add(name, Role.ERROR, text)
-        elif record.get("status") in ("error", "aborted"):
-            conversation.add(name, Role.SYSTEM, f"[Turn ended: {record['status']}]")
-        return
-    content = mapping(record.get("message")).get("content", record.get("content"))
-    shown = [{**block, "text": _REDACTED.sub("", string(block.get("text")))} for block in blocks_of(content)]
-    conversation.read(name, {**record, "content": shown})
-
-
-# The oldest transcripts, which are plain text
-
 
 _Block = tuple[str, str, list[str]]  # the kind of a marked part, the rest of the marker's line, the lines below
 
