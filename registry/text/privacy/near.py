@@ -22,6 +22,7 @@ from registry.text.privacy.values import (
     is_password,
     is_pin,
     is_random,
+    is_remark,
     is_typed_korean,
     is_unmistakable,
 )
@@ -36,11 +37,11 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<call>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
     r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
     r"|:\s?[A-Z]\w{2,11}\s?=)[ \t]{0,3}"
-    r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[\"']))|(?P<plain>[ \t]{1,12})"
+    r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[brfu]?[\"']))|(?P<plain>[ \t]{1,12})"
     r"|[ \t]{1,2}(?:is|are|was)[ \t]{1,2}:?[ \t]?"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?))"
-    r"(?:[brfu]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
-    r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,}+)(?![(\[]))"
+    r"(?:\([a-z ]{1,24}\) -> )?(?:[brfu]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)"
+    r"|(?P<bare>(?:\\,|[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]){6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class)s?$",
@@ -52,7 +53,7 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: only what 
 )
 _TOKEN = re.compile(
     r"(?<![\w가-힣])(?:[A-Za-z0-9]+[!@#$^&*][가-힣]{2,}|[가-힣]{2,}[!@#$%^&*][A-Za-z0-9]+|[A-Za-z]{3,}[가-힣]{2,}\d+|\d{1,3}[가-힣]\d{4})[!@#$%^&*]*"
-    r"|(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
+    r"|(?![~*]|(?:admin|root|user|test|guest|demo|sa|pi)/)(?<![A-Za-z])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
 _LEAD = re.compile(  # says that a value follows
     r"(?:\b(?:is|are|was|were|be|it['’]?s|as|to|says?|use[ds]?|try|with|then|now|literally|mine)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
@@ -65,7 +66,7 @@ _MADE = re.compile(  # a Korean particle may follow it at once
     r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
 )
 _LABEL = re.compile(  # of a value; these say nothing about it: value, default, data, …
-    r"(?<![\w.-])(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
+    r"(?<![\w.-])(?:(?<![a-z가-힣] )|(?=[\w.-]+\s?=))(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(r"sha|md5|hash|digest|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
@@ -178,8 +179,9 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], strong: Container[
 def _is_part_of_name(text: str, cue: Cue) -> bool:
     """Return whether a cue is a part of a name in code: `password_age`, `user.password`."""
     is_password = cue.name.kind == "password" and cue.name.words.isascii()
+    is_pair = text[max(0, cue.start - 3) : cue.start].lower() == "id/"
     return text[cue.end : cue.end + 1] in ("-", "_") or (
-        is_password and text[cue.start - 1 : cue.start] in ("_", ".", "$", "/")
+        is_password and not is_pair and text[cue.start - 1 : cue.start] in ("_", ".", "$", "/")
     )
 
 
@@ -200,7 +202,7 @@ def _values(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
         if token.start() >= last:
             return
         value = re.sub(r"[.:]+$|\?{2,}$", "", token[0])  # the sentence's own punctuation
-        if form(value) >= Form.NUMBERED or is_typed_korean(value):
+        if (form(value) >= Form.NUMBERED or is_typed_korean(value)) and not is_remark(value.rstrip("!?")):
             yield token.start(), token.start() + len(value)
 
 

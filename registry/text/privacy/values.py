@@ -69,9 +69,9 @@ _UNMISTAKABLE = re.compile(  # Summer2019!, L0ckness_Monday
 )
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{2,24}")
 _REMARK = re.compile(  # tells something about a password
-    r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
+    r"[a-z_-]*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
     r"|invalid|valid|public|static|generic|local|global|manual|normal|wrong|right|weak|strong|short|empty|blank|unknown|safe|secure"
-    r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|simple|complex|easy|clear|true|false"
+    r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|that|this|them|it|now|help|thanks|what|why|how|simple|complex|easy|clear|true|false"
     r"|string|array|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
     r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|column|table|value|name|error"
     r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|version|option|page|step"
@@ -100,7 +100,8 @@ def is_code(value: str) -> bool:
         return False
     dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) else None
     is_path = dotted is not None and all(
-        len(part) < 4 or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part)) for part in dotted[0].split(".")
+        len(part) < 4 or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part) and not is_typed_korean(part))
+        for part in dotted[0].split(".")
     )
     return is_path or _CODE.search(value) is not None
 
