@@ -25,6 +25,7 @@ from registry.text.privacy.values import (
     is_remark,
     is_typed_korean,
     is_unmistakable,
+    is_word,
 )
 
 BEHIND = 160  # characters of a line behind a cue that are searched: about a long sentence
@@ -132,8 +133,10 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     if not is_quoted and is_code(value):
         return False
     if name.kind == "password":
-        return is_password(value) or form(value) >= (Form.WORD if is_quoted else Form.NUMBERED)
-    is_chosen = form(value) >= (Form.NUMBERED if name.words == "secret" else Form.ODD)
+        if is_quoted and is_word(value.replace(".", "-", 1)):
+            return True
+        return is_password(value) or form(value) >= Form.NUMBERED
+    is_chosen = form(value) >= (Form.NUMBERED if name.words.startswith("secret") else Form.ODD)
     return len(value) >= 8 and (is_chosen or (is_random(value) and not is_name(value)))
 
 

@@ -31,7 +31,7 @@ _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
 _IS_ANSWER = re.compile(r"\A[^\n]{0,50}\n\s?(?:[\w가-힣 ]{1,12}[:\]])?[ >*-]{0,3}[\"'`]?\Z")  # said in the next line
-_CALL = re.compile(r"\w*\(")  # PIN_LOCKED(42301)
+_CALL = re.compile(r"(?:.*\w)?\(")  # PIN_LOCKED(42301)
 _PIN_TOLD = re.compile(r"[\"'`”’)]?\s?[가-힣]")  # a Korean particle or verb behind a number
 
 
