@@ -29,7 +29,7 @@ class Cue(NamedTuple):
     """True if it names a secret, False if it only announces a login. "pass" is mostly a verb."""
 
 
-_PUBLIC = re.compile(r"(?:public|publishable|primary|foreign|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE)
+_PUBLIC = re.compile(r"(?:public|publishable|primary|foreign|site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE)
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
 _NOUN = re.compile(r"\b(?:the|my|our|your|temp|new|old|root|admin|user|default)\s\Z", re.IGNORECASE)  # ahead of "pass"
 NAMED = re.compile(  # a label of something public: the value behind it is no secret

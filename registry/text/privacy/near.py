@@ -22,7 +22,6 @@ from registry.text.privacy.values import (
     is_password,
     is_pin,
     is_random,
-    is_remark,
     is_typed_korean,
     is_unmistakable,
     is_word,
@@ -54,7 +53,7 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: only what 
 )
 _TOKEN = re.compile(
     r"(?<![\w가-힣])(?:[A-Za-z0-9]+[!@#$^&*][가-힣]{2,}|[가-힣]{2,}[!@#$%^&*][A-Za-z0-9]+|[A-Za-z]{3,}[가-힣]{2,}\d+|\d{1,3}[가-힣]\d{4})[!@#$%^&*]*"
-    r"|(?![~*]|(?:admin|root|user|test|guest|demo|sa|pi)/)(?<![A-Za-z])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
+    r"|(?![~*]|(?:admin|root|guest|sa|pi)/)(?<![A-Za-z])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
 _LEAD = re.compile(  # says that a value follows
     r"(?:\b(?:is|are|was|were|be|it['’]?s|as|to|says?|use[ds]?|try|with|then|now|literally|mine)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
@@ -64,13 +63,13 @@ _LEAD = re.compile(  # says that a value follows
 _TOLD = re.compile(r"[\"'`”’)]?\s?(?![랑와과도])[가-힣]")  # a Korean particle or verb behind a value
 _PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with)|\blogin:)[ \t]{1,2}\Z|[:/]\Z")  # kim / …
 _MADE = re.compile(  # a Korean particle may follow it at once
-    r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
+    r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz|(?:ami|eni|i|sg|snap|subnet|vol|vpc)-)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
 )
 _LABEL = re.compile(  # of a value; these say nothing about it: value, default, data, …
     r"(?<![\w.-])(?:(?<![a-z가-힣] )|(?=[\w.-]+\s?=))(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
-_HASHED = re.compile(r"sha|md5|hash|digest|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
+_HASHED = re.compile(r"sha|md5|hash|digest|etag|fingerprint|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _LINE = re.compile(r"[^\n]+")
@@ -205,7 +204,7 @@ def _values(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
         if token.start() >= last:
             return
         value = re.sub(r"[.:]+$|\?{2,}$", "", token[0])  # the sentence's own punctuation
-        if (form(value) >= Form.NUMBERED or is_typed_korean(value)) and not is_remark(value.rstrip("!?")):
+        if form(value) >= Form.NUMBERED or is_typed_korean(value):
             yield token.start(), token.start() + len(value)
 
 

@@ -22,8 +22,8 @@ _OTHER_CODE = re.compile(  # ends what stands before a cue that opens nothing: "
 )
 _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
     r"(?:(?:"
-    r"\b(?:is|was|are|be|from|needs|takes|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
-    r"|^s?,?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
+    r"\b(?:is|was|are|be|needs|takes|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
+    r"|^s?(?:,| from)?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
 _CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")  # names of a number: it may follow at once
@@ -31,7 +31,7 @@ _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
 _IS_ANSWER = re.compile(r"\A[^\n]{0,50}\n\s?(?:[\w가-힣 ]{1,12}[:\]])?[ >*-]{0,3}[\"'`]?\Z")  # said in the next line
-_CALL = re.compile(r"(?:.*\w)?\(")  # PIN_LOCKED(42301)
+_CALL = re.compile(r".*[A-Za-z_]\(")  # PIN_LOCKED(42301)
 _PIN_TOLD = re.compile(r"[\"'`”’)]?\s?[가-힣]")  # a Korean particle or verb behind a number
 
 
@@ -51,9 +51,9 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
             continue
         if not is_direct and _OTHER_NOUN.match(between):
             continue
-        if cue.name.words.isascii() and _CALL.fullmatch(between):
+        if _CALL.fullmatch(between) or (cue.name.words.isascii() and between == "("):
             continue
-        if re.search(r"\d\d", between) and len(value) != known:  # it belongs to something else
+        if re.search(r"\d\d", between) and len(value) != known and not found["keyed"]:  # it belongs to something else
             continue
         if start >= cue.end:
             is_led = _PIN_LEAD.search(between) if between.strip(" ,s") else is_direct
