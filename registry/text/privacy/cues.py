@@ -33,9 +33,9 @@ _PUBLIC = re.compile(r"(?:public|publishable|primary|foreign|site|restore|cache(
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
 _NOUN = re.compile(r"\b(?:the|my|our|your|temp|new|old|root|admin|user|default)\s\Z", re.IGNORECASE)  # ahead of "pass"
 NAMED = re.compile(  # a label of something public: the value behind it is no secret
-    r"(?:\bENC\(|;base64,)\Z|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
+    r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
     r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
-    r"|trace|span|realm|path|file|url|from|import|at|[nexy])|이름|아이디|버전|모델|회원번호|주문번호|시리얼|포트)"
+    r"|trace|span|realm|path|file|url|from|import|at|[nexy])|이름|아이디|해시(?: \w{1,4})?|버전|모델|회원번호|주문번호|시리얼|포트)"
     r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )

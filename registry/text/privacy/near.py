@@ -35,7 +35,7 @@ LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once m
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<call>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
-    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
+    r"(?:[ \t]{0,16}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
     r"|:\s?[A-Z]\w{2,11}\s?=)[ \t]{0,3}"
     r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[brfu]?[\"']))|(?P<plain>[ \t]{1,12})"
     r"|[ \t]{1,2}(?:is|are|was)[ \t]{1,2}:?[ \t]?"
@@ -70,6 +70,7 @@ _LABEL = re.compile(  # of a value; these say nothing about it: value, default, 
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(r"sha|md5|hash|digest|etag|fingerprint|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
+_PUBLIC = re.compile(r"공개 ?키|public[ _-]?key", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _LINE = re.compile(r"[^\n]+")
@@ -128,7 +129,7 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     if name.needs_long:
         return len(value) >= SHORTEST_KEY and is_made(value)
     if _UUID.fullmatch(value):
-        return name.kind == "secret" and name.words != "session id"
+        return name.words != "session id"
     if not is_quoted and is_code(value):
         return False
     if name.kind == "password":
@@ -155,7 +156,7 @@ def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
             if label and (cue.end <= label.start() or cue.start >= stop):
                 continue  # the label decides
             is_behind = 0 <= start - cue.end <= REACH and text.count("\n", cue.end, start) < 2
-            if is_behind or (stop <= cue.start and "\n" not in text[stop : cue.start]):
+            if is_behind or (stop <= cue.start and "\n" not in text[stop : cue.start] and not _PUBLIC.search(line)):
                 yield Secret("secret", start, stop)
                 break
 
@@ -215,7 +216,8 @@ def _needed(text: str, first: int, start: int, stop: int, cue: Cue) -> Form:
         return Form.NEVER
     if cue.name.kind == "secret":
         is_digest = value in (value.lower(), value.upper()) and (not cue.is_strong or _HEX.fullmatch(value.lower()))
-        return Form.NEVER if is_digest else Form.MADE
+        is_public = not is_behind and _PUBLIC.search(text, max(first, start - BEFORE), start)
+        return Form.NEVER if is_digest or is_public else Form.MADE
     before, is_told = text[max(first, start - 48) : start], _TOLD.match(text, stop) is not None
     is_pair = is_behind and _PAIR.search(before) is not None
     if is_typed_korean(value) and (is_told or is_pair or not cue.name.words.isascii()):
