@@ -29,13 +29,17 @@ class Cue(NamedTuple):
     """True if it names a secret, False if it only announces a login. "pass" is mostly a verb."""
 
 
-_PUBLIC = re.compile(r"(?:public|publishable|primary|foreign|site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE)
+_PUBLIC = re.compile(
+    r"(?:public|publishable|primary|foreign|site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE
+)
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
 _NOUN = re.compile(r"\b(?:the|my|our|your|temp|new|old|root|admin|user|default)\s\Z", re.IGNORECASE)  # ahead of "pass"
 NAMED = re.compile(  # a label of something public: the value behind it is no secret
-    r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
+    r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z"
+    r"|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
     r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
-    r"|trace|span|realm|path|file|url|from|import|at|[nexy])|이름|아이디|해시(?: \w{1,4})?|버전|모델|회원번호|주문번호|시리얼|포트)"
+    r"|trace|span|realm|path|file|url|from|import|at|[nexy])"
+    r"|이름|아이디|해시(?: \w{1,4})?|버전|모델|회원번호|주문번호|시리얼|포트)"
     r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )
@@ -51,7 +55,8 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
         at = spaced.find(name.words)
         while at >= 0:
             end = at + len(name.words)
-            if not (name.is_whole_word and _is_part(text, at, end, is_login=name.kind == "password")) and not _is_public(text[max(0, at - 200) : at]):
+            is_part = name.is_whole_word and _is_part(text, at, end, is_login=name.kind == "password")
+            if not is_part and not _is_public(text[max(0, at - 200) : at]):
                 is_noun = name.words != "pass" or _NOUN.search(text[max(0, at - 12) : at]) is not None
                 cues.append(Cue(at, end, name, is_noun and not name.is_cue))
             at = spaced.find(name.words, end)

@@ -66,7 +66,8 @@ _MADE = re.compile(  # a Korean particle may follow it at once
     r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz|(?:ami|eni|i|sg|snap|subnet|vol|vpc)-)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
 )
 _LABEL = re.compile(  # of a value; these say nothing about it: value, default, data, …
-    r"(?<![\w.-])(?:(?<![a-z가-힣] )|(?=[\w.-]+\s?=))(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
+    r"(?<![\w.-])(?:(?<![a-z가-힣] )|(?=[\w.-]+\s?=))"
+    r"(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(r"sha|md5|hash|digest|etag|fingerprint|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
@@ -165,7 +166,8 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], strong: Container[
     """Yield what is said in a line with cues, in the lines below it, and in the column of a table."""
     stop = text.find("\n", cues[-1].end)
     stop = len(text) if stop < 0 else stop
-    first, last = max(start, cues[0].start - BEFORE), min(stop, cues[-1].end + BEHIND)
+    first = max(start, text.rfind(" ", start, max(start, cues[0].start - BEFORE)))  # a value is not cut
+    last = min(stop, cues[-1].end + BEHIND)
     for cue in cues:
         if cue.name.kind == "pin" or (cue.name.kind == "password" and not cue.name.is_cue):
             yield from _find_in_column(text, cue, start, stop)
@@ -216,10 +218,10 @@ def _needed(text: str, first: int, start: int, stop: int, cue: Cue) -> Form:
         return Form.NEVER
     if cue.name.kind == "secret":
         is_digest = value in (value.lower(), value.upper()) and (not cue.is_strong or _HEX.fullmatch(value.lower()))
-        is_public = not is_behind and _PUBLIC.search(text, max(first, start - BEFORE), start)
+        is_public = not is_behind and _PUBLIC.search(text, max(0, start - BEFORE), start)
         return Form.NEVER if is_digest or is_public else Form.MADE
     before, is_told = text[max(first, start - 48) : start], _TOLD.match(text, stop) is not None
-    is_pair = is_behind and _PAIR.search(before) is not None
+    is_pair = (is_behind or (is_told and before.endswith(" "))) and _PAIR.search(before) is not None
     if is_typed_korean(value) and (is_told or is_pair or not cue.name.words.isascii()):
         return Form.WORD
     is_led = is_told or _LEAD.search(before) or 0 <= start - cue.end < 3

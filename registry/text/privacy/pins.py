@@ -10,14 +10,18 @@ from registry.text.privacy.values import is_pin
 
 PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?<!내선 |사번 )(?P<secret>(?P<keyed>"
-    r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}|\d[\d ]{2,8} ?(?:별표?|우물정?자?|샵)(?![가-힣])"
+    r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}"
+    r"|\d[\d ]{2,8} ?(?:별표?|우물정?자?|샵)(?![가-힣])"
     r"|(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|niner?|double|star|hash)\b[ ,]{0,2}){4,}(?<=\w)"
     r"|(?<![가-힣])(?:[공영일이삼사오육륙칠팔구][-· ,]?){4,8}(?<=[가-힣]))"
-    r"|(?:G-|(?<!\[)[#*])?\d{4,8}|(?=[A-Z\d]{5,8}\b)[A-Z\d]*[A-Z]\d+[A-Z][A-Z\d]*|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"|(?:G-|(?<!\[)[#*])?\d{4,8}"
+    r"|(?=[A-Z\d]{5,8}\b)[A-Z\d]*[A-Z]\d+[A-Z][A-Z\d]*|\d{3,4} \d{3,4}|\d{3}-\d{3}|\d{1,2}(?:-\d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|ms|px|bit|byte|line|row|user|[자년월일분초시회번개원명건호층만줄점권쪽장~]))"
 )
 _OTHER_CODE = re.compile(  # ends what stands before a cue that opens nothing: "error code"
-    r"error|exception|(?:colou?r|booking|course|exit|status|close|version|zip|postal|area|country|response|http|source|promo|item|product)[ -]?\Z",
+    r"error|exception"
+    r"|(?:colou?r|booking|course|exit|status|close|version|zip|postal|area|country|response|http|source|promo|item"
+    r"|product)[ -]?\Z",
     re.IGNORECASE,
 )
 _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
