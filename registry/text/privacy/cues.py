@@ -29,13 +29,17 @@ class Cue(NamedTuple):
     """True if it names a secret, False if it only announces a login. "pass" is mostly a verb."""
 
 
-_PUBLIC = re.compile(r"(?:public|publishable|cache|primary|foreign)[ _-]?\Z", re.IGNORECASE)
+_PUBLIC = re.compile(
+    r"(?:public|publishable|primary|foreign|site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE
+)
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
 _NOUN = re.compile(r"\b(?:the|my|our|your|temp|new|old|root|admin|user|default)\s\Z", re.IGNORECASE)  # ahead of "pass"
 NAMED = re.compile(  # a label of something public: the value behind it is no secret
-    r"(?:\bENC\(|;base64,)\Z|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
+    r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z"
+    r"|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
     r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
-    r"|trace|span|realm|path|file|url|from|import|at|[nexy])|이름|아이디|버전|모델|회원번호|주문번호|시리얼|포트)"
+    r"|trace|span|realm|path|file|url|from|import|at|[nexy])"
+    r"|이름|아이디|해시(?: \w{1,4})?|버전|모델|회원번호|주문번호|시리얼|포트)"
     r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )
@@ -51,7 +55,8 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
         at = spaced.find(name.words)
         while at >= 0:
             end = at + len(name.words)
-            if not (name.is_whole_word and _is_part(text, at, end)) and not _is_public(text[max(0, at - 200) : at]):
+            is_part = name.is_whole_word and _is_part(text, at, end, is_login=name.kind == "password")
+            if not is_part and not _is_public(text[max(0, at - 200) : at]):
                 is_noun = name.words != "pass" or _NOUN.search(text[max(0, at - 12) : at]) is not None
                 cues.append(Cue(at, end, name, is_noun and not name.is_cue))
             at = spaced.find(name.words, end)
@@ -62,17 +67,18 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
     return kept
 
 
-def _is_part(text: str, start: int, end: int) -> bool:
+def _is_part(text: str, start: int, end: int, *, is_login: bool) -> bool:
     """Return whether a name is part of a longer word, other than the last one of `keystorePass`. A plural's s or a
     Korean particle may follow it."""
     end += text[end : end + 1] == "s"
     before, behind = text[start - 1 : start], text[end : end + 1]
     is_hump = before.islower() and text[start].isupper() and text[start + 1].islower()
-    return (before.isalnum() and not is_hump) or (behind.isascii() and behind.isalnum())
+    is_compound = text[start] >= "가" and is_login  # 공유계정
+    return (before.isalnum() and not is_hump and not is_compound) or (behind.isascii() and behind.isalnum())
 
 
 def _is_public(before: str) -> bool:
     """Return whether the words before a name make it the name of something public."""
-    return _PUBLIC.search(before[-16:]) is not None or (
+    return _PUBLIC.search(before[-40:]) is not None or (
         ("arn:" in before or "urn:" in before) and _ARN.search(before) is not None
     )

@@ -24,6 +24,7 @@ from registry.text.privacy.values import (
     is_random,
     is_typed_korean,
     is_unmistakable,
+    is_word,
 )
 
 BEHIND = 160  # characters of a line behind a cue that are searched: about a long sentence
@@ -34,13 +35,13 @@ LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once m
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<call>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
-    r"(?:[ \t]{0,3}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
+    r"(?:[ \t]{0,16}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
     r"|:\s?[A-Z]\w{2,11}\s?=)[ \t]{0,3}"
-    r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[\"']))|(?P<plain>[ \t]{1,12})"
+    r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[brfu]?[\"']))|(?P<plain>[ \t]{1,12})"
     r"|[ \t]{1,2}(?:is|are|was)[ \t]{1,2}:?[ \t]?"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?))"
-    r"(?:[brfu]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{6,})\\*(?P=quote)"
-    r"|(?P<bare>[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]{6,}+)(?![(\[]))"
+    r"(?:\([a-z ]{1,24}\) -> )?(?:[brfu]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)"
+    r"|(?P<bare>(?:\\,|[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]){6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class)s?$",
@@ -52,7 +53,7 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: only what 
 )
 _TOKEN = re.compile(
     r"(?<![\w가-힣])(?:[A-Za-z0-9]+[!@#$^&*][가-힣]{2,}|[가-힣]{2,}[!@#$%^&*][A-Za-z0-9]+|[A-Za-z]{3,}[가-힣]{2,}\d+|\d{1,3}[가-힣]\d{4})[!@#$%^&*]*"
-    r"|(?![~*])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
+    r"|(?![~*]|(?:admin|root|guest|sa|pi)/)(?<![A-Za-z])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
 )
 _LEAD = re.compile(  # says that a value follows
     r"(?:\b(?:is|are|was|were|be|it['’]?s|as|to|says?|use[ds]?|try|with|then|now|literally|mine)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
@@ -62,13 +63,15 @@ _LEAD = re.compile(  # says that a value follows
 _TOLD = re.compile(r"[\"'`”’)]?\s?(?![랑와과도])[가-힣]")  # a Korean particle or verb behind a value
 _PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with)|\blogin:)[ \t]{1,2}\Z|[:/]\Z")  # kim / …
 _MADE = re.compile(  # a Korean particle may follow it at once
-    r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
+    r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz|(?:ami|eni|i|sg|snap|subnet|vol|vpc)-)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
 )
 _LABEL = re.compile(  # of a value; these say nothing about it: value, default, data, …
-    r"(?<![\w.-])(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
+    r"(?<![\w.-])(?:(?<![a-z가-힣] )|(?=[\w.-]+\s?=))"
+    r"(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
-_HASHED = re.compile(r"sha|md5|hash|digest|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
+_HASHED = re.compile(r"sha|md5|hash|digest|etag|fingerprint|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
+_PUBLIC = re.compile(r"공개 ?키|public[ _-]?key", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile("[0-9a-f-]+")
 _LINE = re.compile(r"[^\n]+")
@@ -127,12 +130,14 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     if name.needs_long:
         return len(value) >= SHORTEST_KEY and is_made(value)
     if _UUID.fullmatch(value):
-        return name.kind == "secret" and name.words != "session id"
+        return name.words != "session id"
     if not is_quoted and is_code(value):
         return False
     if name.kind == "password":
-        return is_password(value) or form(value) >= (Form.WORD if is_quoted else Form.NUMBERED)
-    is_chosen = form(value) >= (Form.NUMBERED if name.words == "secret" else Form.ODD)
+        if is_quoted and is_word(value.replace(".", "-", 1)):
+            return True
+        return is_password(value) or form(value) >= Form.NUMBERED
+    is_chosen = form(value) >= (Form.NUMBERED if name.words.startswith("secret") else Form.ODD)
     return len(value) >= 8 and (is_chosen or (is_random(value) and not is_name(value)))
 
 
@@ -152,7 +157,7 @@ def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
             if label and (cue.end <= label.start() or cue.start >= stop):
                 continue  # the label decides
             is_behind = 0 <= start - cue.end <= REACH and text.count("\n", cue.end, start) < 2
-            if is_behind or (stop <= cue.start and "\n" not in text[stop : cue.start]):
+            if is_behind or (stop <= cue.start and "\n" not in text[stop : cue.start] and not _PUBLIC.search(line)):
                 yield Secret("secret", start, stop)
                 break
 
@@ -161,7 +166,8 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], strong: Container[
     """Yield what is said in a line with cues, in the lines below it, and in the column of a table."""
     stop = text.find("\n", cues[-1].end)
     stop = len(text) if stop < 0 else stop
-    first, last = max(start, cues[0].start - BEFORE), min(stop, cues[-1].end + BEHIND)
+    first = max(start, text.rfind(" ", start, max(start, cues[0].start - BEFORE)))  # a value is not cut
+    last = min(stop, cues[-1].end + BEHIND)
     for cue in cues:
         if cue.name.kind == "pin" or (cue.name.kind == "password" and not cue.name.is_cue):
             yield from _find_in_column(text, cue, start, stop)
@@ -178,8 +184,9 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], strong: Container[
 def _is_part_of_name(text: str, cue: Cue) -> bool:
     """Return whether a cue is a part of a name in code: `password_age`, `user.password`."""
     is_password = cue.name.kind == "password" and cue.name.words.isascii()
+    is_pair = text[max(0, cue.start - 3) : cue.start].lower() == "id/"
     return text[cue.end : cue.end + 1] in ("-", "_") or (
-        is_password and text[cue.start - 1 : cue.start] in ("_", ".", "$", "/")
+        is_password and not is_pair and text[cue.start - 1 : cue.start] in ("_", ".", "$", "/")
     )
 
 
@@ -211,9 +218,10 @@ def _needed(text: str, first: int, start: int, stop: int, cue: Cue) -> Form:
         return Form.NEVER
     if cue.name.kind == "secret":
         is_digest = value in (value.lower(), value.upper()) and (not cue.is_strong or _HEX.fullmatch(value.lower()))
-        return Form.NEVER if is_digest else Form.MADE
+        is_public = not is_behind and _PUBLIC.search(text, max(0, start - BEFORE), start)
+        return Form.NEVER if is_digest or is_public else Form.MADE
     before, is_told = text[max(first, start - 48) : start], _TOLD.match(text, stop) is not None
-    is_pair = is_behind and _PAIR.search(before) is not None
+    is_pair = (is_behind or (is_told and before.endswith(" "))) and _PAIR.search(before) is not None
     if is_typed_korean(value) and (is_told or is_pair or not cue.name.words.isascii()):
         return Form.WORD
     is_led = is_told or _LEAD.search(before) or 0 <= start - cue.end < 3

@@ -9,29 +9,34 @@ from registry.text.privacy.cues import BEFORE, Cue, Secret
 from registry.text.privacy.values import is_pin
 
 PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
-    r"(?<![\w.,:/+#*@-])(?P<secret>(?P<keyed>"
+    r"(?<![\w.,:/+#*@-])(?<!내선 |사번 )(?P<secret>(?P<keyed>"
     r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}"
+    r"|\d[\d ]{2,8} ?(?:별표?|우물정?자?|샵)(?![가-힣])"
     r"|(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|niner?|double|star|hash)\b[ ,]{0,2}){4,}(?<=\w)"
     r"|(?<![가-힣])(?:[공영일이삼사오육륙칠팔구][-· ,]?){4,8}(?<=[가-힣]))"
-    r"|(?:G-|(?<!\[)[#*])?\d{4,8}|[A-Z]\d{4}[A-Z]|\d{3,4} \d{3,4}|\d{1,2}(?:-\d{1,2}){2,3})"
-    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|ms|px|bit|byte|line|row|user|[자년월일분초시회번개원명건호층만~]))"
+    r"|(?:G-|(?<!\[)[#*])?\d{4,8}"
+    r"|(?=[A-Z\d]{5,8}\b)[A-Z\d]*[A-Z]\d+[A-Z][A-Z\d]*|\d{3,4} \d{3,4}|\d{3}-\d{3}|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|ms|px|bit|byte|line|row|user|[자년월일분초시회번개원명건호층만줄점권쪽장~]))"
 )
 _OTHER_CODE = re.compile(  # ends what stands before a cue that opens nothing: "error code"
-    r"error|(?:exit|status|close|version|zip|postal|area|country|response|http|source|promo|item|product)[ -]?\Z",
+    r"error|exception"
+    r"|(?:colou?r|booking|course|exit|status|close|version|zip|postal|area|country|response|http|source|promo|item"
+    r"|product)[ -]?\Z",
     re.IGNORECASE,
 )
 _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
     r"(?:(?:"
-    r"\b(?:is|was|are|be|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
-    r"|^s?,?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
+    r"\b(?:is|was|are|be|needs|takes|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
+    r"|^s?(?:,| from)?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
 _CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")  # names of a number: it may follow at once
 _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
+_OTHER_NUMBER = re.compile(r"\d\d(?!\d*[년월일])")
 _IS_ANSWER = re.compile(r"\A[^\n]{0,50}\n\s?(?:[\w가-힣 ]{1,12}[:\]])?[ >*-]{0,3}[\"'`]?\Z")  # said in the next line
-_CALL = re.compile(r"\w*\(")  # PIN_LOCKED(42301)
+_CALL = re.compile(r".*[A-Za-z_]\(")  # PIN_LOCKED(42301)
 _PIN_TOLD = re.compile(r"[\"'`”’)]?\s?[가-힣]")  # a Korean particle or verb behind a number
 
 
@@ -51,9 +56,9 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
             continue
         if not is_direct and _OTHER_NOUN.match(between):
             continue
-        if cue.name.words.isascii() and _CALL.fullmatch(between):
+        if _CALL.fullmatch(between) or (cue.name.words.isascii() and between == "("):
             continue
-        if re.search(r"\d\d", between) and len(value) != known:  # it belongs to something else
+        if _OTHER_NUMBER.search(between) and len(value) != known and not found["keyed"]:  # it belongs to that
             continue
         if start >= cue.end:
             is_led = _PIN_LEAD.search(between) if between.strip(" ,s") else is_direct

@@ -18,7 +18,7 @@ OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
 CACHED_WORDS = 20_000  # words of up to 64 characters whose keywords are remembered, 3 MB; 50_000 are 10 % faster
 ODD = ""  # stands for a keyword of a text with a word that can be nothing but a password
 SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
-_BETWEEN = r"(?:[\s=]+|[\"'],\s*[\"'])"  # two arguments of a command
+_BETWEEN = r"(?:(?:[ \t=]|\\\n)+|[\"'],\s*[\"'])"  # two arguments of a command
 _PLAIN_REST = r"[\w+/=%-]{14,}"  # of a key
 _ARGUMENT = r"""[\"']?(?P<secret>(?<=[\"'])[^\"'\n$-][^\"'\n$]{3,}(?=[\"'])|[^\s\"'`$/-][^\s\"'`]{3,})"""
 _MADE = re.compile("[0-9]|[a-z][A-Z]+[a-z]+[A-Z]")

@@ -34,7 +34,9 @@ def find_secrets(text: str) -> list[Secret]:
     found = _find(text, rules)
     plain, places = unescaped(text)
     for kind, start, end in _find(plain, rules) if plain else ():
-        _add(Secret(kind, places[start], places[end]), found)
+        secret = Secret(kind, places[start], places[end])
+        found = [other for other in found if other.start < secret.start or secret.end < other.end]  # parts of it
+        _add(secret, found)
     return sorted(found, key=lambda secret: secret.start)
 
 

@@ -35,12 +35,12 @@ class Form(IntEnum):
 
 _PLACEHOLDER = re.compile(
     r"^[$%{<\[]|\$[{(]|\{\{|\.\.\.|…|\*\*|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
-    r"|^\D*\d?\D*example\D*\d?$|insert|여기|입력",
+    r"|^\D*\d?\D*example\D*\d?$|insert|[_-]here$|여기|입력",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # an expression, a number, an address, a path, a file with its line, a digest
-    r"^[A-Za-z_]\w*(?:->|::|=)\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w"
-    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]"
+    r"^[A-Za-z_]\w*(?:->|::)\w|^[A-Za-z_]+\d?=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w"
+    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token
@@ -49,12 +49,12 @@ _NAME = re.compile(  # OAuth2Client, user_table_2
 )
 _BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
 _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number
-    r"(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|b|ipv|md|oauth|http|argon|pbkdf|ed|cv|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc)[-_]?\d{0,5}"
+    r"(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|b|ipv|md|oauth|http|argon|pbkdf|ed|cv|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|modp)[-_]?\d{0,5}"
     r"(?:id?|d)?[-_/]?)+(?:(?:en|de)c(?:od\w{1,8})?)?"
     r"|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}|[kMG](?:Hz|bps))|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|갤럭시|오피스)\d+(?:,\d)?|[a-z]+-?v?\d{1,2}(?:\.\d+)+"
-    r"|[a-z]{1,3}OS[ -]?\d+",
+    r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?-?[a-z]*",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:h[kol]|n[jpl]|ml|[yuiophjklbnmOP])"
@@ -69,11 +69,11 @@ _UNMISTAKABLE = re.compile(  # Summer2019!, L0ckness_Monday
 )
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{2,24}")
 _REMARK = re.compile(  # tells something about a password
-    r".*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
+    r"[a-z_-]*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
     r"|invalid|valid|public|static|generic|local|global|manual|normal|wrong|right|weak|strong|short|empty|blank|unknown|safe|secure"
-    r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|simple|complex|easy|clear|true|false"
+    r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|that|this|them|it|now|help|thanks|what|why|how|simple|complex|easy|clear|true|false"
     r"|string|array|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
-    r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|column|table|value|name|error"
+    r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|form|label|message|mismatch|validation|column|table|value|name|error"
     r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|version|option|page|step"
     r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+"
 )
@@ -100,7 +100,8 @@ def is_code(value: str) -> bool:
         return False
     dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) else None
     is_path = dotted is not None and all(
-        len(part) < 4 or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part)) for part in dotted[0].split(".")
+        len(part) < 4 or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part) and not is_typed_korean(part))
+        for part in dotted[0].split(".")
     )
     return is_path or _CODE.search(value) is not None
 
@@ -201,6 +202,7 @@ def is_word(value: str) -> bool:
 
 def is_remark(value: str) -> bool:
     """Return whether a word tells something about a password: "expired", "bcrypt", "iPhone13"."""
+    value = re.sub("[!?]{2,}$", "", value)
     return _REMARK.fullmatch(value.lower()) is not None or _TECHNICAL.fullmatch(value) is not None
 
 
