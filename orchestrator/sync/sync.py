@@ -63,10 +63,7 @@ class Ongoing:
 
 
 async def sync(
-    orchestrator: Orchestrator,
-    readers: Sequence[Source],
-    places: Places,
-    progress: Progress | None = None,
+    orchestrator: Orchestrator, readers: Sequence[Source], places: Places, progress: Progress | None = None
 ) -> list[StoreReport]:
     """Read every store that the readers find, and store what is new. One at a time: a second call waits.
 
@@ -104,11 +101,7 @@ def stores_of(reader: Source, places: Places) -> list[Path]:
 
 
 async def _sync_store(
-    orchestrator: Orchestrator,
-    reader: Source,
-    store: Path,
-    report: StoreReport,
-    progress: Progress | None,
+    orchestrator: Orchestrator, reader: Source, store: Path, report: StoreReport, progress: Progress | None
 ) -> None:
     """Read a store that has changed. Its stamp is taken before it is read, never after."""
     stamp = await asyncio.to_thread(_stamp_of, reader, store)

@@ -69,10 +69,7 @@ def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]
 
 def home(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:
     """Return what the list of conversations shows beside its rows."""
-    return {
-        "place": str(newest_place(tx)) if is_newest else None,
-        "sources": sorted(known_names(tx).sources)[:50],
-    }
+    return {"place": str(newest_place(tx)) if is_newest else None, "sources": sorted(known_names(tx).sources)[:50]}
 
 
 def rail(tx: ReadTransaction) -> dict[str, Any]:

@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from registry.monitor.activity import (
-    messages_by_day,
-    messages_by_hour,
-    recall_figures,
-    shares,
-    top_sessions,
-)
+from registry.monitor.activity import messages_by_day, messages_by_hour, recall_figures, shares, top_sessions
 from registry.monitor.problems import recurring_problems
 from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, grouped, read_usage, total, unpriced
 from registry.storage.client_stores import conversations_read, list_stores
@@ -24,11 +18,7 @@ from registry.storage.tables import channel, conversation
 
 def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_minutes: int) -> dict[str, Any]:
     """Return totals, messages per day, what was recalled, and recurring problems."""
-    return {
-        **registry_totals(tx, days),
-        **recall_figures(tx, utc_offset_minutes),
-        "problems": recurring_problems(tx),
-    }
+    return {**registry_totals(tx, days), **recall_figures(tx, utc_offset_minutes), "problems": recurring_problems(tx)}
 
 
 def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_minutes: int) -> dict[str, Any]:

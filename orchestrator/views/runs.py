@@ -56,11 +56,7 @@ def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> Non
 
 
 def statistics_page(
-    tx: ReadTransaction,
-    from_: datetime | None,
-    to: datetime | None,
-    bucket_s: int,
-    without_source: str | None,
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None
 ) -> dict[str, Any]:
     """Return the figures of a period, over time and by client."""
     wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)

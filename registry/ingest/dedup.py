@@ -12,14 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, select
 
 from registry.domain import Role
-from registry.ingest.alignment import (
-    Positions,
-    Texts,
-    Transcript,
-    is_new_turn,
-    overlap,
-    recognise,
-)
+from registry.ingest.alignment import Positions, Texts, Transcript, is_new_turn, overlap, recognise
 from registry.ingest.paraphrase import (
     Accept,
     accept_from_client,

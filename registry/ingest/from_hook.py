@@ -17,14 +17,7 @@ from sqlalchemy import ColumnElement
 from registry.domain import Actor, Message, Role, Session, now, storable
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session
 from registry.ingest.save import Saved, save_messages
-from registry.ingest.session_channel import (
-    IN_SESSION,
-    Circumstances,
-    bring_together,
-    channel_for,
-    describing,
-    open_for,
-)
+from registry.ingest.session_channel import IN_SESSION, Circumstances, bring_together, channel_for, describing, open_for
 from registry.storage.conversations.channels import recount_channel
 from registry.storage.conversations.messages import MessageRow, replace_messages, revise, rows_where
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows

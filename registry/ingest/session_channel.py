@@ -304,11 +304,7 @@ def judge_session(tx: ReadTransaction, session: int, named: int) -> Verdict:
 
 
 def _matches(
-    tx: ReadTransaction,
-    about: Circumstances,
-    read: Read,
-    kind: ColumnElement[bool],
-    session: int | None = None,
+    tx: ReadTransaction, about: Circumstances, read: Read, kind: ColumnElement[bool], session: int | None = None
 ) -> Matches:
     near = _near(tx, about, kind)
     if not near:

@@ -28,13 +28,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from registry.access import Access
 from registry.errors import OperationTimeout, StorageError
 from registry.log import Outage
-from registry.storage.connections import (
-    READERS,
-    WRITERS,
-    begin_on_server,
-    create_database_engine,
-    is_read_only,
-)
+from registry.storage.connections import READERS, WRITERS, begin_on_server, create_database_engine, is_read_only
 from registry.storage.replica import NotThere, Replica
 from registry.storage.safety.visibility import OPTION, restrict_statements
 

@@ -47,11 +47,7 @@ class Paged:
 
 
 def read_page(
-    tx: ReadTransaction,
-    table: Table,
-    moment: Column[datetime],
-    conditions: Sequence[ColumnElement[bool]],
-    page: Page,
+    tx: ReadTransaction, table: Table, moment: Column[datetime], conditions: Sequence[ColumnElement[bool]], page: Page
 ) -> Paged:
     """Read a page of a table ordered by that time column, ties by running number."""
     total = tx.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
@@ -59,11 +55,7 @@ def read_page(
 
 
 def read_rows(
-    tx: ReadTransaction,
-    table: Table,
-    moment: Column[datetime],
-    conditions: Sequence[ColumnElement[bool]],
-    page: Page,
+    tx: ReadTransaction, table: Table, moment: Column[datetime], conditions: Sequence[ColumnElement[bool]], page: Page
 ) -> tuple[Sequence[Row[Any]], str | None]:
     """Read a page without counting: the rows, and the cursor of the next page, if any."""
     query = select(table).where(*conditions)

@@ -52,9 +52,7 @@ class Replica:
         self._finding = threading.Lock()
         self._away_until = 0.0
         self._outage = Outage(
-            logger,
-            begun="The replica does not answer, the original does instead",
-            over="The replica answers again",
+            logger, begun="The replica does not answer, the original does instead", over="The replica answers again"
         )
 
     def note_write(self) -> None:

@@ -172,10 +172,7 @@ edit_token = Table(  # which restricted tokens are told of what was forgotten: t
 )
 
 registry_key = Table(  # what marks of secrets and digests of what was forgotten are made with; 2: what places are, too
-    "registry_key",
-    metadata,
-    Column("number", Integer, primary_key=True),
-    Column("key", LargeBinary, nullable=False),
+    "registry_key", metadata, Column("number", Integer, primary_key=True), Column("key", LargeBinary, nullable=False)
 )
 
 forgotten = Table(  # what shall not come back: channels and sessions by keyed digests of their names and words

@@ -57,10 +57,7 @@ _STATEMENTS = {
         create=f"CREATE TABLE {BUILD} (number bigint CONSTRAINT {BUILD}_pkey PRIMARY KEY, tokens tsvector NOT NULL)"
         " WITH (toast_tuple_target = 128)",
         entries=f"SELECT number AS id FROM {BUILD}",  # noqa: S608, a name of ours
-        complete=(
-            f"CREATE INDEX IF NOT EXISTS ix_{BUILD} ON {BUILD} USING gin (tokens)",
-            f"ANALYZE {BUILD}",
-        ),
+        complete=(f"CREATE INDEX IF NOT EXISTS ix_{BUILD} ON {BUILD} USING gin (tokens)", f"ANALYZE {BUILD}"),
         lock=("LOCK TABLE message_index IN ACCESS EXCLUSIVE MODE",),
         exchange=(
             "DROP TABLE message_index",

@@ -32,21 +32,9 @@ from registry.storage.conversations.references import aliases_of, resolve_sessio
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_into
 from registry.storage.exchange.edits import note_forgetting, take_turns
 from registry.storage.records.executions import shorten_newest
-from registry.storage.safety.derived import (
-    Sources,
-    all_derived,
-    find_derived,
-    forget_derived,
-    spellings,
-)
+from registry.storage.safety.derived import Sources, all_derived, find_derived, forget_derived, spellings
 from registry.storage.safety.masking import forget_key, key_of
-from registry.storage.tables import (
-    channel,
-    conversation,
-    forgotten,
-    message_vector,
-    metadata,
-)
+from registry.storage.tables import channel, conversation, forgotten, message_vector, metadata
 
 logger = logging.getLogger(__name__)
 
