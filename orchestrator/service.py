@@ -20,8 +20,7 @@ import langsmith
 
 from orchestrator.graph import build_graph, run_graph
 from orchestrator.operations import aliases, operations, parse_request
-from orchestrator.recording.readings import note_readings
-from orchestrator.recording.recorder import Recorder, Records, result_summary
+from orchestrator.recording.recorder import Recorder, Records, note_readings, result_summary
 from orchestrator.requests.calls import TOLD
 from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
 from orchestrator.requests.shapes import Request

@@ -24,8 +24,7 @@ from registry.domain import Role, digest_of, now, preview_of
 from registry.registry import Registry
 from registry.storage.conversations.channels import title_entry
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index.index_entries import message_entry
-from registry.storage.index.message_index import index_of
+from registry.storage.index.message_index import index_of, message_entry
 from registry.storage.tables import channel, conversation, execution, tag
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze
 

@@ -17,8 +17,7 @@ from sqlalchemy import Connection, Table, bindparam, insert
 
 from registry.domain import Role, digest_of
 from registry.storage.database import Database, ReadTransaction, WriteTransaction
-from registry.storage.index.index_entries import Entry, message_entry
-from registry.storage.index.message_index import TABLE, index_of
+from registry.storage.index.message_index import TABLE, Entry, index_of, message_entry
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze
 

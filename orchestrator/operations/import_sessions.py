@@ -11,7 +11,7 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Run, Steps
 from registry.access import Level
 from registry.ingest.from_client import ingest_all
-from registry.storage.client_stores import SeenSession, save_seen_sessions
+from registry.storage.client_stores import save_seen_sessions
 from registry.storage.database import WriteTransaction
 from sources.base import FoundSession
 
@@ -41,8 +41,7 @@ def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _sta
     stored = ingest_all(tx, request.source, [found.session for found in told])
     numbers = iter([saved.channel_number or None for saved in stored])
     seen = [
-        SeenSession(found.key, found.fingerprint, next(numbers) if found.session.messages else None)
-        for found in request.found
+        (found.key, found.fingerprint, next(numbers) if found.session.messages else None) for found in request.found
     ]
     new, sent = sum(saved.new for saved in stored), sum(len(saved.ids) for saved in stored)
     save_seen_sessions(tx, request.source, request.store, seen)

@@ -16,9 +16,9 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import Run, Steps, as_read
 from registry.access import Level
 from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
+from registry.storage.conversations.message_windows import remembered
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
-from registry.storage.conversations.remembered import remembered
 from registry.storage.database import ReadTransaction
 
 

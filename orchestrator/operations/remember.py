@@ -18,8 +18,8 @@ from registry.access import Level
 from registry.domain import Message, Role, now
 from registry.ingest.from_tool import ingest_from_tool
 from registry.project import REMEMBERED, Project, remembered_channels
+from registry.storage.conversations.message_windows import remembered
 from registry.storage.conversations.messages import delete_message
-from registry.storage.conversations.remembered import remembered
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import own_name

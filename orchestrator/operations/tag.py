@@ -22,14 +22,13 @@ from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import (
     ChannelFilter,
     ChannelRow,
-    edit_channel,
     get_channel,
     item_of,
     some_channels,
     tags_of,
 )
 from registry.storage.conversations.pins_and_views import set_pin
-from registry.storage.conversations.references import resolve_session
+from registry.storage.conversations.references import edit_channel, resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, nickname_of_later, standing
 from registry.storage.safety.masking import masked

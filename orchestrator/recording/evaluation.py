@@ -9,8 +9,8 @@ from typing import Any
 from orchestrator.service import Orchestrator
 from registry.access import Access
 from registry.domain import new_id, now
+from registry.storage.records.executions import Expectation, list_expectations
 from registry.storage.records.extract_results import EVALUATION, save_result
-from registry.storage.records.judgements import Expectation, list_expectations
 
 SOURCE = "eval"
 JUDGED = ("extract", "search", "search_sessions")

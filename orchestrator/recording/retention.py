@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from orchestrator.background import running
 from registry.domain import now
-from registry.monitor.rollup import roll_up
+from registry.monitor.statistics import roll_up
 from registry.storage.database import Database
 
 logger = logging.getLogger(__name__)

@@ -39,16 +39,17 @@ def _unchanged(registry: QuickLook, reader: Source, store: Path) -> StoreReport 
     left = registry.store(report.source, report.path)
     if left is None:
         return None
+    left_stamp, left_skipped = left
     stamp = reader.stamp(store)
     seen = registry.seen_sessions(report.source, report.path)
     report.seen = len(seen)
-    if stamp and stamp == left.stamp:
-        report.skip(Skipped(**one) for one in left.skipped)
+    if stamp and stamp == left_stamp:
+        report.skip(Skipped(**one) for one in left_skipped)
         return report
-    if stamp != left.stamp or not _passes_over_all(reader, store, seen, report):
+    if stamp != left_stamp or not _passes_over_all(reader, store, seen, report):
         return None
-    report.keep(left.skipped, ())
-    return report if report.is_as_left(left.skipped) else None
+    report.keep(left_skipped, ())
+    return report if report.is_as_left(left_skipped) else None
 
 
 def _passes_over_all(reader: Source, store: Path, seen: Mapping[str, str], report: StoreReport) -> bool:

@@ -18,9 +18,8 @@ from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.state import Syncing
 from orchestrator.sync.drain import drain
 from orchestrator.sync.store_report import StoreReport
-from registry.domain import now
 from registry.errors import RegistryError
-from registry.storage.client_stores import StoreState, list_stores, save_store, seen_sessions, store_as_left
+from registry.storage.client_stores import list_stores, save_store, seen_sessions, store_as_left
 from registry.storage.conversations.belonging import save_repositories, unknown_repositories
 from sources.base import FoundSession, Places, Skipped, Source
 
@@ -125,18 +124,12 @@ async def _sync_store(
         if progress:
             progress(report, expected)
     report.keep(left_skipped, read_again)
-    state = StoreState(
-        report.source,
-        report.path,
-        synced_at=now(),
-        stamp=stamp if report.is_complete else "",
-        seen=report.seen,
-        parsed=report.parsed,
-        skipped=[asdict(one) for one in report.skipped],
-    )
-    report.has_news = report.parsed > 0 or any(one not in left_skipped for one in state.skipped)
-    if report.has_news or state.stamp != left_stamp or not report.is_as_left(left_skipped):
-        await orchestrator.registry.write(lambda tx: save_store(tx, state))
+    state = {name: getattr(report, name) for name in ("source", "path", "seen", "parsed")}
+    state["stamp"] = stamp if report.is_complete else ""
+    state["skipped"] = [asdict(one) for one in report.skipped]
+    report.has_news = report.parsed > 0 or any(one not in left_skipped for one in state["skipped"])
+    if report.has_news or state["stamp"] != left_stamp or not report.is_as_left(left_skipped):
+        await orchestrator.registry.write(lambda tx: save_store(tx, **state))
 
 
 async def _next(batches: Iterator[list[FoundSession]], orchestrator: Orchestrator) -> list[FoundSession] | None:

@@ -1,7 +1,7 @@
 """Sync continuously with the clients of this machine.
 
 Notices of changed files trigger a sync; a regular sync finds what they miss: network drives, new stores, folders that
-are not watched.
+are not watched. The system allows only so many watches, so folders are chosen that see most of what is written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.sync.drain import drain
-from orchestrator.sync.notices import Notices, Plan, plan
 from orchestrator.sync.spool import open_folder
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Progress, sync
@@ -23,6 +22,14 @@ from sources.base import Places, Source
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
+
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from os.path import dirname
+
+from watchfiles import awatch
 
 logger = logging.getLogger(__name__)
 
@@ -81,3 +88,122 @@ def _spool(home: Path) -> Plan:
         return {open_folder(str(home)): frozenset()}
     except OSError:
         return {}
+
+
+STEP_MS = 1000
+"""Milliseconds between two looks at what the system reported, each a wake-up of an idle server. A burst of changes is
+reported after one or two looks."""
+
+MOST = 500
+"""Folders watched of one store; changes in others are found by the regular sync."""
+
+LEVELS = 7
+"""Levels of folders watched of one store, its own included; deeper changes are found by the regular sync."""
+
+Plan = dict[str, frozenset[str]]
+"""Folder to the names of the readers to sync when it changes."""
+
+
+def plan(readers: Iterable[Source], places: Places) -> Plan:
+    """Return the folders of all existing stores."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for reader in readers:
+        for folder in _folders_of(reader, places):
+            wanted[folder].add(reader.name)
+    return {folder: frozenset(names) for folder, names in wanted.items()}
+
+
+def _folders_of(reader: Source, places: Places) -> list[str]:
+    try:
+        return [folder for store in reader.find(places) for folder in _nearest(reader.watched(store))]
+    except Exception:  # the sync, which follows, says what is wrong
+        return []
+
+
+def _nearest(tops: Iterable[Path]) -> list[str]:
+    """Return the folders in and below the given ones: upper levels first, on each level the latest changed first."""
+    found: list[str] = []
+    level = [str(top) for top in tops if os.path.isdir(top)]
+    for _ in range(LEVELS):
+        found += level[: MOST - len(found)]
+        if len(found) == MOST:
+            break
+        below = [entry for folder in level for entry in _folders_in(folder)]
+        level = [entry.path for entry in sorted(below, key=_changed, reverse=True)]
+    return found
+
+
+def _folders_in(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as listing:
+            return [entry for entry in listing if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _changed(folder: os.DirEntry[str]) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+class Notices:
+    """Watches the folders of a plan, and collects the readers concerned.
+
+    Some systems send no notices, or only so many: nothing may depend on them.
+    """
+
+    def __init__(self) -> None:
+        self._plan: Plan = {}
+        self._following: asyncio.Task[None] | None = None
+        self._told = asyncio.Event()
+        self._names: set[str] = set()
+
+    @property
+    def is_watching(self) -> bool:
+        return self._following is not None and not self._following.done()
+
+    async def watch(self, plan: Plan) -> bool:
+        """Watch these folders. Returns True if they have changed, so that notices may have been missed."""
+        if plan == self._plan:
+            return False
+        await self.aclose()
+        self._plan = plan
+        self._following = asyncio.create_task(self._follow(plan))
+        await asyncio.sleep(0)  # it watches as soon as it is begun
+        return True
+
+    async def next(self, within_s: float) -> frozenset[str] | None:
+        """Return the names concerned by changes since the last call; None after so many seconds without one."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._told.wait()
+        except TimeoutError:
+            return None
+        self._told.clear()
+        names, self._names = frozenset(self._names), set()
+        return names
+
+    async def _follow(self, plan: Plan) -> None:
+        changed = awatch(
+            *plan,
+            watch_filter=None,
+            debounce=STEP_MS,
+            step=STEP_MS,
+            rust_timeout=0,  # wait without end
+            recursive=False,
+            ignore_permission_denied=True,
+        )
+        try:
+            async for changes in changed:
+                for _, path in changes:
+                    self._names |= plan.get(path, frozenset()) | plan.get(dirname(path), frozenset())
+                self._told.set()
+        except OSError as exc:  # too many watches, or a folder that went away this moment
+            logger.info("Not told of changes, so looking for them every few seconds: %s", exc)
+
+    async def aclose(self) -> None:
+        if self._following:
+            self._following.cancel()
+            await asyncio.wait([self._following])

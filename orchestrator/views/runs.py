@@ -1,26 +1,36 @@
-"""Read executions as lists, figures and test cases."""
+"""Read executions as lists, figures and test cases, and one run for its page: what was found and delivered, and why."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
+from orchestrator.answer.finding.relevance import CLOSE, LEAST_COVERAGE
 from orchestrator.recording.evaluation import SOURCE as EVALUATING
 from orchestrator.recording.evaluation import repeatable
-from orchestrator.views.explained_run import case_file, expected_in, run_view
-from registry.domain import now
+from orchestrator.recording.recorder import KEPT_ITEMS
+from registry.domain import format_time, names_message, now, preview_of
 from registry.monitor import statistics
 from registry.monitor.statistics import execution_statistics as execution_statistics
+from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.facets import known_names
+from registry.storage.conversations.message_windows import numbers_containing
+from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
-from registry.storage.records import executions, judgements
+from registry.storage.records import executions
 from registry.storage.records.executions import ExecutionFilter
+from registry.storage.records.executions import drop_expectation as drop_expectation
 from registry.storage.records.executions import get_execution as get_execution
-from registry.storage.records.judgements import drop_expectation as drop_expectation
-from registry.storage.records.judgements import list_expectations as list_expectations
-from registry.storage.records.judgements import rate_execution as rate_execution
+from registry.storage.records.executions import list_expectations as list_expectations
+from registry.storage.records.executions import rate_execution as rate_execution
+from registry.text.ranking.matching import matched_by, matched_words
+from registry.text.ranking.term_weights import Term
+from registry.text.request.query import ParsedQuery, QueryWord, parse_query
 
 NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
@@ -42,17 +52,17 @@ def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> di
         "view": view,
         "case": case_file(tx, view),
         "expected": expected_in(tx, view, expected) if expected else None,
-        "useful": judgements.rating_of(tx, execution_id),
+        "useful": executions.rating_of(tx, execution_id),
     }
 
 
 def unsure(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[str, Any]]:
     """Return the newest guesses and misses of the last 30 days that nobody has rated, without those of test cases."""
-    return judgements.unsure_executions(tx, now() - timedelta(days=30), (without_source, EVALUATING), limit)
+    return executions.unsure_executions(tx, now() - timedelta(days=30), (without_source, EVALUATING), limit)
 
 
 def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:
-    judgements.keep_expectation(tx, repeatable(run), message_id)
+    executions.keep_expectation(tx, repeatable(run), message_id)
 
 
 def statistics_page(
@@ -68,3 +78,264 @@ def statistics_page(
         "figures": {**figures, "series": series},
         "clients": statistics.client_figures(tx, wanted, 10) if is_countable else [],
     }
+
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run with what its page needs to know beyond the record."""
+
+    run: Item
+    steps: dict[str, Item]
+    """By node."""
+    edges: frozenset[tuple[str, str]]
+    """The edges taken through the graph."""
+    judging: str | None
+    """The node that recorded the verdicts."""
+    verdicts: list[Item]
+    """Verdicts on the best messages found: {verdict, reason, held, lacking, shown} and what was recorded.
+
+    `held` and `lacking` are words of the wording that the message holds most of; `shown` is None if it is deleted.
+    """
+    missed: Item | None
+    """Reasons why nothing or only a guess was delivered, if words were asked for: {unknown, nearest}."""
+    delivered: list[Item]
+    gone: int
+    """Delivered messages that are deleted by now, or not in the record."""
+    tokens: int | None
+    """Estimated tokens delivered; None if they were not recorded."""
+
+    @property
+    def path(self) -> list[str]:
+        return [step["node"] for step in self.run["steps"]]
+
+    def noted(self, node: str) -> Item:
+        """Return what a node has recorded."""
+        return _noted(self.steps, node)
+
+
+def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
+    run = get_execution(tx, execution_id)
+    steps = {step["node"]: step for step in run["steps"]}
+    judging = next((node for node, step in steps.items() if "verdicts" in step["detail"]), None)
+    recorded = steps[judging]["detail"]["verdicts"] if judging else []
+    verdicts = [verdict for verdict in recorded if isinstance(verdict, dict)]
+    found = {row.number: row for row in by_numbers(tx, [verdict["message"] for verdict in verdicts])}
+    ids, is_complete = _delivered_ids(run, steps)
+    rows = by_ids(tx, ids)
+    lookup = RecordedLookup(run["operation"], _noted(steps, "cr_query"), frozenset(ids), is_complete)
+    judged = [lookup.judge(one, found.get(one["message"])) for one in verdicts]
+    is_unsure = not run["delivered"] or run["status"] == "guessed"
+    return RunView(
+        run,
+        steps,
+        frozenset(pairwise(step["node"] for step in run["steps"])),
+        judging,
+        judged,
+        lookup.missed(judged) if lookup.noted.get("words") and is_unsure else None,
+        list(map(_message, rows)),
+        len(ids) - len(rows),
+        _noted(steps, "cr_write").get("tokens"),
+    )
+
+
+def _noted(steps: Mapping[str, Item], node: str) -> Item:
+    return steps[node]["detail"] if node in steps else {}
+
+
+def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Item]) -> tuple[list[str], bool]:
+    noted = _noted(steps, "cr_write").get("delivered")
+    given = noted if noted is not None else (run["result"] or {}).get("messages", [])
+    given = given if isinstance(given, list) else []
+    ids = [id for id in given if names_message(str(id))]
+    return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
+
+
+def _message(row: MessageRow) -> Item:
+    return {
+        "id": row.id,
+        "channel": row.channel,
+        "role": row.role,
+        "preview": preview_of(row.text, 160),
+        "timestamp": format_time(row.timestamp),
+    }
+
+
+def expected_in(tx: ReadTransaction, view: RunView, message_id: str) -> Item:
+    """Return a message with the step that lost it (None: it was delivered), and why; NotFound if there is none."""
+    row = get_message(tx, message_id)
+    step, why = _lost(view, row)
+    return {**_message(row), "step": step, "why": why}
+
+
+def _lost(view: RunView, row: MessageRow) -> tuple[str | None, str]:
+    if any(one["id"] == row.id for one in view.delivered):
+        return None, "It was delivered."
+    verdict = next((one for one in view.verdicts if one["shown"] and one["shown"]["id"] == row.id), None)
+    if verdict and verdict["verdict"] not in (DELIVERED, WITH_QUESTION):
+        return view.judging, verdict["reason"] or "It was good enough, but the answer was full."
+    query: Mapping[str, Any] = view.run["request"].get("query") or {}
+    if query.get("roles") and row.role not in query["roles"]:
+        return "cr_query", "Messages of its role were not asked for."
+    if view.run["channel"] and view.run["channel"] != row.channel:
+        return "cr_query", "Another conversation was chosen."
+    words = view.noted("cr_query").get("words", [])
+    if not matched_words(parse_query(" ".join(map(str, words))), row.text):
+        return "cr_query", "It holds no whole word of the request."
+    return view.judging or "cr_query", "It was found, but ranked too low."
+
+
+DELIVERED, WITH_QUESTION, NO_ROOM, KEPT, DROPPED = "delivered", "with its question", "no room", "kept", "dropped"
+LISTS_HITS = ("search", "search_sessions")
+"""Operations that show messages by what each of them holds itself."""
+GIVES_MESSAGES = ("search", "extract")
+LITTLE = "holds less of the request than a hit in a list must"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLookup:
+    """The recorded look-up of a run."""
+
+    operation: str
+    noted: Mapping[str, Any]
+    delivered: frozenset[str]
+    is_complete: bool
+    """All delivered messages are in the record."""
+
+    def judge(self, verdict: Mapping[str, Any], row: MessageRow | None) -> Item:
+        """Return a recorded verdict with its reason."""
+        query = self._query(int(verdict["wording"]))
+        held = matched_words(query, row.text) if row else ()
+        similarity = verdict.get("similarity")
+        name, reason = self._outcome(verdict, row.id if row else None)
+        if name == DELIVERED and not held and similarity is None:
+            name = WITH_QUESTION
+        return {
+            **verdict,
+            "verdict": name,
+            "reason": reason,
+            "similarity": similarity,
+            "held": held,
+            "lacking": [word.text for word in query.words if word.text not in held] if row else [],
+            "shown": _message(row) if row else None,
+        }
+
+    def _query(self, wording: int) -> ParsedQuery:
+        also = [one["text"] for one in self.noted.get("also", ()) if isinstance(one, dict)]
+        if 0 < wording <= len(also):
+            return parse_query(also[wording - 1])
+        typos = self.noted.get("taken_for_typos", {})
+        words = (str(word) for word in self.noted.get("words", ()))
+        return parse_query(" ".join(word for each in words for word in (typos.get(each) or [each])))
+
+    def _outcome(self, verdict: Mapping[str, Any], message_id: str | None) -> tuple[str, str | None]:
+        if message_id in self.delivered:
+            return (DELIVERED if verdict["kept"] else WITH_QUESTION), None
+        if not verdict["kept"]:
+            return DROPPED, verdict["reason"]
+        is_weak = verdict["coverage"] < LEAST_COVERAGE and verdict.get("similarity") is None
+        if self.operation in LISTS_HITS and is_weak:
+            return DROPPED, LITTLE
+        is_left_out = self.is_complete and self.operation in GIVES_MESSAGES
+        return (NO_ROOM if is_left_out else KEPT), None
+
+    def missed(self, judged: Sequence[Item]) -> Item:
+        """Return why none of the messages found was good enough."""
+        terms = self.noted.get("terms", ())
+        found = [Term(one["token"], one["weight"], 1) for one in terms if isinstance(one, dict)]
+        words = parse_query(" ".join(map(str, self.noted.get("words", ())))).words
+        return {
+            "unknown": [word.text for word in words if not matched_by(ParsedQuery((word,)), found)(_own(word, found))],
+            "nearest": max(judged, key=lambda one: float(one["coverage"]), default=None),
+        }
+
+
+def _own(word: QueryWord, terms: Sequence[Term]) -> int:
+    """Return the bits of a word's own terms."""
+    return sum(1 << place for place, term in enumerate(terms) if term.token in word.tokens)
+
+
+def case_file(tx: ReadTransaction, view: RunView) -> Item:
+    """Return a run's first screen: the answer, the runner-up, why it came before that one, and what was missed.
+
+    `is_sure`: False for a guess, a miss, and an answer that holds none of the words. `is_tie`: a guess, since the
+    runner-up matches about as well. `is_named`: the call named the conversation.
+    """
+    run, noted = view.run, view.noted("cr_query")
+    listed = noted.get("channels")
+    ranking = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    scores = {one["channel"]: one.get("score") for one in ranking}
+    is_named = bool(run["request"].get("channel"))
+    first = run["channel"] or next(iter(scores), None) if run["status"] in ("succeeded", "guessed") else None
+    second = next((name for name in scores if name != first), None)
+    words = [str(word) for word in noted.get("words", ())]
+    answer, runner_up = (_candidate(tx, view, name, scores, words) if name else None for name in (first, second))
+    decided, facts = _decided(answer, runner_up, is_named=is_named)
+    holds_words = not words or answer is None or answer["deleted"] or bool(answer["held"])
+    is_good = run["status"] == "succeeded" and holds_words
+    return {
+        "answer": answer,
+        "runner_up": runner_up,
+        "decided": decided,
+        "facts": facts,
+        "is_named": is_named,
+        "is_sure": is_good,
+        "is_tie": _is_tie(view, answer, runner_up),
+        "unknown": [] if is_good or not view.missed else view.missed["unknown"],
+    }
+
+
+def _is_tie(view: RunView, answer: Item | None, runner_up: Item | None) -> bool:
+    """Return whether the answer holds all words and the runner-up scores nearly as high."""
+    nearest = view.missed["nearest"] if view.missed else None
+    if nearest is None or nearest["lacking"] or not (answer and runner_up and answer["score"] and runner_up["score"]):
+        return False
+    return bool(runner_up["score"] >= CLOSE * answer["score"])
+
+
+def _candidate(
+    tx: ReadTransaction, view: RunView, name: str, scores: Mapping[str, Any], words: Sequence[str]
+) -> Item | None:
+    """Return a conversation that could be the answer; `held`: the words of the question that its messages hold."""
+    row = find_channel(tx, name)
+    if row is None:
+        return None
+    verdicts = [one for one in view.verdicts if one["shown"] and one["shown"]["channel"] == row.name]
+    held = list(dict.fromkeys(word for one in verdicts for word in one["held"]))
+    if verdicts:
+        line = max(verdicts, key=lambda one: (len(one["held"]), one["score"]))["shown"]["preview"]
+    else:  # an extract judges the messages of its answer only
+        places = {word: place for word in words for place in numbers_containing(tx, row.number, word, 1)}
+        held = list(places)
+        line = next((preview_of(one.text, 160) for one in by_numbers(tx, list(places.values())[:1])), "")
+    return {
+        "channel": row.name,
+        "title": row.name if row.deleted else row.title or row.first_message_preview or row.name,
+        "source": row.source,
+        "project": row.project_name,
+        "last": format_time(row.updated_at),
+        "deleted": row.deleted,
+        "score": scores.get(row.name),
+        "held": held,
+        "line": line,
+    }
+
+
+def _decided(answer: Item | None, runner_up: Item | None, *, is_named: bool) -> tuple[str, Item]:
+    if answer is None:
+        return "", {}
+    if is_named:
+        return "The call named this conversation: no other was searched.", {}
+    if runner_up is None:
+        return "No other conversation matched.", {}
+    more = [word for word in answer["held"] if word not in runner_up["held"]]
+    if more:
+        return "Only the answer mentions: {words}", {"words": ", ".join(more)}
+    if answer["score"] and runner_up["score"]:
+        facts = {"answer": f"{answer['score']:.2f}", "other": f"{runner_up['score']:.2f}"}
+        if facts["answer"] == facts["other"]:
+            return "", {}
+        return "Both mention the same words; its messages match better: {answer} against {other}.", facts
+    return "", {}

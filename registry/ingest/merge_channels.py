@@ -25,7 +25,7 @@ from registry.storage.conversations.pins_and_views import has_pin, set_pin
 from registry.storage.conversations.references import add_alias
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.edits import move_edits
-from registry.storage.index.index_entries import RECALL, UNINDEXED
+from registry.storage.index.message_index import RECALL, UNINDEXED
 from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 

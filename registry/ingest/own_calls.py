@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from registry.domain import Message, Role, preview_of
-from registry.storage.index.index_entries import RECALL, UNINDEXED
+from registry.storage.index.message_index import RECALL, UNINDEXED
 
 RECALLS = (
     *("extract", "search_sessions", "list_sessions", "list_recent_sessions", "find_sessions_by_tag"),

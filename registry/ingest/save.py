@@ -19,8 +19,7 @@ from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, re
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import note_grown
-from registry.storage.index.index_entries import UNINDEXED, message_entry, searched_tokens
-from registry.storage.index.message_index import index_of
+from registry.storage.index.message_index import UNINDEXED, index_of, message_entry, searched_tokens
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION

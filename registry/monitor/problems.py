@@ -24,6 +24,10 @@ class Named(NamedTuple):
     message: MessageRow
     line: str
 
+    @property
+    def channel_number(self) -> int:
+        return int(self.message.channel_number)
+
 
 def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
     """Return the problems that at least two conversations name, those of most projects first.
@@ -38,21 +42,16 @@ def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
     for row in rows:
         for problem, line in problems_in(row.text[:20_000]).items():  # characters of each
             found[problem].append(Named(row, line))
-    several = {problem: named for problem, named in found.items() if len({_channel(one) for one in named}) > 1}
-    channels = channels_by_number(tx, list({_channel(one) for named in several.values() for one in named}))
+    several = {problem: named for problem, named in found.items() if len({one.channel_number for one in named}) > 1}
+    channels = channels_by_number(tx, list({one.channel_number for named in several.values() for one in named}))
     told = [_as_item(problem, named, channels) for problem, named in several.items()]
     told.sort(key=lambda one: (len(one["projects"]), one["sessions"], one["last_seen"]), reverse=True)
     return told[:SHOWN]
 
 
-def _channel(named: Named) -> int:
-    number: int = named.message.channel_number
-    return number
-
-
 def _as_item(problem: str, named: Iterable[Named], channels: Mapping[int, ChannelRow]) -> dict[str, Any]:
     ordered = sorted(named, key=lambda one: one.message.timestamp, reverse=True)
-    latest = {_channel(one): one for one in reversed(ordered)}
+    latest = {one.channel_number: one for one in reversed(ordered)}
     projects = {channels[number].project_name or "General" for number in latest}
     newest = sorted(latest.values(), key=lambda one: one.message.timestamp, reverse=True)[:SESSIONS]
     return {
@@ -62,7 +61,7 @@ def _as_item(problem: str, named: Iterable[Named], channels: Mapping[int, Channe
         "sessions": len(latest),
         "first_seen": format_time(ordered[-1].message.timestamp),
         "last_seen": format_time(ordered[0].message.timestamp),
-        "latest": [_session(one, channels[_channel(one)]) for one in newest],
+        "latest": [_session(one, channels[one.channel_number]) for one in newest],
     }
 
 

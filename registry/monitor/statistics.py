@@ -1,7 +1,7 @@
 """Count executions in the database: by outcome, operation and source, over time, with percentiles of their durations.
 
 Percentiles are those of durations rounded to two significant digits, so that a million runs are few groups; counts and
-means are exact.
+means are exact. Executions that are too old to be kept one by one are replaced by such counts per hour.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from operator import add
-from typing import Any
+from operator import add, ge, le, ne
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Integer, cast, func, select
+from sqlalchemy import ColumnElement, Integer, case, cast, delete, func, literal_column, select
+from sqlalchemy.types import String
 
 from registry.domain import format_time
 from registry.errors import ErrorCode
-from registry.monitor.rollup import Cell, Point, rolled_cells, rolled_points
-from registry.storage.database import ReadTransaction
+from registry.storage.conditions import given_conditions
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions
-from registry.storage.tables import execution
+from registry.storage.tables import execution, execution_rollup
 
 PERCENTILES = (50, 95, 99)
 
@@ -159,3 +160,83 @@ def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> l
         cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", error_code, duration_ms, runs))
     figures = ({"client": client, **figures_of(some)} for client, some in cells.items())
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
+
+
+_KEY = ("hour", "operation", "source", "error_code", "duration_ms")
+
+
+class Cell(NamedTuple):
+    """Runs with the same operation, error code and duration."""
+
+    operation: str
+    error_code: str | None
+    duration_ms: float
+    runs: int
+
+
+class Point(NamedTuple):
+    """The runs of one bucket of time, which begins `at` (seconds since 1970)."""
+
+    at: int
+    runs: int
+    failed: int
+    total_ms: float
+
+
+def roll_up(tx: WriteTransaction, before: datetime, most: int) -> int:
+    """Count up to `most` of the oldest runs that began before an instant, and remove them; return how many."""
+    oldest = select(execution.c.number).where(execution.c.started_at < before)
+    oldest = oldest.order_by(execution.c.started_at, execution.c.number).limit(most)
+    # Another server may do the same: its rows are skipped.
+    numbers = tx.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
+    if numbers:
+        tx.execute(_added(tx, numbers))
+        tx.execute(delete(execution).where(execution.c.number.in_(numbers)))
+    return len(numbers)
+
+
+def _added(tx: WriteTransaction, numbers: Sequence[int]) -> Any:
+    error_code = func.coalesce(execution.c.error_code, "")
+    key = (_hour(tx), execution.c.operation, execution.c.source, error_code, execution.c.duration_rounded)
+    counted = select(*key, func.count(), func.sum(execution.c.duration_ms))
+    counted = counted.where(execution.c.number.in_(numbers)).group_by(*key)
+    counted = counted.order_by(*key)  # two servers that add to the same rows take them in the same order
+    statement = insert_into(tx.dialect.name, execution_rollup).from_select([*_KEY, "runs", "total_ms"], counted)
+    more = statement.excluded
+    table = execution_rollup.c
+    return statement.on_conflict_do_update(
+        index_elements=_KEY, set_={"runs": table.runs + more.runs, "total_ms": table.total_ms + more.total_ms}
+    )
+
+
+def _hour(tx: ReadTransaction) -> ColumnElement[Any]:
+    if tx.dialect.name == "postgresql":
+        return func.date_trunc(literal_column("'hour'", String), execution.c.started_at)
+    # the format in which `UtcTime` is stored
+    return func.strftime(literal_column("'%Y-%m-%d %H:00:00.000000'", String), execution.c.started_at)
+
+
+def rolled_cells(
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, without_source: str | None = None
+) -> list[Cell]:
+    """Return the counted runs of the hours that begin within a period."""
+    table = execution_rollup.c
+    groups = (table.operation, table.error_code, table.duration_ms)
+    query = select(*groups, func.sum(table.runs)).where(*_within(from_, to, without_source)).group_by(*groups)
+    return [Cell(operation, code or None, duration, int(runs)) for operation, code, duration, runs in tx.execute(query)]
+
+
+def rolled_points(
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None = None
+) -> list[Point]:
+    """Return the counted runs of each hour, as points at the start of the bucket that the hour begins in."""
+    table = execution_rollup.c
+    failed = case((table.error_code.not_in(["", ErrorCode.NOT_FOUND.value, GUESSED]), table.runs), else_=0)
+    sums = (cast(func.sum(table.runs), Integer), cast(func.sum(failed), Integer), func.sum(table.total_ms))
+    query = select(table.hour, *sums).where(*_within(from_, to, without_source)).group_by(table.hour)
+    return [Point(int(hour.timestamp()) // bucket_s * bucket_s, *sums) for hour, *sums in tx.execute(query)]
+
+
+def _within(from_: datetime | None, to: datetime | None, without_source: str | None) -> list[ColumnElement[bool]]:
+    table = execution_rollup.c
+    return given_conditions((ge, table.hour, from_), (le, table.hour, to), (ne, table.source, without_source))

@@ -22,8 +22,7 @@ from registry.search.scope import (
 )
 from registry.storage.conditions import given, given_conditions, is_in, is_one_of, is_pair_of
 from registry.storage.database import ReadTransaction
-from registry.storage.index.index_entries import channel_token, source_token
-from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex, index_of
+from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex, channel_token, index_of, source_token
 from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import FARTHEST, Candidate
 from registry.text.ranking.term_weights import Term, best_first, sum_weights

@@ -19,7 +19,7 @@ from registry.storage.conditions import (
     is_tagged,
 )
 from registry.storage.database import ReadTransaction
-from registry.storage.index.index_entries import RECALL, UNINDEXED
+from registry.storage.index.message_index import RECALL, UNINDEXED
 from registry.storage.paging import Page, Paged, read_page
 from registry.storage.tables import channel, conversation
 from registry.text.request.phrases import asks_to_recall, folded

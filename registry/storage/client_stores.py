@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Table, select
 
-from registry.domain import format_time
+from registry.domain import format_time, now
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.safety.masking import masked
 from registry.storage.tables import store, store_session
-
-
-@dataclass(frozen=True, slots=True)
-class StoreState:
-    """A store after a sync: sessions `seen` in all, `parsed` this time, and `skipped` as {what, why}.
-
-    `stamp`: what the reader said of the whole store just before.
-    """
-
-    source: str
-    path: str
-    synced_at: datetime
-    stamp: str
-    seen: int
-    parsed: int
-    skipped: Sequence[dict[str, str]]
 
 
 def seen_sessions(tx: ReadTransaction, source: str, path: str) -> dict[str, str]:
@@ -56,24 +38,23 @@ def keys_of_channel(tx: ReadTransaction, number: int, source: str) -> list[str]:
     return list(tx.execute(query).scalars())
 
 
-@dataclass(frozen=True, slots=True)
-class SeenSession:
-    """A session that was read, and the channel it became, if there was a conversation in it."""
+def save_seen_sessions(
+    tx: WriteTransaction, source: str, path: str, sessions: Iterable[tuple[str, str, int | None]]
+) -> None:
+    """Note the key and fingerprint of what was read, and the number of the channel that it became, if it became one.
 
-    key: str
-    fingerprint: str
-    channel_number: int | None
-
-
-def save_seen_sessions(tx: WriteTransaction, source: str, path: str, sessions: Sequence[SeenSession]) -> None:
-    """Note what was read; in the transaction that stores its messages, so that neither is ever alone."""
-    rows = {one.key: {"source": source, "path": path, **asdict(one)} for one in sessions}
+    In the transaction that stores its messages, so that neither is ever alone.
+    """
+    named = ({"key": key, "fingerprint": fingerprint, "channel_number": n} for key, fingerprint, n in sessions)
+    rows = {one["key"]: {"source": source, "path": path, **one} for one in named}
     if rows:
         _upsert(tx, store_session, ("source", "path", "key"), list(rows.values()))
 
 
-def save_store(tx: WriteTransaction, state: StoreState) -> None:
-    _upsert(tx, store, ("source", "path"), [{**asdict(state), "skipped": masked(tx, state.skipped)}])
+def save_store(tx: WriteTransaction, **state: Any) -> None:
+    """Store a store's columns after a sync; `stamp`: what the reader said of the whole store just before."""
+    values = {**state, "synced_at": now(), "skipped": masked(tx, state["skipped"])}
+    _upsert(tx, store, ("source", "path"), [values])
 
 
 def store_as_left(tx: ReadTransaction, source: str, path: str) -> tuple[str | None, list[dict[str, str]]]:

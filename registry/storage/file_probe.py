@@ -12,37 +12,9 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from registry.errors import StorageError
-
-
-class StoreAsRead(NamedTuple):
-    """A store as its last sync left it; `skipped` as {what, why}."""
-
-    stamp: str
-    skipped: list[dict[str, str]]
-
-
-class ChannelAsRead(NamedTuple):
-    """A channel's columns; `session_id` and `updated_at` as `channel_item` has them, the latter by its day."""
-
-    number: int
-    channel: str
-    source: str
-    session_id: str
-    title: str | None
-    first_message_preview: str | None
-    message_count: int
-    updated_at: str
-
-
-class MessageAsRead(NamedTuple):
-    """A message's columns."""
-
-    role: str
-    text: str
-    payload: dict[str, Any]
 
 
 class QuickLook:
@@ -51,37 +23,38 @@ class QuickLook:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def store(self, source: str, path: str) -> StoreAsRead | None:
-        """Return a store's last state; None if it was never read."""
+    def store(self, source: str, path: str) -> tuple[str, list[dict[str, str]]] | None:
+        """Return a store's stamp at its last sync, and what was skipped; None if it was never read."""
         query = "SELECT stamp, skipped FROM store WHERE source = ? AND path = ?"
         row = self._connection.execute(query, (source, path)).fetchone()
-        return StoreAsRead(row[0], json.loads(row[1])) if row else None
+        return (row["stamp"], json.loads(row["skipped"])) if row else None
 
     def seen_sessions(self, source: str, path: str) -> dict[str, str]:
         """Return the same as `registry.storage.client_stores.seen_sessions`."""
         query = "SELECT key, fingerprint FROM store_session WHERE source = ? AND path = ?"
-        return dict(self._connection.execute(query, (source, path)))
+        return {key: fingerprint for key, fingerprint in self._connection.execute(query, (source, path))}
 
-    def latest_channels(self, folder: str, repository: str | None, most: int) -> list[ChannelAsRead]:
-        """Return the latest channels of a folder or its repository, as `channels.some_channels` does."""
+    def latest_channels(self, folder: str, repository: str | None, most: int) -> list[dict[str, Any]]:
+        """Return the latest channels of a folder or its repository, with some fields of `channel_item`."""
         query = """
-            SELECT number, name, source, coalesce(session_id, name), title, first_message_preview,
-            message_count, date(updated_at) FROM channel WHERE deleted = 0 AND project_path IN (
+            SELECT number, name AS channel, source, coalesce(session_id, name) AS session_id, title,
+            first_message_preview, message_count, date(updated_at) AS updated_at
+            FROM channel WHERE deleted = 0 AND project_path IN (
             SELECT ? UNION SELECT project_path FROM channel WHERE repository = ?)
-            ORDER BY updated_at DESC, number DESC LIMIT ?"""
-        return [ChannelAsRead(*row) for row in self._connection.execute(query, (folder, repository, most))]
+            ORDER BY channel.updated_at DESC, number DESC LIMIT ?"""
+        return [dict(row) for row in self._connection.execute(query, (folder, repository, most))]
 
     def texts_of(self, channel: str) -> list[str]:
         query = "SELECT text FROM conversation WHERE channel = ? AND deleted = 0 ORDER BY timestamp, number"
         return [text for (text,) in self._connection.execute(query, (channel,))]
 
-    def end_of(self, channel_number: int, most: int) -> list[MessageAsRead]:
-        """Return a channel's last messages in order, as `messages.messages_of` does."""
+    def end_of(self, channel_number: int, most: int) -> list[dict[str, Any]]:
+        """Return role, text and payload of a channel's last messages, in order."""
         query = """
             SELECT role, text, payload FROM conversation WHERE channel_number = ? AND deleted = 0
             ORDER BY timestamp DESC, number DESC LIMIT ?"""
         rows = self._connection.execute(query, (channel_number, most)).fetchall()
-        return [MessageAsRead(role, text, json.loads(payload)) for role, text, payload in reversed(rows)]
+        return [{**dict(row), "payload": json.loads(row["payload"])} for row in reversed(rows)]
 
 
 @contextmanager
@@ -89,6 +62,7 @@ def quick_look(file: Path) -> Iterator[QuickLook]:
     """Open a registry's file read-only. StorageError if there is none, or its tables are not up to date."""
     try:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
+            connection.row_factory = sqlite3.Row
             yield QuickLook(connection)
     except (sqlite3.Error, ValueError) as exc:
         raise StorageError("Could not look into the registry.", str(exc)) from exc

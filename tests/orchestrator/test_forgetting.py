@@ -17,7 +17,7 @@ from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.storage.conversations.pins_and_views import save_view
 from registry.storage.records import executions as recorded_runs
-from registry.storage.records.judgements import keep_expectation, list_expectations
+from registry.storage.records.executions import keep_expectation, list_expectations
 from sources.base import Places
 from sources.readers import READERS
 from tests.orchestrator.test_secrets import bytes_of_registry, rows_of, sent, texts_of

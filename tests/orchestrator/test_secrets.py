@@ -19,7 +19,7 @@ from registry.access import Level
 from registry.ingest.intake import Keeping
 from registry.ingest.redact_existing import redact
 from registry.registry import Registry
-from registry.storage.conversations.channels import edit_channel
+from registry.storage.conversations.references import edit_channel
 from registry.storage.safety.tokens import create_token
 from registry.storage.tables import channel, metadata
 from sources.base import Places

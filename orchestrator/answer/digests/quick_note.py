@@ -36,12 +36,12 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
     try:
         with quick_look(file) as look:
             latest = look.latest_channels(Project.from_path(folder).path, repository_id(folder), READ)
-            others = without_the_new_one([row._asdict() for row in latest], session)
+            others = without_the_new_one(latest, session)
             kept, standing = [text for name in remembered_channels(folder) for text in look.texts_of(name)], []
             for each in others[:STANDING]:
                 end = [
-                    {**row._asdict(), "tool": row.payload.get("tool"), "context": context_of(row.role, row.payload)}
-                    for row in look.end_of(each["number"], LOOKED_AT)
+                    {**one, "tool": one["payload"].get("tool"), "context": context_of(one["role"], one["payload"])}
+                    for one in look.end_of(each["number"], LOOKED_AT)
                 ]
                 standing.append(Standing(each, where_it_stands(end)))
     except StorageError:

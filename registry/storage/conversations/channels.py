@@ -9,17 +9,15 @@ from operator import eq, ge, le
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, func, or_, select, update
 
 from registry.domain import Role, format_time, now, preview_of, storable
 from registry.errors import NotFound
 from registry.project import Project, repository_id
 from registry.storage.column_types import shown
 from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
-from registry.storage.conversations.nicknames import check_nickname
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
-from registry.storage.index.index_entries import Entry
-from registry.storage.index.message_index import TITLE, index_of
+from registry.storage.index.message_index import TITLE, Entry, index_of
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import owner_of
@@ -233,22 +231,6 @@ def change_channel(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, 
     if not changes.keys().isdisjoint(_TITLING):
         unindex_title(tx, row)
         index_of(tx).add(tx, title_entries([row], changes))
-
-
-def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], tags: Sequence[str] | None) -> ChannelRow:
-    """Set title and nickname (those given) and all tags (if given). InvalidRequest where the nickname cannot be."""
-    row = get_channel(tx, name)
-    nickname = changes.get("nickname")
-    if nickname not in (None, row.nickname):  # one that is stored stays, whatever was allowed then
-        check_nickname(tx, nickname, row.number)
-    if changes:
-        change_channel(tx, row, changes)
-    if tags is not None:
-        tx.execute(delete(tag).where(tag.c.channel_number == row.number))
-        rows = [{"channel_number": row.number, "name": name} for name in dict.fromkeys(masked(tx, tags))]
-        if rows:
-            tx.execute(insert(tag), rows)
-    return get_channel(tx, name)
 
 
 def tags_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, list[str]]:

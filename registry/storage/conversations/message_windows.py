@@ -1,16 +1,18 @@
-"""Read a channel's messages in order: a window at a time, from any place, or those with some words."""
+"""Read messages in order: a window of a channel, those with some words, and the sentences asked to remember."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, case, func, literal, or_, select
+from sqlalchemy import Row, func, or_, select
 
-from registry.domain import Role
+from registry.domain import Role, format_time
+from registry.project import remembered_channels
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, read_rows
+from registry.storage.safety.visibility import own_name, owner_of
 from registry.storage.tables import channel, conversation
 
 
@@ -43,16 +45,6 @@ def window_around(
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
 
 
-def deleted_about(tx: ReadTransaction, words: Sequence[str], least: int, limit: int) -> Sequence[Any]:
-    """Return channels whose title and deleted messages hold at least so many of the words, those with most first."""
-    places = (conversation.c.text, channel.c.title)
-    holding = (or_(*(place.icontains(word, autoescape=True) for place in places)) for word in words)
-    held = sum((func.max(case((one, 1), else_=0)) for one in holding), literal(0))
-    query = select(channel).join(conversation, conversation.c.channel_number == channel.c.number)
-    query = query.where(conversation.c.deleted.is_(True)).group_by(channel.c.number).having(held >= least)
-    return tx.execute(query.order_by(held.desc(), channel.c.updated_at.desc()).limit(limit)).all()
-
-
 def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, int]:
     """Return how many messages these channels have, deleted ones among them."""
     query = select(channel.c.name, func.count()).join(conversation, conversation.c.channel_number == channel.c.number)
@@ -78,3 +70,22 @@ def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, lim
         conversation.c.text.icontains(words, autoescape=True),
     )
     return list(tx.execute(query.order_by(conversation.c.number).limit(limit)).scalars())
+
+
+def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]:
+    """Return the sentences that hold in a project and everywhere, the oldest first: id, text, project, timestamp."""
+    query = (
+        select(conversation.c.id, conversation.c.text, channel.c.project_path, conversation.c.timestamp)
+        .join(channel, channel.c.number == conversation.c.channel_number)
+        .where(
+            channel.c.name.in_([name for one in remembered_channels(project) for name in (one, own_name(tx, one))]),
+            or_(channel.c.owner.is_(None), channel.c.owner == owner_of(tx)),
+            conversation.c.deleted.is_(False),
+            channel.c.deleted.is_(False),
+        )
+        .order_by(conversation.c.timestamp, conversation.c.number)
+    )
+    return [
+        {"id": row.id, "text": row.text, "project": row.project_path, "timestamp": format_time(row.timestamp)}
+        for row in tx.execute(query)
+    ]

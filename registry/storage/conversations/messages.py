@@ -25,8 +25,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.references import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
-from registry.storage.index.index_entries import message_entry, searched_tokens
-from registry.storage.index.message_index import index_of
+from registry.storage.index.message_index import index_of, message_entry, searched_tokens
 from registry.storage.paging import Page, is_past, read_page
 from registry.storage.tables import channel, conversation, message_alias
 from registry.text.analysis.analyzer import ANALYZER_VERSION

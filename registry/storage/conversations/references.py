@@ -1,21 +1,30 @@
 """Find a session by what it is called: a channel's name or alias, a native id or its beginning, a nickname, or `#3`.
 
-Aliases, and links between channels that may be the same conversation, are stored here, too.
+Aliases, nicknames and tags, and links between channels that may be the same conversation, are stored here, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
-from sqlalchemy import ColumnElement, delete, or_, select
+from sqlalchemy import ColumnElement, delete, insert, or_, select
 
 from registry.errors import InvalidRequest, NotFound
-from registry.storage.conversations.channels import ChannelRow, find_channel, get_channel, recent_channels
-from registry.storage.conversations.nicknames import numbers_called
+from registry.storage.conversations.channels import (
+    ChannelRow,
+    change_channel,
+    find_channel,
+    get_channel,
+    recent_channels,
+)
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
-from registry.storage.tables import channel, channel_alias, channel_link
+from registry.storage.safety.masking import masked
+from registry.storage.safety.visibility import ask_all
+from registry.storage.tables import channel, channel_alias, channel_link, tag
 
 
 def add_alias(tx: WriteTransaction, name: str, channel_number: int) -> None:
@@ -29,17 +38,14 @@ def drop_alias(tx: WriteTransaction, name: str) -> None:
 
 
 def aliases_of(tx: ReadTransaction, channel_number: int) -> list[str]:
-    query = select(channel_alias.c.name).where(channel_alias.c.channel_number == channel_number)
-    return list(tx.execute(query.order_by(channel_alias.c.name)).scalars())
+    return aliases_by_channel(tx, [channel_number]).get(channel_number, [])
 
 
 def aliases_by_channel(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, list[str]]:
-    query = select(channel_alias.c.channel_number, channel_alias.c.name)
+    query = select(channel_alias).where(channel_alias.c.channel_number.in_(numbers)).order_by(channel_alias.c.name)
     found: dict[int, list[str]] = {}
-    for number, name in tx.execute(
-        query.where(channel_alias.c.channel_number.in_(numbers)).order_by(channel_alias.c.name)
-    ):
-        found.setdefault(number, []).append(name)
+    for row in tx.execute(query):
+        found.setdefault(row.channel_number, []).append(row.name)
     return found
 
 
@@ -156,3 +162,69 @@ def _names(rows: Sequence[ChannelRow]) -> str:
     titles = (row.title or row.first_message_preview or "" for row in rows)
     shown = [f"{name} ({title})" for name, title in zip(own[:_SHOWN], titles, strict=False)]
     return ", ".join([*shown, "…"] if len(rows) > _SHOWN else shown)
+
+
+_PLACE = re.compile(r"#?\d+")
+
+
+def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
+    """Raise InvalidRequest, which names what is allowed, unless a channel may have this nickname."""
+    _check_letters(nickname)
+    called = (
+        row.number for row in ask_all(tx, _NICKNAMED) if _is_same(row.nickname, nickname) and row.number != number
+    )
+    holder = _other_with_name(tx, nickname, number) or next(called, None)
+    if holder is not None:
+        seen = tx.execute(select(channel.c.name).where(channel.c.number == holder)).scalar()
+        whose = f"channel {seen!r}" if seen is not None else "another channel"
+        raise InvalidRequest(
+            "The nickname is taken.",
+            f"nickname: given {nickname!r}, which names {whose}; allowed: what names no other session",
+        )
+
+
+def numbers_called(tx: ReadTransaction, nickname: str) -> list[int]:
+    """Return the numbers of channels with this nickname, case-insensitively; compared here because databases differ."""
+    return [row.number for row in tx.execute(_NICKNAMED) if _is_same(row.nickname, nickname)]
+
+
+_NICKNAMED = select(channel.c.number, channel.c.nickname).where(channel.c.nickname.is_not(None))
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one.casefold() == other.casefold()
+
+
+def _check_letters(nickname: str) -> None:
+    kinds = [unicodedata.category(letter) for letter in nickname]
+    if "Cc" in kinds or all(kind[0] in "CZ" for kind in kinds):
+        raise _refusal(nickname, "visible characters, and no control characters")
+    if _PLACE.fullmatch(nickname):
+        raise _refusal(nickname, "a name; numbers and `#3` mean a place in the list")
+
+
+def _refusal(nickname: str, allowed: str) -> InvalidRequest:
+    return InvalidRequest("That cannot be a nickname.", f"nickname: given {nickname!r}; allowed: {allowed}")
+
+
+def _other_with_name(tx: ReadTransaction, name: str, number: int) -> int | None:
+    other = channel.c.number != number, or_(channel.c.name == name, channel.c.session_id == name)
+    alias = channel_alias.c.channel_number != number, channel_alias.c.name == name
+    queries = select(channel.c.number).where(*other), select(channel_alias.c.channel_number).where(*alias)
+    return next((number for query in queries for number in ask_all(tx, query).scalars()), None)
+
+
+def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], tags: Sequence[str] | None) -> ChannelRow:
+    """Set title and nickname (those given) and all tags (if given). InvalidRequest where the nickname cannot be."""
+    row = get_channel(tx, name)
+    nickname = changes.get("nickname")
+    if nickname not in (None, row.nickname):  # one that is stored stays, whatever was allowed then
+        check_nickname(tx, nickname, row.number)
+    if changes:
+        change_channel(tx, row, changes)
+    if tags is not None:
+        tx.execute(delete(tag).where(tag.c.channel_number == row.number))
+        rows = [{"channel_number": row.number, "name": name} for name in dict.fromkeys(masked(tx, tags))]
+        if rows:
+            tx.execute(insert(tag), rows)
+    return get_channel(tx, name)

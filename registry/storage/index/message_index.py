@@ -12,16 +12,16 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import ColumnElement, Engine, func, select, text
 
 from registry.storage.conditions import is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index.index_entries import Entry
 from registry.storage.safety.visibility import access_of, ask_all
 from registry.storage.tables import channel, conversation
+from registry.text.analysis.analyzer import analyze
 
 TABLE = "message_index"
 
@@ -252,3 +252,37 @@ ENGINES: dict[str, MessageIndex] = {"sqlite": SqliteIndex(), "postgresql": Postg
 def index_of(tx: ReadTransaction) -> MessageIndex:
     """Return the index of the database that this transaction is open on."""
     return ENGINES[tx.dialect.name]
+
+
+UNINDEXED, RECALL = "unindexed", "a recall"
+"""In the payload of a message that is kept and shown, but that nothing finds: why."""
+
+
+class Entry(NamedTuple):
+    """A message (or, under a negative number, a channel's title); one of the `tokens` may be several, parted by
+    spaces."""
+
+    number: int
+    tokens: Sequence[str]
+
+
+def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
+    """Return the entry of a row of `conversation` with its `searched_tokens`."""
+    if UNINDEXED in row["payload"]:
+        return Entry(row["number"], [])
+    return Entry(row["number"], [channel_token(row["channel_number"]), source_token(row["source"]), *tokens])
+
+
+def searched_tokens(row: Mapping[str, Any]) -> list[str]:
+    """Return the tokens of a row's text; none if it is only kept."""
+    return [] if UNINDEXED in row["payload"] else analyze(row["text"])
+
+
+def channel_token(number: int) -> str:
+    """Carried by every message of a channel, so that a search inside it reads only its own postings."""
+    return f"zzc{number}"
+
+
+def source_token(source: str) -> str:
+    """Carried by every message of a source; of another one too, whose name has the same letters."""
+    return "zzs" + "".join(filter(str.isalnum, source.lower()))

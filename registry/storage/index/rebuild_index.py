@@ -16,8 +16,7 @@ from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import title_entries
 from registry.storage.conversations.messages import by_numbers
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, update_rows
-from registry.storage.index.index_entries import message_entry, searched_tokens
-from registry.storage.index.message_index import index_of
+from registry.storage.index.message_index import index_of, message_entry, searched_tokens
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 

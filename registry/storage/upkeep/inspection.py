@@ -19,7 +19,7 @@ from registry.errors import InvalidRequest, StorageError
 from registry.storage.connections import opened_engine
 from registry.storage.conversations.channels import title_entry
 from registry.storage.database import Database, storage_errors
-from registry.storage.index.index_entries import Entry, message_entry, searched_tokens
+from registry.storage.index.message_index import Entry, message_entry, searched_tokens
 from registry.storage.migrate import current_revision
 from registry.storage.migrations import HEAD
 from registry.storage.tables import EMBEDDABLE, channel, conversation, embedding_model, message_vector

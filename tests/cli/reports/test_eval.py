@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.registry import Registry
-from registry.storage.records.judgements import keep_expectation
+from registry.storage.records.executions import keep_expectation
 from tests.cli.conftest import FIBONACCI, Ctxr
 
 

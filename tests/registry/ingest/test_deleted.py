@@ -12,8 +12,7 @@ from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_channel, delete_message, restore_channel, restore_message
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.index.index_entries import message_entry
-from registry.storage.index.message_index import index_of
+from registry.storage.index.message_index import index_of, message_entry
 from registry.storage.safety.forgetting import Wanted, affected_by, forget
 from registry.storage.tables import conversation
 from registry.text.analysis.analyzer import analyze

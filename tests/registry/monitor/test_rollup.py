@@ -12,7 +12,7 @@ from orchestrator.recording import retention
 from orchestrator.recording.retention import forgetting, roll_up_older
 from orchestrator.service import Orchestrator
 from registry.domain import now
-from registry.monitor.rollup import roll_up
+from registry.monitor.statistics import roll_up
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page

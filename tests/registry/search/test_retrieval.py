@@ -19,11 +19,11 @@ from registry.search.retrieval import SearchResult, corpus_of, find_messages
 from registry.search.scope import Scope, narrow
 from registry.search.sessions import latest_sessions, surroundings
 from registry.search.spelling import correct
-from registry.storage.conversations.channels import edit_channel, get_channel
+from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_channel, seqs_of
+from registry.storage.conversations.references import edit_channel
 from registry.storage.database import ReadTransaction
-from registry.storage.index.index_entries import source_token
-from registry.storage.index.message_index import index_of
+from registry.storage.index.message_index import index_of, source_token
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.request.query import parse_query

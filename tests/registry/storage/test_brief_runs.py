@@ -19,9 +19,9 @@ from registry.storage.records.executions import (
     ExecutionFilter,
     get_execution,
     list_executions,
+    rate_execution,
 )
 from registry.storage.records.executions import save_execution as save
-from registry.storage.records.judgements import rate_execution
 from registry.storage.tables import execution
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from sqlalchemy import func, insert, select
 
 from registry.domain import now
 from registry.registry import Registry
-from registry.storage.conversations.channels import edit_channel, get_channel
+from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.facets import (
     known_names,
     names_like,
@@ -21,6 +21,7 @@ from registry.storage.conversations.facets import (
 )
 from registry.storage.conversations.message_windows import numbers_containing, read_window, window_around
 from registry.storage.conversations.messages import MessageFilter, delete_channel, get_message, list_messages
+from registry.storage.conversations.references import edit_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
 from registry.storage.paging import Order, Page

@@ -14,15 +14,20 @@ from sqlalchemy.exc import OperationalError
 from registry.access import Level
 from registry.errors import RegistryError, StorageError
 from registry.registry import Registry
-from registry.storage.conversations.channels import edit_channel, get_channel
+from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_message, message_place, restore_channel, restore_message
 from registry.storage.conversations.pins_and_views import drop_view
-from registry.storage.conversations.references import existing_channel, resolve_session
+from registry.storage.conversations.references import edit_channel, existing_channel, resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page
-from registry.storage.records.executions import get_execution, list_executions
+from registry.storage.records.executions import (
+    drop_expectation,
+    get_execution,
+    keep_expectation,
+    list_executions,
+    rate_execution,
+)
 from registry.storage.records.extract_results import get_result
-from registry.storage.records.judgements import drop_expectation, keep_expectation, rate_execution
 from registry.storage.safety.forgetting import Wanted, affected_by
 from registry.storage.safety.tokens import create_token, revoke_token
 
