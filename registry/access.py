@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 
 from registry.errors import Unauthorized
 
@@ -70,7 +70,7 @@ class Access:
 
     def may_name(self, channel: str) -> bool:
         """Return True if the token's patterns allow a channel of that name, whether it exists or not."""
-        return not self.channels or any(_expression(pattern).fullmatch(channel) for pattern in self.channels)
+        return not self.channels or any(fnmatchcase(channel, pattern.replace("[", "[[]")) for pattern in self.channels)
 
     @property
     def extent(self) -> str:
@@ -85,10 +85,6 @@ class Access:
 
 # permissions of the current HTTP request's token; None if it needs none
 ASKING: ContextVar[Access | None] = ContextVar("ASKING", default=None)
-
-
-def _expression(pattern: str) -> re.Pattern[str]:
-    return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
 
 
 def _listed(words: Sequence[str]) -> str:

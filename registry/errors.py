@@ -6,8 +6,6 @@ from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """The error codes of the public interface."""
-
     INVALID_REQUEST = "INVALID_REQUEST"
     UNAUTHORIZED = "UNAUTHORIZED"
     NOT_FOUND = "NOT_FOUND"

@@ -26,7 +26,6 @@ _RULE = re.compile("(source|project|channel|path):.")
 
 
 def default_home() -> Path:
-    """Return the platform's user-data folder for Context Registry."""
     return user_data_path("context-registry", appauthor=False)
 
 
@@ -266,7 +265,6 @@ class Settings(BaseSettings):
 
     @property
     def url(self) -> str:
-        """Return the address of the registry's database."""
         return self.database_url or f"sqlite:///{self.home / 'registry.db'}"
 
 

@@ -102,7 +102,6 @@ class ArchiveWriter:
         self._partial.unlink()
 
     def discard(self) -> None:
-        """Remove an unfinished backup."""
         with suppress(OSError, ValueError):
             self._zip.close()
         self._file.close()

@@ -48,7 +48,6 @@ def _message(message: Mapping[str, Any]) -> Node:
 
 
 def _breakable(text: str) -> str:
-    """Allow line breaks in long words."""
     return _LONG_WORD.sub("\\g<0>\N{ZERO WIDTH SPACE}", text)
 
 

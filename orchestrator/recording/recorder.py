@@ -223,7 +223,6 @@ class Records:
         self._is_held_up = False
 
     def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
-        """Queue a record and the summaries of its run."""
         if not self._registry.is_read_only:
             self._held.append((run, made))
             self.retry()
@@ -235,7 +234,6 @@ class Records:
             await asyncio.wait([self._writing], timeout=RECORDING_S)
 
     def retry(self) -> None:
-        """Store what is held, if nothing is being stored."""
         if self._held and (self._writing is None or self._writing.done()):
             self._writing = asyncio.create_task(self._write())
 

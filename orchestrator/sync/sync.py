@@ -91,7 +91,6 @@ def _stores(readers: Sequence[Source], places: Places) -> list[tuple[Source, Pat
 
 
 def stores_of(reader: Source, places: Places) -> list[Path]:
-    """Return the stores that a reader finds."""
     try:
         return list(reader.find(places))
     except Exception:  # a folder that may not be looked into must not hide the other clients'

@@ -112,7 +112,6 @@ class RunView:
         return [step["node"] for step in self.run["steps"]]
 
     def noted(self, node: str) -> Item:
-        """Return what a node has recorded."""
         return _noted(self.steps, node)
 
 
@@ -205,7 +204,6 @@ class RecordedLookup:
     """All delivered messages are in the record."""
 
     def judge(self, verdict: Mapping[str, Any], row: MessageRow | None) -> Item:
-        """Return a recorded verdict with its reason."""
         query = self._query(int(verdict["wording"]))
         held = matched_words(query, row.text) if row else ()
         similarity = verdict.get("similarity")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, select
 
@@ -60,31 +59,13 @@ class Recognised:
         """
         index = {row.number: at for at, row in enumerate(self.order)}
         stored = self.places()
+        known = [(at, index[row.number]) for at, row in enumerate(self.old) if row is not None]
+        before_first = (known[0][1] if known else len(stored)) - 1
         places: list[float] = []
-        for run in _runs_of_new(self.old):
-            if run.after is not None:
-                behind = index[run.after.number] + 1
-            else:
-                behind = index[run.before.number] if run.before is not None else len(stored)
-            low = stored[behind - 1] if behind else None
-            places += _between(low if stored else self.end, stored[behind : behind + 1], run.length)
+        for (start, after), (end, _) in pairwise([(-1, before_first), *known, (len(self.old), 0)]):
+            low = stored[after] if after >= 0 else None
+            places += _between(low if stored else self.end, stored[after + 1 : after + 2], end - start - 1)
         return places
-
-
-class _Run(NamedTuple):
-    """Some new messages in a row, and the stored ones that they were sent after and before."""
-
-    length: int
-    after: MessageRow | None
-    before: MessageRow | None
-
-
-def _runs_of_new(old: Known) -> list[_Run]:
-    known = [-1, *(at for at, row in enumerate(old) if row is not None), len(old)]
-    return [
-        _Run(end - start - 1, old[start] if start >= 0 else None, old[end] if end < len(old) else None)
-        for start, end in pairwise(known)
-    ]
 
 
 def _between(low: float | None, next_places: Sequence[float], count: int) -> list[float]:

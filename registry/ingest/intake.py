@@ -58,7 +58,6 @@ class Keeping:
         return next((rule for rule in rules for path in paths if is_like(path, rule.removeprefix("path:"))), None)
 
     def masks(self, project: str | None) -> bool:
-        """Return whether secrets are masked in this project."""
         return project is None or not any(is_like(project, pattern) for pattern in self.unmasked)
 
 
@@ -66,7 +65,6 @@ _PRIVATE_CHANNELS = ("channel:private", "channel:private[-_:. ]*")
 
 
 def keeping_of(tx: WriteTransaction) -> Keeping:
-    """Return the settings of this registry."""
     keeping: Keeping = tx.get_execution_options().get("keeping") or Keeping()
     return keeping
 
@@ -108,7 +106,6 @@ def let_in(
 def let_in_session(
     tx: WriteTransaction, source: str, session: Session, *, may_be_forgotten: bool = True
 ) -> tuple[Session, str | None]:
-    """Decide which part of a client's session may be stored."""
     about = {"title": session.title, "project": session.project, **session.meta}
     found = let_in(tx, session.messages, about, source=source, may_be_forgotten=may_be_forgotten)
     title = found.about.get("title")

@@ -30,7 +30,6 @@ from registry.storage.conversations.channels import (
     TIMES,
     ChannelRow,
     find_channel,
-    make_channel,
     open_channel,
 )
 from registry.storage.conversations.messages import in_turns
@@ -152,9 +151,7 @@ def channel_for(tx: WriteTransaction, source: str, session: Session) -> SessionC
 
 def open_for(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> ChannelRow:
     """Return the session's channel, made if new, locked."""
-    if known:
-        return open_channel(tx, known.name, source, now())
-    return make_channel(tx, _new_name(tx, source, session), source, now())
+    return open_channel(tx, known.name if known else _new_name(tx, source, session), source, now())
 
 
 def bring_together(tx: WriteTransaction, about: Circumstances, saved: Saved, found: SessionChannel) -> None:
@@ -217,8 +214,6 @@ _PATIENCE = "SELECT set_config('lock_timeout', '2s', true) WHERE current_setting
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """The source, project and time of a conversation."""
-
     source: str
     project: str | None
     first: datetime
@@ -299,7 +294,6 @@ def without_named(tx: ReadTransaction, source: str, about: Mapping[int, Circumst
 
 
 def judge_session(tx: ReadTransaction, session: int, named: int) -> Verdict:
-    """Compare a session's channel with one that a tool named."""
     return _verdict(tx, session, compare(stored_transcript(tx, session), stored_transcript(tx, named)))
 
 

@@ -32,7 +32,6 @@ class Price(BaseModel):
     cache_write: float | None = Field(None, ge=0)
 
     def dollars(self, tokens: Mapping[str, int]) -> float:
-        """Return the cost of token counts by kind."""
         rates = {"input": self.input, "output": self.output}
         rates["cache_read"] = self.input if self.cache_read is None else self.cache_read
         rates["cache_write"] = self.input if self.cache_write is None else self.cache_write
@@ -58,7 +57,6 @@ def use_prices(home: Path, *, are_on: bool) -> None:
 
 
 def are_on() -> bool:
-    """Return whether costs are shown."""
     return _used.are_on
 
 

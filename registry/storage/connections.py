@@ -234,7 +234,6 @@ def keep_private(paths: Iterable[Path]) -> None:
 
 
 def private_files_of(home: Path) -> Iterable[Path]:
-    """Return the files in the registry's folder that only its user may read."""
     yield home / "config.toml"
     yield home / "masking.json"
     yield from home.glob("registry.db*")

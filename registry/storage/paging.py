@@ -77,7 +77,6 @@ def is_past(table: Table, moment: Column[datetime], place: tuple[Any, Any], orde
 
 
 def cursor_of(at: datetime, number: int) -> str:
-    """Return the place of a row as one word."""
     return encode_cursor({"at": format_time(at), "n": number})
 
 
@@ -93,7 +92,6 @@ def place_of(cursor: str) -> tuple[datetime, int]:
 
 
 def encode_cursor(place: dict[str, Any]) -> str:
-    """Encode a place as one URL-safe word."""
     text = as_json(place)
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 

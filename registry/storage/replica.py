@@ -56,7 +56,6 @@ class Replica:
         )
 
     def note_write(self) -> None:
-        """Note a write that the next read must see."""
         self._has_written = True
 
     def read(self, work: Callable[[Connection], T], access: Access | None) -> T:

@@ -126,11 +126,6 @@ def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
     return row
 
 
-def make_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
-    """Create a channel whose name was free a moment ago."""
-    return _insert_channel(tx, name, source, at) or open_channel(tx, name, source, at)
-
-
 def make_channels(
     tx: WriteTransaction, described: Mapping[str, Mapping[str, Any]], source: str, at: datetime
 ) -> dict[str, ChannelRow]:
@@ -280,7 +275,6 @@ def _sharing_of(row: ChannelRow) -> dict[str, Any]:
 
 
 def item_of(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
-    """Return a channel as lists show it, with its tags."""
     return channel_item(row, tags_of(tx, [row.number])[row.number])
 
 
@@ -344,7 +338,6 @@ class MadeSummary(NamedTuple):
 
 
 def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
-    """Store summaries with their channels, in place of older ones."""
     names = ("number", "made_summary", "made_summary_by", "made_summary_of")
     rows = {one.channel_number: dict(zip(names, one, strict=True)) for one in made}
     update_rows(tx, channel, [rows[number] for number in sorted(rows)])

@@ -250,7 +250,6 @@ ENGINES: dict[str, MessageIndex] = {"sqlite": SqliteIndex(), "postgresql": Postg
 
 
 def index_of(tx: ReadTransaction) -> MessageIndex:
-    """Return the index of the database that this transaction is open on."""
     return ENGINES[tx.dialect.name]
 
 

@@ -123,7 +123,6 @@ RECALLING = frozenset({"extract", "fetch", "resume"})  # the operations that giv
 
 
 def list_executions(tx: ReadTransaction, wanted: ExecutionFilter, page: Page) -> dict[str, Any]:
-    """Return a page of runs by start."""
     wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
     paged = read_page(tx, execution, execution.c.started_at, execution_conditions(wanted), page)
     return paged.answer([execution_item(row) for row in paged.rows])
