@@ -16,7 +16,7 @@ import click
 from cli.incoming.sync import show_reports
 from cli.operations import run_request
 from cli.output import as_json_option
-from orchestrator.export.reading_back import is_document, requests_of
+from orchestrator.export.texts import is_document, requests_of
 from orchestrator.sync.store_report import StoreReport
 from registry.settings import read_settings
 from sources.base import Places

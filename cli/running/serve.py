@@ -32,7 +32,7 @@ from cli.shared.process import door_of_caller, give_memory_back, sharing
 from mcp_server.server import create_server, http_app
 from orchestrator.background import running
 from orchestrator.opening import check_after_kill, was_left_open
-from orchestrator.recording.retention import forgetting
+from orchestrator.recording.recorder import forgetting
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
 from orchestrator.service import Orchestrator

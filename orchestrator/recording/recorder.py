@@ -1,7 +1,7 @@
 """Record a run: its steps and the resulting execution, and store it.
 
 Records are stored in batches behind the answers. While the registry takes none, they are held and tried again.
-Reading the conversations of other people is recorded, too.
+Reading the conversations of other people is recorded, too. Old executions are rolled up into figures.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ import time
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
+from orchestrator.background import running
 from registry.access import Access, Level
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
+from registry.monitor.statistics import roll_up
 from registry.registry import Registry
 from registry.storage.conversations.belonging import owned_by_others
 from registry.storage.conversations.channels import MadeSummary, keep_summaries
-from registry.storage.database import WriteTransaction
+from registry.storage.database import Database, WriteTransaction
 from registry.storage.records.executions import GUESSED, Door, Execution, execution_item, save_execution
 from registry.storage.records.extract_results import save_result
 from registry.text.privacy.masking import holds_secret
@@ -295,3 +298,31 @@ def _quoted(told: Any) -> Iterator[str]:
     if isinstance(told, list | tuple):
         for part in told:
             yield from _quoted(part)
+
+
+async def roll_up_older(registry: Database, days: int) -> int:
+    """Roll up all runs older than some days, and return how many.
+
+    If it is stopped, each run is either still there or counted.
+    """
+    before = (now() - timedelta(days=days)).replace(minute=0, second=0, microsecond=0)
+    rolled = 0
+    # 500 take about 20 ms, in which nobody else can write to SQLite
+    while batch := await registry.write(lambda tx: roll_up(tx, before, 500)):
+        rolled += batch
+        await asyncio.sleep(0.1)  # between two batches others come first
+    return rolled
+
+
+def forgetting(registry: Database, days: int) -> AbstractAsyncContextManager[None]:
+    """Roll up older executions every hour while the context is open; 0 days: never."""
+    return running(_forget(registry, days)) if days else nullcontext()
+
+
+async def _forget(registry: Database, days: int) -> None:
+    while True:
+        try:
+            await roll_up_older(registry, days)
+        except Exception:  # the server goes on; what is left is rolled up next time
+            logger.exception("Old executions could not be rolled up")
+        await asyncio.sleep(3600)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.recording import retention
-from orchestrator.recording.retention import forgetting, roll_up_older
+from orchestrator.recording import recorder
+from orchestrator.recording.recorder import forgetting, roll_up_older
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from registry.monitor.statistics import roll_up
@@ -125,7 +125,7 @@ async def test_conversations_and_what_was_delivered_of_them_stay(
     await orchestrator.run({"operation": "save", "channel": "c", "messages": [message], "source": "cursor"})
     await orchestrator.run({"operation": "extract", "channel": "c", "query": {"text": "fibonacci"}})
     assert await roll_up_older(registry, 1) == 0, "they are of today"
-    monkeypatch.setattr(retention, "now", lambda: now() + timedelta(days=3))
+    monkeypatch.setattr(recorder, "now", lambda: now() + timedelta(days=3))
     async with forgetting(registry, 0):
         assert await left(registry) == 2
     async with forgetting(registry, 1):
