@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -19,6 +21,7 @@ from sqlalchemy import (
     false,
     text,
 )
+from sqlalchemy.schema import SchemaItem
 
 from registry.domain import Role
 from registry.storage.column_types import Json, Number, UtcTime
@@ -26,10 +29,17 @@ from registry.storage.column_types import Json, Number, UtcTime
 metadata = MetaData()
 
 
-channel = Table(
+def _table(name: str, *parts: SchemaItem, **options: Any) -> Table:
+    return Table(name, metadata, *parts, **options)
+
+
+def _numbered(name: str, *parts: SchemaItem) -> Table:
+    """Describe a table whose rows have a running number, which is never used again."""
+    return _table(name, Column("number", Number, primary_key=True), *parts, sqlite_autoincrement=True)
+
+
+channel = _numbered(
     "channel",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("source", String(64), nullable=False),
     Column("session_id", Text),
@@ -69,38 +79,34 @@ channel = Table(
         "repository",
     ),
     Index("ix_channel_session_id", "session_id"),
-    sqlite_autoincrement=True,
 )
 
-channel_alias = Table(  # other names that a channel goes by: those that tools gave it before it was recognised
+channel_alias = _table(  # other names that a channel goes by: those that tools gave it before it was recognised
     "channel_alias",
-    metadata,
     Column("name", Text, primary_key=True),
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), nullable=False),
     Index("ix_channel_alias_channel_number", "channel_number"),
 )
 
-channel_link = Table(  # two channels that may be one conversation: one that a tool has named, and one that is a session
-    "channel_link",
-    metadata,
-    # The column keeps the name it was made with.
-    Column("told", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True, key="named"),
-    Column("session", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
-    Index("ix_channel_link_session", "session"),
+channel_link = (
+    _table(  # two channels that may be one conversation: one that a tool has named, and one that is a session
+        "channel_link",
+        # The column keeps the name it was made with.
+        Column("told", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True, key="named"),
+        Column("session", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
+        Index("ix_channel_link_session", "session"),
+    )
 )
 
-tag = Table(
+tag = _table(
     "tag",
-    metadata,
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
     Column("name", String(64), primary_key=True),
     Index("ix_tag_name", "name"),
 )
 
-conversation = Table(
+conversation = _numbered(
     "conversation",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("id", String(40), nullable=False, unique=True),
     Column("record_type", String(32), nullable=False),
     Column("source", String(64), nullable=False),
@@ -130,21 +136,17 @@ conversation = Table(
     Index("ix_conversation_digest", "channel_number", "digest"),
     Index("ix_conversation_native_id", "channel_number", "native_id"),
     Index("ix_conversation_time", "timestamp", "number", "deleted"),
-    sqlite_autoincrement=True,
 )
 
-message_alias = Table(  # the ids of messages that turned out to be another one stored twice
+message_alias = _table(  # the ids of messages that turned out to be another one stored twice
     "message_alias",
-    metadata,
     Column("id", String(40), primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
     Index("ix_message_alias_number", "number"),
 )
 
-edit = Table(  # of each thing that is named, tagged, deleted or forgotten the last word, and when it was said
+edit = _numbered(  # of each thing that is named, tagged, deleted or forgotten the last word, and when it was said
     "edit",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE")),
     Column("message_number", Number, ForeignKey("conversation.number", ondelete="CASCADE")),
     Column("field", String(80), nullable=False),  # title, nickname, tag:NAME, deleted, forgotten
@@ -152,32 +154,28 @@ edit = Table(  # of each thing that is named, tagged, deleted or forgotten the l
     Column("done_at", UtcTime, nullable=False),  # by the clock of the machine where it was done
     Index("ix_edit_channel_number", "channel_number", "field"),
     Index("ix_edit_message_number", "message_number"),
-    sqlite_autoincrement=True,
 )
 
-remote_edit = Table(  # what was told to a registry elsewhere; `why` it does not do it
+remote_edit = _table(  # what was told to a registry elsewhere; `why` it does not do it
     "remote_edit",
-    metadata,
     Column("url", Text, primary_key=True),
     Column("number", Number, ForeignKey("edit.number", ondelete="CASCADE"), primary_key=True),
     Column("why", Text),
     Index("ix_remote_edit_number", "number"),
 )
 
-edit_token = Table(  # which restricted tokens are told of what was forgotten: those that let see where it was said
+edit_token = _table(  # which restricted tokens are told of what was forgotten: those that let see where it was said
     "edit_token",
-    metadata,
     Column("number", Number, ForeignKey("edit.number", ondelete="CASCADE"), primary_key=True),
     Column("token", Text, primary_key=True),
 )
 
-registry_key = Table(  # what marks of secrets and digests of what was forgotten are made with; 2: what places are, too
-    "registry_key", metadata, Column("number", Integer, primary_key=True), Column("key", LargeBinary, nullable=False)
+registry_key = _table(  # what marks of secrets and digests of what was forgotten are made with; 2: what places are, too
+    "registry_key", Column("number", Integer, primary_key=True), Column("key", LargeBinary, nullable=False)
 )
 
-forgotten = Table(  # what shall not come back: channels and sessions by keyed digests of their names and words
+forgotten = _table(  # what shall not come back: channels and sessions by keyed digests of their names and words
     "forgotten",
-    metadata,
     Column("digest", LargeBinary(16), primary_key=True),
     Column("what", String(16), nullable=False),
     Column("receipt", String(40), nullable=False),
@@ -185,39 +183,31 @@ forgotten = Table(  # what shall not come back: channels and sessions by keyed d
     Index("ix_forgotten_receipt", "receipt"),
 )
 
-expectation = Table(  # a question, and the message that it should find
+expectation = _numbered(  # a question, and the message that it should find
     "expectation",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("id", String(40), nullable=False, unique=True),
     Column("request", Json, nullable=False),
     Column("message_number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Index("ix_expectation_message_number", "message_number"),
-    sqlite_autoincrement=True,
 )
 
-pin = Table(  # conversations that stand above the others
+pin = _table(  # conversations that stand above the others
     "pin",
-    metadata,
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
     Column("pinned_at", UtcTime, nullable=False),
 )
 
-saved_view = Table(  # a list's filters, under a name
+saved_view = _numbered(  # a list's filters, under a name
     "saved_view",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("id", String(40), nullable=False, unique=True),
     Column("name", Text, nullable=False, unique=True),
     Column("address", Text, nullable=False),
     Column("created_at", UtcTime, nullable=False),
-    sqlite_autoincrement=True,
 )
 
-rating = Table(  # whether what a run delivered was of use; kept when the run is counted only
+rating = _table(  # whether what a run delivered was of use; kept when the run is counted only
     "rating",
-    metadata,
     Column("execution_id", String(40), primary_key=True),
     Column("operation", String(32), nullable=False),
     Column("source", String(64), nullable=False),
@@ -227,9 +217,8 @@ rating = Table(  # whether what a run delivered was of use; kept when the run is
     Index("ix_rating_rated_at", "rated_at"),
 )
 
-store = Table(
+store = _table(
     "store",
-    metadata,
     Column("source", String(64), primary_key=True),
     Column("path", Text, primary_key=True),
     Column("synced_at", UtcTime, nullable=False),
@@ -239,9 +228,8 @@ store = Table(
     Column("skipped", Json, nullable=False),
 )
 
-store_session = Table(
+store_session = _table(
     "store_session",
-    metadata,
     Column("source", String(64), primary_key=True),
     Column("path", Text, primary_key=True),
     Column("key", Text, primary_key=True),
@@ -249,10 +237,8 @@ store_session = Table(
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="SET NULL")),
 )
 
-extract_result = Table(
+extract_result = _numbered(
     "extract_result",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("id", String(40), nullable=False, unique=True),
     Column("record_type", String(32), nullable=False),
     Column("channel", Text, nullable=False),
@@ -264,16 +250,13 @@ extract_result = Table(
     Column("token", Text),
     Index("ix_extract_result_channel", "channel", "timestamp"),
     Index("ix_extract_result_timestamp", "timestamp"),
-    sqlite_autoincrement=True,
 )
 
 _OUTCOME = ("operation", "source", "status", "error_code", "duration_ms")
 _HAS_TOKEN = text("token IS NOT NULL")
 
-execution = Table(
+execution = _numbered(
     "execution",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("id", String(40), nullable=False, unique=True),
     Column("operation", String(32), nullable=False),
     Column("source", String(64), nullable=False),
@@ -297,13 +280,10 @@ execution = Table(
     Index("ix_execution_channel", "channel", "started_at", "number", *_OUTCOME),
     Index("ix_execution_token", "token", "started_at", sqlite_where=_HAS_TOKEN, postgresql_where=_HAS_TOKEN),
     Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
-    sqlite_autoincrement=True,
 )
 
-token = Table(  # what lets a caller in; the secret itself is nowhere
+token = _numbered(  # what lets a caller in; the secret itself is nowhere
     "token",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("id", String(40), nullable=False, unique=True),
     Column("name", Text, nullable=False, unique=True),
     Column("digest", LargeBinary(32), nullable=False, unique=True),
@@ -315,12 +295,10 @@ token = Table(  # what lets a caller in; the secret itself is nowhere
     Column("expires_at", UtcTime),
     Column("revoked_at", UtcTime),
     Column("used_at", UtcTime),
-    sqlite_autoincrement=True,
 )
 
-remote = Table(  # a registry elsewhere, and how far what is new there was read
+remote = _table(  # a registry elsewhere, and how far what is new there was read
     "remote",
-    metadata,
     Column("url", Text, primary_key=True),
     Column("place", Number, nullable=False),
     Column("sent", Number, nullable=False),  # all messages up to this number were looked at
@@ -328,9 +306,8 @@ remote = Table(  # a registry elsewhere, and how far what is new there was read
     Column("edit_place", Number, nullable=False, server_default="0"),  # the same of what was named and deleted there
 )
 
-remote_message = Table(  # what a message is called there; without an id it is not wanted there
+remote_message = _table(  # what a message is called there; without an id it is not wanted there
     "remote_message",
-    metadata,
     Column("url", Text, primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), primary_key=True),
     Column("id", String(40)),
@@ -338,10 +315,8 @@ remote_message = Table(  # what a message is called there; without an id it is n
     Index("ix_remote_message_number", "number"),
 )
 
-embedding_model = Table(
+embedding_model = _numbered(
     "embedding_model",
-    metadata,
-    Column("number", Number, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("dimensions", Integer, nullable=False),
     Column("calibration", Integer, nullable=False),
@@ -349,19 +324,15 @@ embedding_model = Table(
     Column("spread", Float, nullable=False),
     Column("holder", String(40)),
     Column("held_until", UtcTime),
-    sqlite_autoincrement=True,
 )
 
-message_vector = Table(
+message_vector = _numbered(  # what is new since a process looked has a larger number
     "message_vector",
-    metadata,
-    Column("number", Number, primary_key=True),  # what is new since a process looked has a larger one
     Column("message_number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
     Column("model_number", Number, ForeignKey("embedding_model.number", ondelete="CASCADE"), nullable=False),
     Column("digest", LargeBinary(16), nullable=False),  # of the text it was made from
     Column("vector", LargeBinary, nullable=False),  # int8, of any length; empty: the text cannot be embedded
     UniqueConstraint("message_number", "model_number"),
-    sqlite_autoincrement=True,
 )
 
 # messages that get vectors; tool output is long and expensive to embed
@@ -371,9 +342,8 @@ EMBEDDABLE = (
     conversation.c.length > 0,
 )
 
-execution_rollup = Table(
+execution_rollup = _table(
     "execution_rollup",
-    metadata,
     Column("hour", UtcTime, primary_key=True),
     Column("operation", String(32), primary_key=True),
     Column("source", String(64), primary_key=True),

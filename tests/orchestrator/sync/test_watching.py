@@ -37,7 +37,7 @@ async def orchestrator(sqlite_url: str) -> AsyncIterator[Orchestrator]:
 @pytest.fixture
 def only_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     """No regular look comes to the help."""
-    monkeypatch.setattr("orchestrator.sync.notices.STEP_MS", 50)
+    monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 50)
     monkeypatch.setattr("orchestrator.sync.watch.EVERY_S", SELDOM)
     monkeypatch.setattr("orchestrator.sync.watch.SELDOM_S", SELDOM)
 
@@ -49,7 +49,7 @@ def no_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_paths: object, **_options: object) -> None:
         raise OSError("no space left on device: inotify watches")
 
-    monkeypatch.setattr("orchestrator.sync.notices.awatch", full)
+    monkeypatch.setattr("orchestrator.sync.watch.awatch", full)
     monkeypatch.setattr("orchestrator.sync.watch.EVERY_S", 0.02)
 
 
@@ -104,7 +104,7 @@ async def test_a_message_is_there_a_moment_after_it_was_written(
 async def test_a_burst_of_writes_is_one_sync(
     orchestrator: Orchestrator, empty_home: Path, only_notices: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.sync.notices.STEP_MS", 2_000)  # a busy machine may stand still between two writes
+    monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 2_000)  # a busy machine may stand still between two writes
     watcher, questions = Watcher(), [f"Basket {number}?" for number in range(40)]
     write(empty_home / ".claude", talk("Basket?"))
     async with running(watch(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told)):
