@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from orchestrator.archive.container import VERSION, Archive, ArchiveWriter
-from orchestrator.archive.stores import add_stores
+from orchestrator.archive.container import VERSION, Archive, ArchiveWriter, add_stores
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.shapes import Request

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.archive.container import MANIFEST, Archive, Damage
-from orchestrator.archive.stores import give_back
+from orchestrator.archive.container import MANIFEST, Archive, Damage, give_back
 from orchestrator.operation import Operation
 from orchestrator.operations.create_backup import free_names, write_registry
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup

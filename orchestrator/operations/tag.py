@@ -19,6 +19,7 @@ from orchestrator.tool import Caller, Effect, Outcome, SessionId, Tool, ToolArgu
 from registry.access import Level
 from registry.domain import now, preview_of
 from registry.errors import InvalidRequest
+from registry.storage.conversations.belonging import set_pin
 from registry.storage.conversations.channels import (
     ChannelFilter,
     ChannelRow,
@@ -27,7 +28,6 @@ from registry.storage.conversations.channels import (
     some_channels,
     tags_of,
 )
-from registry.storage.conversations.pins_and_views import set_pin
 from registry.storage.conversations.references import edit_channel, resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, nickname_of_later, standing

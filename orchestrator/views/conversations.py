@@ -11,6 +11,11 @@ from registry.domain import Role, format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations import channels, messages
+from registry.storage.conversations.belonging import drop_view as drop_view
+from registry.storage.conversations.belonging import has_pin
+from registry.storage.conversations.belonging import list_views as list_views
+from registry.storage.conversations.belonging import pinned_channels as pinned_channels
+from registry.storage.conversations.belonging import save_view as save_view
 from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel, item_of
 from registry.storage.conversations.facets import known_names, projects_by_activity
 from registry.storage.conversations.message_windows import (
@@ -22,11 +27,6 @@ from registry.storage.conversations.message_windows import (
     window_around,
 )
 from registry.storage.conversations.messages import MessageFilter, by_ids, by_numbers, get_message, message_item
-from registry.storage.conversations.pins_and_views import drop_view as drop_view
-from registry.storage.conversations.pins_and_views import has_pin
-from registry.storage.conversations.pins_and_views import list_views as list_views
-from registry.storage.conversations.pins_and_views import pinned_channels as pinned_channels
-from registry.storage.conversations.pins_and_views import save_view as save_view
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place

@@ -12,6 +12,7 @@ from registry.ingest.dedup import Known, Recognised, known_by_turns
 from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
 from registry.ingest.save import unindex_questions
 from registry.ingest.stored import Sent
+from registry.storage.conversations.belonging import has_pin, set_pin
 from registry.storage.conversations.channels import (
     ChannelRow,
     change_channel,
@@ -21,7 +22,6 @@ from registry.storage.conversations.channels import (
     unindex_title,
 )
 from registry.storage.conversations.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
-from registry.storage.conversations.pins_and_views import has_pin, set_pin
 from registry.storage.conversations.references import add_alias
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.edits import move_edits

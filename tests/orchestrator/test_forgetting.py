@@ -15,7 +15,7 @@ from orchestrator.state import Shelf
 from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
-from registry.storage.conversations.pins_and_views import save_view
+from registry.storage.conversations.belonging import save_view
 from registry.storage.records import executions as recorded_runs
 from registry.storage.records.executions import keep_expectation, list_expectations
 from sources.base import Places

@@ -13,8 +13,8 @@ import pytest
 from orchestrator.service import Orchestrator
 from registry.domain import Actor, Message, Role, now
 from registry.ingest.save import save_messages
+from registry.storage.conversations.belonging import list_views
 from registry.storage.conversations.channels import open_channel
-from registry.storage.conversations.pins_and_views import list_views
 from tests.pages.seeds import FIBONACCI
 from tests.pages.test_markdown import PIXEL
 

@@ -1,18 +1,30 @@
-"""Store to whom a channel belongs, and to which project. `safety.visibility` decides who sees it for that reason."""
+"""Store to whom a channel belongs and to which project, and what is pinned; saved views: filters under a name.
+
+`safety.visibility` decides who sees a channel for that reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import delete, or_, select, update
 
-from registry.domain import now
+from registry.domain import new_id, now, storable
+from registry.errors import NotFound
 from registry.project import Project, repository_id
 from registry.storage.conditions import is_one_of
-from registry.storage.conversations.channels import MOVED, ChannelRow, change_channel, project_columns
-from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.tables import channel
+from registry.storage.conversations.channels import (
+    MOVED,
+    ChannelRow,
+    change_channel,
+    channel_item,
+    project_columns,
+    tags_of,
+)
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.tables import channel, pin, saved_view
 
 
 def set_sharing(tx: WriteTransaction, number: int, shared_with: str | None, until: datetime | None) -> None:
@@ -60,3 +72,52 @@ def unknown_repositories(tx: ReadTransaction) -> dict[str, str]:
 def save_repositories(tx: WriteTransaction, found: Mapping[str, str]) -> None:
     for path, current in found.items():
         tx.execute(update(channel).where(channel.c.project_path == path).values(repository=current))
+
+
+def set_pin(tx: WriteTransaction, channel_number: int, *, is_pinned: bool) -> None:
+    """Pin a channel, or take its pin away; doing it twice is doing it once."""
+    if not is_pinned:
+        tx.execute(delete(pin).where(pin.c.channel_number == channel_number))
+    else:
+        new = insert_into(tx.dialect.name, pin).values(channel_number=channel_number, pinned_at=now())
+        tx.execute(new.on_conflict_do_nothing())
+
+
+def has_pin(tx: ReadTransaction, channel_number: int) -> bool:
+    return tx.execute(select(pin.c.pinned_at).where(pin.c.channel_number == channel_number)).first() is not None
+
+
+def pinned_channels(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
+    """Return the pinned channels as lists show them, those pinned last first; deleted ones are left out."""
+    latest_first = select(pin.c.channel_number).order_by(pin.c.pinned_at.desc(), pin.c.channel_number)
+    pinned = list(tx.execute(latest_first).scalars())
+    there = channel.c.number.in_(pinned), channel.c.deleted.is_(False)
+    found = {row.number: row for row in tx.execute(select(channel).where(*there))} if pinned else {}
+    rows = [found[number] for number in pinned if number in found][:limit]
+    tags = tags_of(tx, [row.number for row in rows])
+    return [channel_item(row, tags[row.number]) for row in rows]
+
+
+class SavedView(NamedTuple):
+    """`address`: the page's path and query, such as `/?tag=api`."""
+
+    id: str
+    name: str
+    address: str
+
+
+def save_view(tx: WriteTransaction, name: str, address: str) -> None:
+    """Keep a view; one of the same name is replaced."""
+    values = storable({"name": name, "address": address})
+    new = insert_into(tx.dialect.name, saved_view).values(id=new_id("view"), created_at=now(), **values)
+    tx.execute(new.on_conflict_do_update(index_elements=["name"], set_=values))
+
+
+def list_views(tx: ReadTransaction) -> Sequence[SavedView]:
+    query = select(saved_view.c.id, saved_view.c.name, saved_view.c.address).order_by(saved_view.c.number)
+    return [SavedView(*row) for row in tx.execute(query)]
+
+
+def drop_view(tx: WriteTransaction, view_id: str) -> None:
+    if not tx.execute(delete(saved_view).where(saved_view.c.id == view_id)).rowcount:
+        raise NotFound("No such view", f"No view {view_id!r} in the registry")

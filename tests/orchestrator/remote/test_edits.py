@@ -14,7 +14,7 @@ from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.errors import StorageError
-from registry.storage.conversations.pins_and_views import pinned_channels
+from registry.storage.conversations.belonging import pinned_channels
 from registry.storage.exchange.remote import waiting_for
 from sources.base import Places
 from sources.readers import READERS

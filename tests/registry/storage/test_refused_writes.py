@@ -14,9 +14,9 @@ from sqlalchemy.exc import OperationalError
 from registry.access import Level
 from registry.errors import RegistryError, StorageError
 from registry.registry import Registry
+from registry.storage.conversations.belonging import drop_view
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_message, message_place, restore_channel, restore_message
-from registry.storage.conversations.pins_and_views import drop_view
 from registry.storage.conversations.references import edit_channel, existing_channel, resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page
