@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -76,7 +75,10 @@ class Access:
     def extent(self) -> str:
         """Return what the token is for, in words."""
         parts = [("channels", self.channels), ("projects", self.projects)]
-        return " in ".join(f"{name} {_listed(given)}" for name, given in parts if given) or "its owner's chats"
+        return (
+            " in ".join(f"{name} {', '.join(map(repr, given))}" for name, given in parts if given)
+            or "its owner's chats"
+        )
 
     def not_yours(self) -> Unauthorized:
         """Return the refusal of a channel, the same whether it exists or not."""
@@ -85,7 +87,3 @@ class Access:
 
 # permissions of the current HTTP request's token; None if it needs none
 ASKING: ContextVar[Access | None] = ContextVar("ASKING", default=None)
-
-
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(map(repr, words))

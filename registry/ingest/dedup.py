@@ -125,13 +125,10 @@ def _by_native_id(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | 
     by_id = {row.native_id: row for row in rows if row.native_id}
     old: Known = [by_id.get(one.message.native_id) for one in sent]
     if None in old and len(by_id) < len(rows):
-        old = [of_id or nameless for of_id, nameless in zip(old, _nameless(stored.tx, rows, sent), strict=True)]
+        in_words = known_by_turns(stored.tx, rows, sent, accept_from_client)
+        nameless = [row if row is not None and row.native_id is None else None for row in in_words]
+        old = [of_id or of_words for of_id, of_words in zip(old, nameless, strict=True)]
     return Recognised(old, rows)
-
-
-def _nameless(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequence[Sent]) -> Known:
-    in_words = known_by_turns(tx, rows, sent, accept_from_client)
-    return [row if row is not None and row.native_id is None else None for row in in_words]
 
 
 def _by_turns(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:

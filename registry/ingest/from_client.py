@@ -70,7 +70,8 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     if known and found.resumed:
         return _ingest_resumed(tx, source, found.resumed.said_since(messages), known, found.resumed)
     if known:
-        messages = _not_read_elsewhere(tx, known, messages, source)
+        if elsewhere := _questions(tx, known.number, _is_read_by_others(source)):
+            messages = _turns_besides(elsewhere, messages)
         _replace_copies(tx, known, messages, source)
         take_store_ids(tx, known.number, messages)
     into = open_for(tx, source, session, known)
@@ -105,14 +106,6 @@ def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: Cha
     metadata = describing(session)
     named = [replace(one, more={**one.more, "native_id": f"{PREFIX}{one.more['native_id']}"}) for one in messages]
     return save_messages(tx, into, named, source=source, metadata=metadata, actor=Actor.COPY, received_at=now())
-
-
-def _not_read_elsewhere(
-    tx: ReadTransaction, into: ChannelRow, messages: Sequence[Message], source: str
-) -> Sequence[Message]:
-    """Return the turns of a session that another client's store has not brought in; usually all."""
-    elsewhere = _questions(tx, into.number, _is_read_by_others(source))
-    return _turns_besides(elsewhere, messages) if elsewhere else messages
 
 
 def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[Message], source: str) -> None:

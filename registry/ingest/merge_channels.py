@@ -45,7 +45,9 @@ def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:
     turns = _turns(ours, old, into.seq_count)
     moving = [row for row, twin in zip(ours, old, strict=True) if twin is None]
     doubled = [(row, twin) for row, twin in zip(ours, old, strict=True) if twin is not None]
-    _move(tx, moving, into, turns, Recognised(old, theirs).new_places())
+    to = {"channel": into.name, "channel_number": into.number}
+    where = enumerate(zip(moving, Recognised(old, theirs).new_places(), strict=True), into.seq_count)
+    revise(tx, [(row, {**to, "seq": seq, "turn": turns[row.number], "place": place}) for seq, (row, place) in where])
     _unite(tx, doubled)
     unindex_questions(tx, into.number, {turns[row.number] for row in moving if row.payload.get(UNINDEXED) == RECALL})
     renumbered = {
@@ -93,18 +95,6 @@ def _turns(ours: Sequence[MessageRow], old: Known, next_seq: int) -> dict[int, i
     return turns
 
 
-def _move(
-    tx: WriteTransaction,
-    rows: Sequence[MessageRow],
-    into: ChannelRow,
-    turns: Mapping[int, int],
-    places: Sequence[float],
-) -> None:
-    to = {"channel": into.name, "channel_number": into.number}
-    where = enumerate(zip(rows, places, strict=True), into.seq_count)
-    revise(tx, [(row, {**to, "seq": seq, "turn": turns[row.number], "place": place}) for seq, (row, place) in where])
-
-
 def _unite(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]]) -> None:
     forget_messages(tx, [twin for row, twin in doubled if row.forgotten and not twin.forgotten])
     deleted = {twin.number: twin for row, twin in doubled if row.deleted and not twin.deleted}
@@ -128,15 +118,11 @@ def _renumbered(metadata: Mapping[str, Any], renumbered: Mapping[str, Mapping[in
     return {**metadata, **rankings} if rankings else None
 
 
-def _merge_tags(tx: WriteTransaction, gone: int, into: int) -> None:
-    tags = tags_of(tx, [gone, into])
-    if news := [name for name in tags[gone] if name not in tags[into]]:
-        tx.execute(tag.insert(), [{"channel_number": into, "name": name} for name in news])
-
-
 def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, seq_count: int) -> None:
     """Move names, tags and what else was known of a channel to the one it is merged into."""
-    _merge_tags(tx, gone.number, into.number)
+    tags = tags_of(tx, [gone.number, into.number])
+    if news := [name for name in tags[gone.number] if name not in tags[into.number]]:
+        tx.execute(tag.insert(), [{"channel_number": into.number, "name": name} for name in news])
     if has_pin(tx, gone.number):
         set_pin(tx, into.number, is_pinned=True)
     for table in (channel_alias, store_session):
@@ -153,6 +139,5 @@ def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow
     changes["last_accessed"] = max(filter(None, (gone.last_accessed, into.last_accessed)), default=None)
     changes["access_count"] = gone.access_count + into.access_count
     changes["tokens_delivered"] = gone.tokens_delivered + into.tokens_delivered
-    news = {**changes, "meta": {**gone.meta, **into.meta}, "seq_count": seq_count}
-    change_channel(tx, into, news)
+    change_channel(tx, into, {**changes, "meta": {**gone.meta, **into.meta}, "seq_count": seq_count})
     recount_channel(tx, into.number)

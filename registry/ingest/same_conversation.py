@@ -50,7 +50,9 @@ def compare(one: Transcript, other: Transcript) -> Evidence:
     shared = [(one.turns[i], other.turns[j]) for i, j in matched[-40:]]
     weight = _weight(_questions(one, [turn for turn, _ in shared]))
     answers = _compare_answers(one, other, shared)
-    if _is_parted(matched, one.turns, other.turns) or _is_mostly_else(matched, one.turns, other.turns):
+    last, other_last = matched[-1]
+    is_parted = last < len(one.turns) - 1 and other_last < len(other.turns) - 1
+    if is_parted or _is_mostly_else(matched, one.turns, other.turns):
         verdict = Verdict.PERHAPS if weight >= ENOUGH else Verdict.OTHER
     else:
         verdict = Verdict.SAME if _is_sure(len(matched), weight, answers) else Verdict.PERHAPS
@@ -93,11 +95,6 @@ def width_of(text: str) -> int:
 @cache
 def _is_wide(letter: str) -> bool:
     return unicodedata.east_asian_width(letter) in "WF"
-
-
-def _is_parted(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
-    i, j = matched[-1]
-    return i < len(first) - 1 and j < len(second) - 1
 
 
 def _is_mostly_else(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:

@@ -73,7 +73,9 @@ def save_messages(
     last_turn = _last_turn(tx, into) if among is None and not any(recognised.old) else None
     rows = _new_rows(into, sent, recognised, source, metadata, actor, received_at, last_turn)
     if rows:
-        _reorder(tx, recognised)
+        places = zip(recognised.order, recognised.places(), strict=True)
+        moved = [{"number": row.number, "place": place} for row, place in places if row.place != place]
+        update_rows(tx, conversation, moved)
         _insert(tx, rows)
         update_rows(tx, channel, [_grown(into, rows)])
     _correct(tx, sent, recognised.old)
@@ -117,12 +119,6 @@ def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collecti
     revise(tx, [(row, {"payload": {**row.payload, UNINDEXED: QUESTION}}) for row in asked])
     if asked:
         recount_channel(tx, channel_number)
-
-
-def _reorder(tx: WriteTransaction, recognised: Recognised) -> None:
-    places = zip(recognised.order, recognised.places(), strict=True)
-    moved = [{"number": row.number, "place": place} for row, place in places if row.place != place]
-    update_rows(tx, conversation, moved)
 
 
 def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:

@@ -127,11 +127,6 @@ class ClosingConnection(sqlite3.Connection):
         super().rollback()
 
 
-def _lower(value: Any) -> Any:
-    """Return a text in lower case, as PostgreSQL does; SQLite's own function knows ASCII only."""
-    return value.lower() if isinstance(value, str) else value
-
-
 def _sqlite_engine(url: str) -> Engine:
     file = make_url(url).database
     if file and file != ":memory:":
@@ -146,7 +141,8 @@ def _sqlite_engine(url: str) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, by us
-        connection.create_function("lower", 1, _lower, deterministic=True)
+        # as PostgreSQL does; SQLite's own function knows ASCII only
+        connection.create_function("lower", 1, lambda of: of.lower() if isinstance(of, str) else of, deterministic=True)
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")  # first: switching to WAL itself needs the lock
         connection.create_function("ctxr_writer", 0, lambda: WRITER, deterministic=True)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
 from zlib import crc32
 
-from sqlalchemy import Connection, Engine, Table, bindparam, func, select, update
+from sqlalchemy import Connection, Table, bindparam, func, select, update
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from registry.access import Access
@@ -66,11 +66,6 @@ def update_rows(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, 
         values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in rows[0]}
         statement = update(table).where(table.c.number == values.pop("number")).values(values)
         tx.execute(statement, [{f"new_{name}": value for name, value in row.items()} for row in rows])
-
-
-def _file_of(engine: Engine) -> Path | None:
-    name = engine.url.database if engine.dialect.name == "sqlite" else None
-    return Path(name) if name and name != ":memory:" else None
 
 
 @contextmanager
@@ -128,7 +123,8 @@ class Database:
         self.engine = create_database_engine(url)
         restrict_statements(self.engine)
         self.dialect = self.engine.dialect.name
-        self._file = _file_of(self.engine)
+        name = self.engine.url.database if self.is_embedded else None
+        self._file = Path(name) if name and name != ":memory:" else None
         self._identity: int | None = None
         self.is_read_only = self._file is not None and is_read_only(self._file)
         self._read_at: int | None = None

@@ -118,9 +118,9 @@ def _latest_first(query: Select[Any]) -> Select[Any]:
 
 def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
     """Return the channel, made if new, locked until the transaction ends."""
-    row = find_channel(tx, name, lock=True) or _insert_channel(tx, name, source, at)
-    # Another writer may have made it meanwhile.
-    row = row or find_channel(tx, name, lock=True)
+    new = _insert_or_nothing(tx.dialect.name), _new_values(tx, name, source, at)
+    row = find_channel(tx, name, lock=True) or tx.execute(*new).first()
+    row = row or find_channel(tx, name, lock=True)  # another writer has made it meanwhile
     if row is None:
         raise NotFound("No such channel", f"Channel {name!r} was removed while it was written")
     return row
@@ -146,11 +146,6 @@ def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, A
     changes = _described_by(meta, row.meta, row.project_path)
     if changes:
         change_channel(tx, row, masked(tx, storable(changes)))
-
-
-def _insert_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow | None:
-    """Insert a channel; None if another writer has made it meanwhile."""
-    return tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(tx, name, source, at)).first()
 
 
 def _new_values(tx: WriteTransaction, name: str, source: str, at: datetime) -> dict[str, Any]:

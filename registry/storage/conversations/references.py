@@ -98,7 +98,8 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
     for place, condition in enumerate(_readings(tx, reference)):
         if ordinal and place:  # only a channel's own name comes before `#3`
             return _nth_recent(tx, int(ordinal[1]))
-        rows = _matching_channels(tx, condition)
+        query = select(channel).where(channel.c.deleted.is_(False), condition)
+        rows = tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(_SHOWN + 1)).all()
         if len(rows) == 1:
             return rows[0]
         if rows:
@@ -139,11 +140,6 @@ def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[boo
     if len(reference) >= 6:
         prefixes = (column.startswith(reference, autoescape=True) for column in (channel.c.session_id, channel.c.name))
         yield or_(*prefixes)
-
-
-def _matching_channels(tx: ReadTransaction, condition: ColumnElement[bool]) -> Sequence[ChannelRow]:
-    query = select(channel).where(channel.c.deleted.is_(False), condition)
-    return tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(_SHOWN + 1)).all()
 
 
 def _nth_recent(tx: ReadTransaction, place: int) -> ChannelRow:
