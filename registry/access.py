@@ -75,10 +75,8 @@ class Access:
     def extent(self) -> str:
         """Return what the token is for, in words."""
         parts = [("channels", self.channels), ("projects", self.projects)]
-        return (
-            " in ".join(f"{name} {', '.join(map(repr, given))}" for name, given in parts if given)
-            or "its owner's chats"
-        )
+        words = [f"{name} {', '.join(map(repr, given))}" for name, given in parts if given]
+        return " in ".join(words) or "its owner's chats"
 
     def not_yours(self) -> Unauthorized:
         """Return the refusal of a channel, the same whether it exists or not."""

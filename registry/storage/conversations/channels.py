@@ -118,8 +118,8 @@ def _latest_first(query: Select[Any]) -> Select[Any]:
 
 def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
     """Return the channel, made if new, locked until the transaction ends."""
-    new = _insert_or_nothing(tx.dialect.name), _new_values(tx, name, source, at)
-    row = find_channel(tx, name, lock=True) or tx.execute(*new).first()
+    row = find_channel(tx, name, lock=True)
+    row = row or tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(tx, name, source, at)).first()
     row = row or find_channel(tx, name, lock=True)  # another writer has made it meanwhile
     if row is None:
         raise NotFound("No such channel", f"Channel {name!r} was removed while it was written")

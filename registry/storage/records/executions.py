@@ -102,7 +102,9 @@ def save_execution(tx: WriteTransaction, run: Execution) -> None:
     values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
     shorten_older(tx, tx.execute(_record(tx.dialect.name), values).scalar_one())
     if run.operation in RECALLING and run.channel and run.status in ANSWERED:
-        note_recalled(tx, run.channel, run.finished_at, _tokens_of(run))
+        told = (step.get("detail", {}).get("tokens") for step in run.steps)
+        tokens = sum(number for number in told if isinstance(number, int))
+        note_recalled(tx, run.channel, run.finished_at, tokens)
 
 
 @cache
@@ -111,11 +113,6 @@ def _record(dialect: str) -> Executable:
     record = insert_into(dialect, execution)
     news = {name: record.excluded[name] for name in outcome}
     return record.on_conflict_do_update(index_elements=["id"], set_=news).returning(execution.c.number)
-
-
-def _tokens_of(run: Execution) -> int:
-    told = (step.get("detail", {}).get("tokens") for step in run.steps)
-    return sum(tokens for tokens in told if isinstance(tokens, int))
 
 
 ANSWERED = ("succeeded", GUESSED)
