@@ -86,6 +86,7 @@ def _step(name: str, node: Node) -> Callable[..., Awaitable[Command[str]]]:
         try:
             with run.recorder.step(name):
                 change = await node.work(state, run)
+                run.recorder.note_change(change)
         except NotFound as nothing:
             change = {"error": nothing}
         return Command(update=change, goto=node.after(cast(GeneralState, {**state, **change})))

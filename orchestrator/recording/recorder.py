@@ -11,7 +11,7 @@ import logging
 import time
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import timedelta
@@ -94,6 +94,13 @@ class Recorder:
         finally:
             step.duration_ms = _ms_since(step.started)
 
+    def note_change(self, change: Mapping[str, Any]) -> None:
+        """Note the sizes of the state's parts that the running node changed, never their texts."""
+        if change:
+            answer = change.get("result", {})
+            noted = {name: _shape(value) for name, value in change.items() if name != "result"}
+            self.steps[-1].detail["state"] = noted | {"result": {name: _size(part) for name, part in answer.items()}}
+
     def set_channel(self, name: str) -> None:
         self.channel = name
         self.explain(channel=name)
@@ -141,6 +148,22 @@ def _outcome(error: Mapping[str, str] | None, result: Mapping[str, Any] | None =
     if error is None:
         return GUESSED if (result or {}).get("confidence") == "low" else "succeeded"
     return "not_found" if error["code"] == ErrorCode.NOT_FOUND else "failed"
+
+
+def _shape(value: Any) -> Any:
+    """Return how much of what a part of the state holds: the answer's fields and those of a record one by one."""
+    if is_dataclass(value):
+        return {part.name: _size(getattr(value, part.name)) for part in fields(value)}
+    return _size(value)
+
+
+def _size(value: Any) -> Any:
+    """Return the length of a collection or text, a number itself, else None."""
+    if isinstance(value, RegistryError):
+        return value.code
+    if isinstance(value, str | list | Mapping | Set) or type(value) is tuple:
+        return len(value)
+    return value if isinstance(value, bool | int | float) else None
 
 
 def _bounded(value: Any) -> Any:

@@ -114,6 +114,15 @@ async def test_a_run_that_goes_on_is_there_to_see(http: httpx.AsyncClient, orche
     assert 'aria-label="Running now" tabindex="0" hidden' in (await http.get("/flow")).text
 
 
+async def test_a_run_shows_the_state_before_and_after_each_node(http: httpx.AsyncClient) -> None:
+    shown = re.sub(r"\s+", " ", (await http.get(f"/flow/{await newest(http, 'extract')}")).text)
+    assert "State before and after" in shown
+    assert '<span class="chip">+ read from the registry</span>' in shown
+    assert '<span class="chip">+ answer so far</span>' in shown
+    row = r"answer so far · <code>messages</code></td> <td class=\"number\">–</td><td class=\"number\">[1-9]"
+    assert re.search(row, shown), "and what it held before"
+
+
 async def test_tokens_are_summed_up_by_client_project_model_and_day(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:

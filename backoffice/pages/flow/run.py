@@ -1,8 +1,8 @@
-"""A run's waterfall. Pure."""
+"""A run's waterfall, and its state at each step. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from registry.domain import parse_time
@@ -42,3 +42,39 @@ def waterfall(run: Mapping[str, Any]) -> list[Span]:
         add(step["node"], start, at, is_gap=False)
     add(FINISHING, at, total, is_gap=True)
     return spans
+
+
+class StatePart(NamedTuple):
+    """The size of a part of the state before and after a node; None: absent."""
+
+    name: str
+    before: Any
+    after: Any
+
+    @property
+    def part(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.before != self.after)
+
+
+def states(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[StatePart]]:
+    """Return the parts of the state at each node; empty if they were not recorded."""
+    found: dict[str, list[StatePart]] = {}
+    before: dict[str, Any] = {}
+    for step in steps:
+        change = step["detail"].get("state")
+        after = {**before, **_flat(change)} if isinstance(change, dict) else before
+        found[step["node"]] = [StatePart(name, before.get(name), value) for name, value in after.items()]
+        before = after
+    return found
+
+
+def _flat(change: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in change.items():
+        parts = value.items() if isinstance(value, dict) else [(None, value)]
+        flat |= {f"{name}.{part}" if part else name: held for part, held in parts if held not in (None, 0, False)}
+    return flat

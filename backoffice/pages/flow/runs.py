@@ -12,7 +12,7 @@ from backoffice.channels import find_channels
 from backoffice.dependencies import SOURCE, Asking, Client
 from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.repairs import changed, conditions_of, repairs
-from backoffice.pages.flow.run import waterfall
+from backoffice.pages.flow.run import states, waterfall
 from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import PERIOD, ROWS, best_hits, given_query
@@ -113,6 +113,7 @@ async def execution_page(
         should=should,
         candidates=[(item, best_hits(candidates).get(item["channel"])) for item in candidates.get("items", [])],
         spans=waterfall(run),
+        states=states(run["steps"]),
         can_be_tried=can_be_tried,
         can_repeat=run["operation"] in reading(),
     )
