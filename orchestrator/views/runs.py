@@ -46,12 +46,12 @@ def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]
 
 
 def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> dict[str, Any]:
-    """Return a run, the message that it should have found, and whether the run was rated useful."""
+    """Return a run, what became of the expected message, and whether the run was rated useful."""
     view = run_view(tx, execution_id)
     return {
         "view": view,
         "case": case_file(tx, view),
-        "expected": _message(get_message(tx, expected)) if expected else None,
+        "expected": expected_in(tx, view, expected) if expected else None,
         "useful": executions.rating_of(tx, execution_id),
     }
 
@@ -160,6 +160,30 @@ def _message(row: MessageRow) -> Item:
         "preview": preview_of(row.text, 160),
         "timestamp": format_time(row.timestamp),
     }
+
+
+def expected_in(tx: ReadTransaction, view: RunView, message_id: str) -> Item:
+    """Return a message with the step that lost it (None: it was delivered), and why; NotFound if there is none."""
+    row = get_message(tx, message_id)
+    step, why = _lost(view, row)
+    return {**_message(row), "step": step, "why": why}
+
+
+def _lost(view: RunView, row: MessageRow) -> tuple[str | None, str]:
+    if any(one["id"] == row.id for one in view.delivered):
+        return None, "It was delivered."
+    verdict = next((one for one in view.verdicts if one["shown"] and one["shown"]["id"] == row.id), None)
+    if verdict and verdict["verdict"] not in (DELIVERED, WITH_QUESTION):
+        return view.judging, verdict["reason"] or "It was good enough, but the answer was full."
+    query: Mapping[str, Any] = view.run["request"].get("query") or {}
+    if query.get("roles") and row.role not in query["roles"]:
+        return "cr_query", "Messages of its role were not asked for."
+    if view.run["channel"] and view.run["channel"] != row.channel:
+        return "cr_query", "Another conversation was chosen."
+    words = view.noted("cr_query").get("words", [])
+    if not matched_words(parse_query(" ".join(map(str, words))), row.text):
+        return "cr_query", "It holds no whole word of the request."
+    return view.judging or "cr_query", "It was found, but ranked too low."
 
 
 DELIVERED, WITH_QUESTION, NO_ROOM, KEPT, DROPPED = "delivered", "with its question", "no room", "kept", "dropped"

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.recording.evaluation import evaluate, hit_rates
 from orchestrator.service import Orchestrator
-from tests.pages.seeds import LOGIN
+from tests.pages.seeds import FIBONACCI, LOGIN
 
 pytestmark = pytest.mark.anyio
 
@@ -55,13 +55,15 @@ async def test_what_cannot_be_asked_is_shown_as_a_run_that_failed(http: httpx.As
 async def test_what_should_have_been_found_is_kept_and_asked_again(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
-    first, *_ = await messages_of(http, LOGIN)
+    first, second, *_ = await messages_of(http, LOGIN)
     missed = (await asked(http, operation="search", text="피보나치")).removeprefix("/flow/")
     hit = (await asked(http, operation="extract", text="where should the refresh token live")).removeprefix("/flow/")
     for run, message in ((missed, f"http://127.0.0.1:8765/channels/{LOGIN}?at={first}#{first}"), (hit, first)):
         answer = await http.post(f"/flow/{run}/expected", data={"message": message})
         assert answer.headers["Location"] == f"/flow/{run}?expected={first}#expected"
-    assert "Kept as a test case:" in (await http.get(f"/flow/{missed}?expected={first}")).text
+    assert "It holds no whole word of the request." in (await http.get(f"/flow/{missed}?expected={first}")).text
+    assert "It was delivered." in (await http.get(f"/flow/{hit}?expected={first}")).text
+    assert "ranked too low" not in (await http.get(f"/flow/{hit}?expected={second}")).text
     await http.post(f"/flow/{hit}/expected", data={"message": first})
 
     outcomes = await evaluate(orchestrator)
@@ -80,6 +82,17 @@ async def test_what_should_have_been_found_is_kept_and_asked_again(
     await http.post(f"/flow/cases/{case}/deletion")
     assert (await http.get("/flow/cases")).text.count("/deletion") == 1
     assert (await http.post(f"/flow/cases/{case}/deletion")).status_code == 404
+
+
+async def test_the_step_that_lost_a_message_is_named(http: httpx.AsyncClient) -> None:
+    first, second, *_ = await messages_of(http, FIBONACCI)
+    run = (await asked(http, operation="extract", text="cache retry", channel=LOGIN)).removeprefix("/flow/")
+    assert "Another conversation was chosen." in (await http.get(f"/flow/{run}?expected={second}")).text
+    run = (await asked(http, operation="search", text="피보나치", roles="assistant")).removeprefix("/flow/")
+    assert "Messages of its role were not asked for." in (await http.get(f"/flow/{run}?expected={first}")).text
+    run = (await asked(http, operation="search", text="피보나치", limit="1")).removeprefix("/flow/")
+    pages = [(await http.get(f"/flow/{run}?expected={one}")).text for one in (first, second)]
+    assert sum("the answer was full" in page for page in pages) == 1
 
 
 async def test_only_searches_and_messages_make_a_case(http: httpx.AsyncClient) -> None:
