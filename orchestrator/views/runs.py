@@ -17,7 +17,7 @@ from registry.monitor import statistics
 from registry.monitor.statistics import execution_statistics as execution_statistics
 from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.facets import known_names
-from registry.storage.conversations.message_windows import numbers_containing
+from registry.storage.conversations.message_windows import deleted_about, numbers_containing
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import newest_place
@@ -273,6 +273,7 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
     decided, facts = _decided(answer, runner_up, is_named=is_named)
     holds_words = not words or answer is None or answer["deleted"] or bool(answer["held"])
     is_good = run["status"] == "succeeded" and holds_words
+    in_trash = [] if is_good or not words else _in_trash(tx, words, answer)
     return {
         "answer": answer,
         "runner_up": runner_up,
@@ -282,7 +283,22 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
         "is_sure": is_good,
         "is_tie": _is_tie(view, answer, runner_up),
         "unknown": [] if is_good or not view.missed else view.missed["unknown"],
+        "in_trash": [
+            {
+                "channel": one.name,
+                "timestamp": format_time(one.updated_at),
+                "title": one.title or one.first_message_preview or one.name,
+            }
+            for one in in_trash
+        ],
     }
+
+
+def _in_trash(tx: ReadTransaction, words: Sequence[str], answer: Item | None) -> Sequence[Any]:
+    """Return conversations whose deleted part holds more words of the question than the answer does, or all of them."""
+    longest = sorted(words, key=len, reverse=True)[:3]  # all deleted messages are read for them
+    held = sum(word in answer["held"] for word in longest) if answer else 0
+    return deleted_about(tx, longest, min(len(longest), max(2, held + 1)), 3)
 
 
 def _is_tie(view: RunView, answer: Item | None, runner_up: Item | None) -> bool:

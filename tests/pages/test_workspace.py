@@ -187,6 +187,19 @@ async def test_a_miss_is_explained_on_the_first_screen(
     assert 'class="status succeeded"' not in case
 
 
+async def test_a_miss_says_when_the_conversation_is_in_the_trash(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await http.post("/deletions", data={"channel": LOGIN})
+    case = await case_of(http, orchestrator, "revoke family rotate")
+    assert "Nothing found, except in the trash." in case
+    assert "In the trash:" in case
+    assert f"/channels/{LOGIN}?deleted=1" in case
+    guess = await case_of(http, orchestrator, "revoke the rotation: cache 배포")
+    assert 'class="verdict guessed"' in guess
+    assert "In the trash:" in guess
+
+
 async def test_a_condition_is_taken_off_and_the_run_repeated_at_once(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:

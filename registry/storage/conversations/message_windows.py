@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, func, or_, select
+from sqlalchemy import Row, case, func, literal, or_, select
 
 from registry.domain import Role, format_time
 from registry.project import remembered_channels
@@ -43,6 +43,16 @@ def window_around(
     ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=deleted)
     rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=deleted)
     return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
+
+
+def deleted_about(tx: ReadTransaction, words: Sequence[str], least: int, limit: int) -> Sequence[Any]:
+    """Return channels whose title and deleted messages hold at least so many of the words, those with most first."""
+    places = (conversation.c.text, channel.c.title)
+    holding = (or_(*(place.icontains(word, autoescape=True) for place in places)) for word in words)
+    held = sum((func.max(case((one, 1), else_=0)) for one in holding), literal(0))
+    query = select(channel).join(conversation, conversation.c.channel_number == channel.c.number)
+    query = query.where(conversation.c.deleted.is_(True)).group_by(channel.c.number).having(held >= least)
+    return tx.execute(query.order_by(held.desc(), channel.c.updated_at.desc()).limit(limit)).all()
 
 
 def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, int]:
