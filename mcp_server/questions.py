@@ -9,13 +9,7 @@ from typing import Any
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from mcp.types import (
-    CallToolRequestParams,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitResult,
-    InputRequiredResult,
-)
+from mcp.types import CallToolRequestParams, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from orchestrator.tool import Question

@@ -36,12 +36,7 @@ from registry.errors import InvalidRequest, NotFound
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations.channels import ChannelRow, item_of, model_facts
 from registry.storage.conversations.message_windows import read_window
-from registry.storage.conversations.messages import (
-    MessageRow,
-    get_message,
-    message_place,
-    messages_of,
-)
+from registry.storage.conversations.messages import MessageRow, get_message, message_place, messages_of
 from registry.storage.conversations.references import aliases_of, links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor

@@ -19,17 +19,7 @@ from orchestrator.requests.field_types import EndInstant, Instant, Limit, Offset
 from orchestrator.requests.queries import ListQuery
 from orchestrator.requests.shapes import ListRequest
 from orchestrator.state import Run, Steps
-from orchestrator.tool import (
-    WHEN,
-    Alias,
-    Caller,
-    Effect,
-    Outcome,
-    ProjectName,
-    Tool,
-    ToolArguments,
-    present,
-)
+from orchestrator.tool import WHEN, Alias, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import format_time, now, parse_time, preview_of
 from registry.storage.conversations.channels import ChannelFilter, places_among_recent, some_channels

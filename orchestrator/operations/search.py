@@ -7,13 +7,7 @@ from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.finding.looking_up import SPOKEN, ask, find, scope_of, subject_of, understood
-from orchestrator.answer.finding.relevance import (
-    Found,
-    explanation,
-    is_about_something,
-    judge,
-    outcome,
-)
+from orchestrator.answer.finding.relevance import Found, explanation, is_about_something, judge, outcome
 from orchestrator.operation import Operation
 from orchestrator.requests.queries import SearchQuery
 from orchestrator.requests.shapes import SearchRequest

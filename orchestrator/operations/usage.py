@@ -17,14 +17,7 @@ from registry.monitor.prices import in_dollars as in_dollars
 from registry.monitor.token_usage import GROUPS as GROUPS
 from registry.monitor.token_usage import KINDS as KINDS
 from registry.monitor.token_usage import By as By
-from registry.monitor.token_usage import (
-    Span,
-    answers_without_counts,
-    grouped,
-    read_usage,
-    total,
-    unpriced,
-)
+from registry.monitor.token_usage import Span, answers_without_counts, grouped, read_usage, total, unpriced
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 

@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from registry.monitor.activity import (
-    messages_by_day,
-    messages_by_hour,
-    recall_figures,
-    shares,
-    top_sessions,
-)
+from registry.monitor.activity import messages_by_day, messages_by_hour, recall_figures, shares, top_sessions
 from registry.monitor.problems import recurring_problems
 from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, grouped, read_usage, total, unpriced
 from registry.storage.client_stores import conversations_read, list_stores
