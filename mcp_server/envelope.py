@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from typing import Any
 
@@ -20,8 +21,11 @@ from orchestrator.tool import Tool
 from registry.domain import as_json, parse_time
 from registry.text.privacy.hidden_characters import shown
 
+Context = ServerRequestContext[ExitStack, Any]
+"""The context of a request. The stack holds what ends with its connection."""
 
-def client_name(context: ServerRequestContext[Any, Any]) -> str | None:
+
+def client_name(context: Context) -> str | None:
     """Return name and version of the client program, where it told them."""
     params = context.session.client_params
     return f"{params.client_info.name} {params.client_info.version}".strip() if params else None

@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
-from mcp.server import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated, ServerEvent
 from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
 
+from mcp_server.envelope import Context
 from mcp_server.resources import CHANNELS, uri_of
 from orchestrator.lazy import GrownChannels
 from registry.access import ASKING, Access
@@ -90,7 +88,7 @@ class OlderSubscriptions:
         self._bus = bus
         self._held: dict[tuple[int, str], Unsubscribe] = {}
 
-    async def subscribe(self, ctx: ServerRequestContext[ExitStack, Any], params: SubscribeRequestParams) -> EmptyResult:
+    async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
         """Tell this connection whenever the resource changes."""
         uri, session, connection = str(params.uri), ctx.session, ctx.lifespan_context
         sending: set[asyncio.Task[None]] = set()
@@ -107,9 +105,7 @@ class OlderSubscriptions:
             connection.callback(self._leave, key)
         return EmptyResult()
 
-    async def unsubscribe(
-        self, ctx: ServerRequestContext[ExitStack, Any], params: UnsubscribeRequestParams
-    ) -> EmptyResult:
+    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
         """Tell this connection no more."""
         self._leave((id(ctx.lifespan_context), str(params.uri)))
         return EmptyResult()

@@ -137,7 +137,7 @@ class LocalProcess:
         self.has_served_window = True
         if self._over.is_set():
             await _send(writer, LEAVE)
-        from mcp_server.transport.connection import serve_connection
+        from mcp_server.transport.stdio import serve_connection
 
         server = self._server(*options)
         task = asyncio.create_task(self._get_ready(hello["words"], server))
@@ -147,7 +147,7 @@ class LocalProcess:
 
     async def _get_ready(self, words: list[str], server: RegistryServer) -> None:
         """Record what the next window answers itself, then open the registry: this process may not live long."""
-        from mcp_server.transport.connection import first_answers
+        from mcp_server.transport.stdio import first_answers
 
         path = lists_file(self._place, words)
         if path not in self._recorded:
