@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import APIRouter, Path, Query
 
-from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
-from backoffice.dependencies import Asking, succeeded, without_parameters
+from backoffice.bodies import LogArguments, LogBody
+from backoffice.dependencies import Asking, without_parameters
 from backoffice.queries import (
     ChangesQuery,
     DeletionQuery,
@@ -32,7 +32,7 @@ from backoffice.schemas import (
 )
 from orchestrator.remote.replayed_edits import replay
 from orchestrator.requests.calls import as_log_request
-from orchestrator.requests.refusals import invalid_request
+from orchestrator.requests.refusals import invalid_request, succeeded
 from orchestrator.views import conversations as views
 from orchestrator.views.events import list_changes, list_edits
 
@@ -66,14 +66,10 @@ async def show_changes(client: Asking, query: Annotated[ChangesQuery, Query()]) 
     response_model_exclude_none=True,
     status_code=201,
     dependencies=[without_parameters],
-    openapi_extra=shaped(LogBody),
 )
-async def store_messages(
-    client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=LOG_EXAMPLES)]
-) -> dict[str, Any]:
+async def store_messages(client: Asking, given: LogArguments) -> dict[str, Any]:
     """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
-    outcome = succeeded(await client.answer(as_log_request(_checked(given))))
-    return {name: value for name, value in outcome.items() if name != "success"}
+    return succeeded(await client.answer(as_log_request(_checked(given))))
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:

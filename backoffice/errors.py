@@ -32,14 +32,6 @@ def wants_page(headers: Headers, path: str) -> bool:
     return "text/html" in headers.get("accept", "") and not path.startswith(api)
 
 
-class OperationFailed(Exception):
-    """An operation failed; `error` is {code, message, details}."""
-
-    def __init__(self, error: Mapping[str, str]) -> None:
-        super().__init__(error["message"])
-        self.error = error
-
-
 def failure(
     error: Mapping[str, str], status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
@@ -58,7 +50,6 @@ def rpc_failure(error: RegistryError) -> JSONResponse:
 def add_error_handlers(app: FastAPI) -> None:
     """Answer every exception with the error envelope."""
     app.add_exception_handler(RegistryError, _registry_error)
-    app.add_exception_handler(OperationFailed, _operation_failed)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Exception, _bug)
@@ -66,10 +57,6 @@ def add_error_handlers(app: FastAPI) -> None:
 
 async def _registry_error(_request: Request, exc: Any) -> JSONResponse:
     return failure(exc.as_dict())
-
-
-async def _operation_failed(_request: Request, exc: Any) -> JSONResponse:
-    return failure(exc.error)
 
 
 async def _invalid(request: Request, exc: Any) -> JSONResponse:

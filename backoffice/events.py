@@ -11,7 +11,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import Field
 
 from backoffice.dependencies import Asking, Client
-from orchestrator.requests.queries import QueryShape
+from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import events
 from orchestrator.views.events import Place
 from registry.domain import as_json

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
-from orchestrator.requests.queries import QueryShape
+from orchestrator.requests.shapes import QueryShape
 from registry.domain import storable
 from registry.errors import ErrorCode
 

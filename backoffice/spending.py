@@ -9,17 +9,14 @@ from pydantic import BaseModel, Field
 
 from backoffice.dependencies import Asking
 from backoffice.queries import Period
-from orchestrator.operations.usage import By
-from orchestrator.requests.field_types import ChannelName, Limit, UtcOffset
+from orchestrator.operations.usage import By, UsageQuery
+from orchestrator.requests.field_types import ChannelName
 
 
-class UsageParameters(Period):
+class UsageParameters(Period, UsageQuery):
     """Which messages count, and what their tokens are summed by."""
 
-    by: By = Field("project", description="what the rows stand for")
     channel: ChannelName | None = Field(None, description="only this conversation, by any of its names")
-    limit: Limit = Field(50, description="rows at most; the total is of all")
-    utc_offset_minutes: UtcOffset = Field(0, description="whose days the rows are, as minutes east of UTC")
 
 
 class TokenSums(BaseModel):

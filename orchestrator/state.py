@@ -1,14 +1,16 @@
-"""Define the state of the graph, the context of its nodes, and an operation's work at each node."""
+"""Define the state of the graph, the context of its nodes, and the record of an operation with its work at each."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
 from orchestrator.recording.recorder import Recorder
 from orchestrator.requests.shapes import Request
+from orchestrator.tool import Tool
+from registry.access import Access, Level
 from registry.errors import InvalidRequest, NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -176,6 +178,48 @@ class Steps(Generic[Asked, Read]):
     """Deliver the text to the configured outside systems (`external_action`)."""
     subject: Callable[[Asked], str] | None = None
     """Return the words to embed."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Operation:
+    """An operation with its request, its work at each node, and the tools that run it."""
+
+    request: type[Request]
+    level: Level
+    """The permission a token needs. A request that deletes for good needs `admin`, whatever this says."""
+    steps: Steps[Any, Any]
+    alias: str = ""
+    syncs_first: bool = False
+    """Sync the clients' stores before reading."""
+    is_local: bool = False
+    """Work on files of this machine, or on the whole registry: not over HTTP, and only for unrestricted tokens."""
+    is_internal: bool = False
+    """Not for doors: only this program requests it."""
+    needs_everything: bool = False
+    """Only for tokens without restrictions."""
+    is_log: bool = False
+    """Store what somebody said: an admin, too, adds it to no chat of another person."""
+    names_channel: bool = False
+    """Change the channel of exactly the given name, whether it exists or not."""
+    instead: str = ""
+    """For refusals: why it is not done over HTTP, and what to run."""
+    tools: Sequence[Tool] = ()
+    labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Labels of this request's own fields, in English and Korean; `labels.toml` has the shared ones."""
+
+    @property
+    def name(self) -> str:
+        return self.request.operation
+
+    @property
+    def has_query(self) -> bool:
+        return "query" in self.request.model_fields
+
+    def check(self, request: Request, access: Access) -> None:
+        """Raise Unauthorized if a token does not allow a request."""
+        access.require(Level.ADMIN if request.is_for_good else self.level, self.instead)
+        if request.is_for_good or self.needs_everything or self.is_local:
+            access.require_everything()
 
 
 def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:

@@ -14,9 +14,8 @@ from pydantic.fields import FieldInfo
 
 from orchestrator.requests.calls import source_of, unwrapped
 from orchestrator.requests.field_types import parsed
-from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.refusals import checked, invalid_request
-from orchestrator.requests.shapes import Request
+from orchestrator.requests.shapes import QueryShape, Request
 from registry.errors import InvalidRequest
 
 Outcome = Mapping[str, Any]

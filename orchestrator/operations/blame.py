@@ -20,7 +20,6 @@ from orchestrator.answer.finding.change_origin import (
     significant,
     weigh_lines,
 )
-from orchestrator.operation import Operation
 from orchestrator.outside.git_history import (
     Commit,
     commit,
@@ -30,9 +29,8 @@ from orchestrator.outside.git_history import (
     place_in,
     repository_of,
 )
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, item_of, tags_of

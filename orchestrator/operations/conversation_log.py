@@ -10,12 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation
 
-from orchestrator.operation import Operation
 from orchestrator.requests.calls import UNKNOWN, source_of
 from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
 from orchestrator.requests.messages import ROLES, SAID_BY, TEXTS, as_messages
 from orchestrator.requests.shapes import MessageIn, Meta, Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, Session, format_time, now

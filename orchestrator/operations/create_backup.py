@@ -12,10 +12,8 @@ from pydantic import Field
 
 from orchestrator.archive.container import VERSION, Archive, ArchiveWriter
 from orchestrator.archive.stores import add_stores
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import PartDone, Run, Shelf, Steps, shelf_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, PartDone, Run, Shelf, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import format_time, now

@@ -11,13 +11,11 @@ from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.summary import WRITER, language_of, points_of
-from orchestrator.operation import Operation
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Operation, Run, Steps
 from registry.access import Level
 from registry.domain import new_id, preview_of
 from registry.errors import NotFound

@@ -23,13 +23,11 @@ from orchestrator.answer.finding.reading import (
     messages_in,
 )
 from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
-from orchestrator.operation import Operation
 from orchestrator.outside.writing import SUMMARY, transcript, written_by
 from orchestrator.requests.calls import project_of, source_of, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
-from orchestrator.requests.queries import ExtractQuery
-from orchestrator.requests.shapes import ExtractRequest, Meta
-from orchestrator.state import GeneralState, Run, Steps, Tried
+from orchestrator.requests.shapes import ExtractQuery, ExtractRequest, Meta
+from orchestrator.state import GeneralState, Operation, Run, Steps, Tried
 from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Question, Tool, ToolArguments, with_own_names
 from registry.access import Level
 from registry.domain import parse_time, storable

@@ -24,11 +24,9 @@ from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.answer.fitting import page_within, piece_of
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_path, export, write_new_file
-from orchestrator.operation import Operation
 from orchestrator.requests.field_types import MOST_COUNTED, Limit
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps
 from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import parse_time, preview_of

@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from registry.access import Level
 from registry.ingest.from_client import ingest_all
 from registry.storage.client_stores import SeenSession, save_seen_sessions

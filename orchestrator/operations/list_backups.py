@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.archive.container import Archive
-from orchestrator.operation import Operation
 from orchestrator.operations.create_backup import manifest_of
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps, no_query, shelf_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps, no_query, shelf_of
 from orchestrator.tool import Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import StorageError

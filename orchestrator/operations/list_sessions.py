@@ -12,13 +12,11 @@ from pydantic import Field
 
 from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.session_list import pagination, within_client
-from orchestrator.operation import Operation
 from orchestrator.operations.blame import BlameQuery, BlameRequest
 from orchestrator.requests.calls import project_of, searched_project
 from orchestrator.requests.field_types import EndInstant, Instant, Limit, Offset
-from orchestrator.requests.queries import ListQuery
-from orchestrator.requests.shapes import ListRequest
-from orchestrator.state import Run, Steps
+from orchestrator.requests.shapes import ListQuery, ListRequest
+from orchestrator.state import Operation, Run, Steps
 from orchestrator.tool import WHEN, Alias, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import format_time, now, parse_time, preview_of

@@ -8,10 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps, shelf_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import now

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import find_channel, item_of

@@ -13,11 +13,10 @@ from pydantic import Field
 
 from orchestrator.archive.container import MANIFEST, Archive, Damage
 from orchestrator.archive.stores import give_back
-from orchestrator.operation import Operation
 from orchestrator.operations.create_backup import free_names, write_registry
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps, shelf_of
+from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
 from orchestrator.tool import Effect, Tool
 from registry.access import Level
 from registry.errors import StorageError

@@ -16,10 +16,8 @@ from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps, shelf_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
 from registry.access import Level
 from registry.domain import Role, digest_of, new_id, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError

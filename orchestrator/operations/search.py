@@ -8,10 +8,8 @@ from typing import Any
 from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.finding.looking_up import SPOKEN, ask, find, scope_of, subject_of, understood
 from orchestrator.answer.finding.relevance import Found, explanation, is_about_something, judge, outcome
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import SearchQuery
-from orchestrator.requests.shapes import SearchRequest
-from orchestrator.state import Run, Steps
+from orchestrator.requests.shapes import SearchQuery, SearchRequest
+from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
 from registry.search.scope import messages_in
 from registry.storage.conversations.channels import get_channel

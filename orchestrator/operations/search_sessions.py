@@ -29,12 +29,10 @@ from orchestrator.answer.finding.relevance import (
     judge,
 )
 from orchestrator.answer.session_list import SessionsFound, pagination, sessions_shown, within_client
-from orchestrator.operation import Operation
 from orchestrator.requests.calls import project_of, searched_project, utc_offset_minutes
 from orchestrator.requests.field_types import Also, EndInstant, Instant, Limit, Offset
-from orchestrator.requests.queries import SessionsQuery
-from orchestrator.requests.shapes import SessionsRequest
-from orchestrator.state import Run, Steps, Tried
+from orchestrator.requests.shapes import SessionsQuery, SessionsRequest
+from orchestrator.state import Operation, Run, Steps, Tried
 from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import format_time, preview_of

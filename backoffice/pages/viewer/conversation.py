@@ -20,7 +20,7 @@ from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given
 from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import blocks_of, shown
 from backoffice.queries import Word
-from orchestrator.requests.queries import QueryShape
+from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import conversations as views
 from registry.access import ASKING
 from registry.errors import NotFound
