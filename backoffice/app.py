@@ -68,7 +68,6 @@ def create_app(
 
 
 def use_orchestrator(app: FastAPI, orchestrator: Orchestrator, connections: Connections | None = None) -> None:
-    """Let an application run its operations on an open orchestrator."""
     app.state.orchestrator = orchestrator
     app.state.machine = Machine(orchestrator, connections)
     metrics: Metrics = app.state.metrics

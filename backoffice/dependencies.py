@@ -44,7 +44,6 @@ class Client:
     async def ask(
         self, operation: str, query: Mapping[str, Any], channel: str | None = None, *, is_recorded: bool = True
     ) -> dict[str, Any]:
-        """Run an operation and return its answer, also if it failed."""
         request = {"operation": operation, "channel": channel, "query": query, "source": self.source}
         return await self.answer(request, is_recorded=is_recorded)
 

@@ -27,7 +27,6 @@ _CODES = {status: code for code, status in STATUS.items()}
 
 
 def wants_page(headers: Headers, path: str) -> bool:
-    """Return whether the response is shown in a browser."""
     api = ("/bo/", "/mcp", "/health", "/ready", "/metrics", "/openapi.json", "/static/")
     return "text/html" in headers.get("accept", "") and not path.startswith(api)
 
@@ -48,7 +47,6 @@ def rpc_failure(error: RegistryError) -> JSONResponse:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer every exception with the error envelope."""
     app.add_exception_handler(RegistryError, _registry_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)

@@ -56,14 +56,11 @@ class Metrics:
 
 
 class RequestCounter(HttpMiddleware):
-    """Middleware that counts HTTP responses."""
-
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         super().__init__(app)
         self._metrics = metrics
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count the response's status; 500 if there was none."""
         status = 500
 
         async def noting(message: Message) -> None:

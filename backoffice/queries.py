@@ -82,7 +82,6 @@ class ChannelsQuery(PageQuery, Period):
 
     @property
     def is_by_relevance(self) -> bool:
-        """Return whether the channels come best first."""
         return bool(self.q) and not self.deleted and self.order in (None, "relevance")
 
     @property
@@ -112,7 +111,6 @@ class MessageFilters(Period):
     q: Word | None = None
 
     def as_query(self) -> dict[str, Any]:
-        """Return the query of the search operation."""
         asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
         asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})
         return {name: value for name, value in asked.items() if value is not None}

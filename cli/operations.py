@@ -80,7 +80,6 @@ project_option = click.option(
 
 
 def full_path(path: str) -> str:
-    """Return a path that the user typed as an absolute one."""
     return os.path.abspath(os.path.join(terminal().folder, Path(path).expanduser()))
 
 
@@ -121,7 +120,6 @@ def run_request(request: Mapping[str, Any], observe: Callable[[Execution], None]
 
 
 def with_orchestrator(work: Callable[[Orchestrator], Awaitable[Any]]) -> Any:
-    """Run some work on the configured registry and return its result."""
     from orchestrator.opening import open_orchestrator  # takes half a second, which `ctxr -h` does not need
 
     async def run() -> Any:

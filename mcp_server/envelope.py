@@ -63,7 +63,6 @@ def in_local_time(value: Any) -> Any:
 
 
 def as_answer(body: dict[str, Any]) -> CallToolResult:
-    """Return an envelope as structured content and as its JSON text."""
     body = in_local_time(shown(body))
     # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
     # structured content wherever the two differ, so they must not.
@@ -73,7 +72,6 @@ def as_answer(body: dict[str, Any]) -> CallToolResult:
 
 @cache
 def published(tool: Tool) -> PublishedTool:
-    """Return a tool as the protocol lists it."""
     read_only, destructive, idempotent = tool.effect.value
     return PublishedTool(
         name=tool.name,

@@ -24,14 +24,12 @@ TEXT = "text/plain"
 
 
 async def list_resources(_ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-    """List the fixed resources."""
     about = "The latest conversations, and the resource of each."
     channels = types.Resource(uri=CHANNELS, name="channels", title="Channels", description=about, mime_type=JSON)
     return types.ListResourcesResult(resources=[channels])
 
 
 async def list_templates(_ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
-    """List the resources of a channel."""
     channel = types.ResourceTemplate(
         uri_template=f"{CHANNELS}/{{channel}}",
         name="channel",
@@ -52,7 +50,6 @@ async def list_templates(_ctx: Context, _: types.PaginatedRequestParams | None) 
 async def read_resource(
     run: RunOperation, ctx: Context, params: types.ReadResourceRequestParams
 ) -> types.ReadResourceResult:
-    """Return the list of channels, a channel, a channel's summary, or the MCP App's page."""
     uri, kind, ask = str(params.uri), JSON, partial(_ask, run, client_name(ctx))
     match uri.removeprefix(CHANNELS).split("/"):
         case _ if uri == APP:

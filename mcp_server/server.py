@@ -107,7 +107,6 @@ class RegistryTools:
         self._run, self._toolsets, self._project, self._is_local = run, toolsets, project, is_local
 
     async def list(self, ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        """List the tools of the chosen toolsets."""
         known = await asyncio.to_thread(tools)  # the first time imports all operations
         listed = {name for toolset in self._toolsets for name in tools_of(toolset)}
         return ListToolsResult(tools=[published(tool) for name, tool in known.items() if name in listed])
@@ -188,7 +187,6 @@ def _refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller
 
 
 def _with_example(tool: Tool, error: Mapping[str, str]) -> Mapping[str, str]:
-    """Show a correct call with an error of the arguments."""
     if error["code"] != InvalidRequest.code:
         return error
     return {**error, "details": f"{error['details']}; a correct call: {tool.shown_example}"}

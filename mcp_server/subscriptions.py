@@ -35,7 +35,6 @@ class ChannelBus(InMemorySubscriptionBus):
         self._watched: dict[Access | None, WatchedRegistry] = {}
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
-        """Register a listener; returns what takes it out again."""
         return self._watched.setdefault(ASKING.get(), WatchedRegistry(self._grown)).subscribe(listener)
 
 
@@ -49,7 +48,6 @@ class WatchedRegistry(InMemorySubscriptionBus):
         self._watching: asyncio.Task[None] | None = None
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
-        """Register a listener; returns what takes it out again."""
         leave = super().subscribe(listener)
         subscriber = object()
         self._subscribers.add(subscriber)
@@ -89,7 +87,6 @@ class OlderSubscriptions:
         self._held: dict[tuple[int, str], Unsubscribe] = {}
 
     async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
-        """Tell this connection whenever the resource changes."""
         uri, session, connection = str(params.uri), ctx.session, ctx.lifespan_context
         sending: set[asyncio.Task[None]] = set()
 
@@ -106,7 +103,6 @@ class OlderSubscriptions:
         return EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        """Tell this connection no more."""
         self._leave((id(ctx.lifespan_context), str(params.uri)))
         return EmptyResult()
 

@@ -10,7 +10,6 @@ from typing import Any
 
 @asynccontextmanager
 async def running(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run the work as tasks, and cancel them at the end."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         yield

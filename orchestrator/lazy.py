@@ -35,8 +35,6 @@ GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
 
 
 class LazyOrchestrator:
-    """An orchestrator that is opened when needed."""
-
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opened: Orchestrator | None = None

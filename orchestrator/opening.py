@@ -113,12 +113,10 @@ def _writer(settings: Settings) -> LanguageModel | None:
 
 
 def was_left_open(settings: Settings) -> bool:
-    """Return True if a process has the registry open, or was killed."""
     return settings.url.startswith("sqlite") and log_was_left(Path(settings.url.removeprefix("sqlite:///")))
 
 
 async def check_after_kill(registry: Registry) -> None:
-    """Log it if the database is damaged."""
     if not await is_sound(registry):
         logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
 

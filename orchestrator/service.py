@@ -191,7 +191,6 @@ class Orchestrator:
 
     @property
     def seconds_since_asked(self) -> float:
-        """Return the seconds since the last request of a caller; syncs do not count."""
         return time.monotonic() - self._asked_at
 
     async def _without_secrets(self, request: Request) -> Request:

@@ -227,5 +227,4 @@ def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
 
 
 async def as_read(_run: Run, _request: Request, data: dict[str, Any]) -> dict[str, Any]:
-    """Answer with what was read."""
     return data

@@ -73,7 +73,6 @@ class ToolArguments(QueryShape):
 
     @classmethod
     def names(cls) -> Collection[str]:
-        """Return the names of the arguments."""
         return cls.model_fields.keys()
 
     @classmethod
@@ -86,7 +85,6 @@ class ToolArguments(QueryShape):
         return self.asked.model_validate({"query": self.model_dump(), "source": caller.source})
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        """Return the result of a call that succeeded."""
         return {name: value for name, value in outcome.items() if name != "success"}
 
     def rehearsal(self) -> ToolArguments:

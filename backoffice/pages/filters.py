@@ -80,7 +80,6 @@ def plain(text: str) -> str:
 
 
 def weekday(day: str) -> str:
-    """Return the English short name of a date's weekday."""
     return f"{date.fromisoformat(day):%a}"
 
 
@@ -98,7 +97,6 @@ def is_instant(given: object) -> bool:
 
 
 def field(name: str) -> str:
-    """Return the English label of a record's field."""
     return FIELDS.get(name, name.replace("_", " "))
 
 

@@ -30,7 +30,6 @@ class InsightsQuery(StatisticsQuery):
     last: Literal["24h", "7d", "30d", "1y", "all"] = "30d"
 
     def period(self, at: datetime) -> StatisticsQuery:
-        """Return the period as two instants."""
         if self.from_ or self.to or self.last == "all":
             return self
         return self.model_copy(update={"from_": at - LAST[self.last], "to": at})

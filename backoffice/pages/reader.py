@@ -148,7 +148,6 @@ def reader_now(request: Request) -> datetime:
 
 
 def midnight(request: Request) -> datetime:
-    """Return when the reader's day began."""
     return reader_now(request).replace(hour=0, minute=0, second=0, microsecond=0)
 
 

@@ -57,7 +57,6 @@ def address(path: str, **query: Any) -> str:
 
 
 def see_other(address: str) -> RedirectResponse:
-    """Redirect after a form was sent."""
     return RedirectResponse(address, 303)
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
 from cli.connect.installation import INSTALLABLE, OURS, ClientPart, parts_of
 from cli.connect.jsonc import is_bare
-from cli.connect.launcher import write_launcher
 from cli.connect.settings_files import Rewrite, apply, read, remember, remembered, rewrite
-from cli.connect.snippets import this_program, this_server
+from cli.connect.snippets import this_program, this_server, write_launcher
 from registry.errors import NotFound, StorageError
 from sources.base import Places
 from sources.client import Client
@@ -100,7 +99,6 @@ def _state_of(part: ClientPart) -> State:
 
 
 def changes_of(client: Client, places: Places, project: Path | None = None, *, installs: bool) -> list[Rewrite]:
-    """Return the changes of files that connect a client, or disconnect it."""
     files: dict[Path, list[ClientPart]] = {}
     for part in parts_of(client, this_server(), places, project):
         files.setdefault(part.file, []).append(part)

@@ -55,7 +55,6 @@ def title_of(session: Session) -> str:
 
 
 def session_page(page: Mapping[str, Any], before: int | None, *, is_whole: bool) -> Iterator[str]:
-    """Return a session's head, then its messages with their roles."""
     session, messages = page["session"], page["messages"]
     rule = "━" * line_width()
     which = "" if is_whole else f" (before message {before})" if before else " (showing most recent)"

@@ -148,7 +148,6 @@ class Bars(ExitStack):
 
 
 def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
-    """Return the lines about stores, each with its first skipped items."""
     for report in reports:
         skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
         yield f"{report.source}: {_what_came([report])}{skipped} ({report.path})"
@@ -160,7 +159,6 @@ def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
 
 
 def summary(reports: Sequence[StoreReport]) -> str:
-    """Return one line about all stores."""
     from cli.connect.snippets import called
 
     skipped = sum(report.skipped_count for report in reports)

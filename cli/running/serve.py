@@ -50,7 +50,6 @@ logger = logging.getLogger(__name__)
 
 
 def build_app(settings: Settings) -> FastAPI:
-    """Return the whole HTTP side: `/mcp` beside the backoffice, over one orchestrator that its lifespan opens."""
     rules = rules_of(settings)
 
     async def run(

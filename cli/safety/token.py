@@ -22,7 +22,6 @@ class Expiry(click.ParamType[datetime | None]):
     name = "WHEN"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
-        """Return the instant; None for never."""
         if value == "never":
             return None
         now = datetime.now(UTC)

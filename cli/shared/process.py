@@ -91,7 +91,6 @@ class LocalProcess:
         await self._see_off()
 
     def end(self) -> None:
-        """Accept no new connections, and end when the present ones have moved on."""
         self._over.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -150,7 +150,6 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
 
 
 async def keep_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str, Any]:
-    """Return the conversations or commits, each with confidence and evidence. Raises NotFound."""
     if not data.found:
         looked = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
         told = f"looked at {looked}" if looked else "no commit holds lines that were written in it"

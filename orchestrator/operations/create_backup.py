@@ -77,7 +77,6 @@ def manifest_of(archive: Archive) -> dict[str, Any]:
 
 
 def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
-    """Write the registry, table by table, in one read transaction."""
     shelf = shelf_of(run)
     path = _new_file(shelf, request.query.path)
     writer = write_registry(tx, path, run.tell)
@@ -98,7 +97,6 @@ def _new_file(shelf: Shelf, given: str | None) -> Path:
 
 
 async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) -> dict[str, Any]:
-    """Add the clients' stores, and finish the backup."""
     shelf = shelf_of(run)
     try:
         stores = []

@@ -99,7 +99,6 @@ class TalksOfDay:
 
 
 def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
-    """Read the day's conversations, by channel."""
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
     # of a channel that says more in a day, the last 1000 messages
@@ -154,7 +153,6 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
 
 
 def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
-    """Return the briefing in Markdown, written without a model."""
     points = [(talk, points_of(talk.messages)) for talk in talks]
     lines = [f"# {words['title'].format(date=date)}"]
     for kind in ("decided", "open"):

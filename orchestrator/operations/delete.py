@@ -143,7 +143,6 @@ class ForgetArguments(ToolArguments):
         return self.model_copy(update={"dry_run": True})
 
     def question(self, result: Mapping[str, Any]) -> Question | None:
-        """Ask before something is forgotten."""
         if self.dry_run:
             return None
         receipt = result["receipt"]

@@ -97,7 +97,6 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
 
 
 def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) -> Tried:
-    """Choose between the request as it was asked and the relaxed one."""
     first, second = earlier.data, relaxed.data
     if relaxed.error or earlier.error:
         chosen = earlier if relaxed.error else relaxed

@@ -33,7 +33,6 @@ class Listed:
 
 
 def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed:
-    """Read a page of sessions by last activity."""
     query = request.query
     given = query.model_dump(include={"source", "project", "tag"}) | {"from_": query.since, "to": query.until}
     wanted = ChannelFilter(**given, is_named=query.tagged_only)

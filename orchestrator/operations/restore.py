@@ -26,7 +26,6 @@ class RestoreRequest(Request):
 
 
 def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: GeneralState) -> dict[str, Any]:
-    """Undo the soft deletion of a message or of a channel."""
     run.recorder.explain(id=request.query.id, channel=request.channel)
     if request.query.id:
         message = get_message(tx, request.query.id, include_deleted=True)

@@ -20,7 +20,6 @@ from registry.text.ranking.matching import matched_words
 
 
 def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> Found:
-    """Find messages about some words in the registry or in one channel."""
     query = request.query
     channel = get_channel(tx, request.channel) if request.channel else None
     read, scope = ask(tx, query.text, None, scope_of(query, channel.number if channel else None))

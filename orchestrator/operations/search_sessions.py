@@ -65,7 +65,6 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
 
 
 def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) -> Tried:
-    """Choose between the request as it was asked and the relaxed one."""
     first, second = earlier.data, relaxed.data
     is_better = _is_sure(second) or (not first.best and bool(second.best))
     if not is_better:

@@ -32,7 +32,6 @@ class Notion(Source):
         self._server, self._environment = server, environment
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the one workspace that the token opens."""
         yield Path("Notion")
 
     def stamp(self, store: Path) -> str:

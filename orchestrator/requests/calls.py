@@ -87,6 +87,5 @@ def working_folder(folder: str | None = None) -> str | None:
 
 
 def utc_offset_minutes() -> int:
-    """Return this machine's offset from UTC, for what `yesterday` means."""
     offset = datetime.now().astimezone().utcoffset() or timedelta()
     return int(offset.total_seconds() // 60)

@@ -75,7 +75,6 @@ def by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, An
 
 @router.get("/running")
 async def running_runs(request: Request, client: Asking) -> HTMLResponse:
-    """Return the unfinished runs, a part of the list's page."""
     return render(request, "flow/running.html", running=client.running())
 
 

@@ -76,7 +76,6 @@ async def connect_client(
 
 @router.post("/settings/sync")
 async def start_sync(machine: Local) -> RedirectResponse:
-    """Read what is new in the stores; the page shows how it goes."""
     machine.start_sync()
     return see_other("/settings")
 
@@ -90,7 +89,6 @@ async def import_export(machine: Local, file: UploadFile) -> RedirectResponse:
 
 @router.get("/settings/backups", dependencies=[without_parameters])
 async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLResponse:
-    """List the backups, newest first."""
     return render(request, "flow/backups.html", backups=await _backups(client))
 
 

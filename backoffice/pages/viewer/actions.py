@@ -128,7 +128,6 @@ def as_file(kind: ExportFormat, session: Session, messages: Messages) -> Respons
 
 
 def as_archive(conversations: Sequence[tuple[Session, Messages]]) -> Response:
-    """Return several conversations as Markdown in one ZIP."""
     file = BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         for session, messages in conversations:
