@@ -34,12 +34,6 @@ wait for my next question. For older messages call it again with before."""
 TAG = """
 If you log this chat with conversation_log, pass its channel as session_id too. Confirm in one sentence."""
 
-ELSEWHERE = """
-Show me its title and when it was last active, and ask whether it is the one. Then give me the command `ctxr resume \
-SESSION_ID --in {client} --run` with its session_id, to run in a terminal: it opens the conversation as a session of \
-that client's own. Its --last N takes only the last questions along, --dry-run only says what it would write. If that \
-client takes no session in, tell me to ask there: continue the conversation "TITLE"."""
-
 BRIEFING = """
 Set since to the beginning of this day in my time zone: {date}. For each session that was active on that day call \
 extract with its channel and a query of mode "digest", with from and to set to that day. Then write me a briefing, by \
@@ -66,15 +60,6 @@ def load(nickname: Annotated[str, "nickname, id, or #1 for the latest"]) -> str:
     return _call("fetch_session_by_id", session_id=nickname) + LOAD
 
 
-def elsewhere(
-    client: Annotated[str, "claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code"],
-    session: Annotated[str, "nickname, id, or #1 for the latest"] = "#1",
-) -> str:
-    """Take a conversation along into another AI client."""
-    look = _call("fetch_session_by_id", session_id=session, message_limit=2)
-    return look + ELSEWHERE.format(client=_quoted(client).strip('"'))
-
-
 def tag(
     nickname: Annotated[str, "a short name to find it by"],
     tags: Annotated[str, "separated by commas"] = "",
@@ -94,7 +79,6 @@ PROMPTS: Mapping[str, tuple[str, Callable[..., str]]] = {
     "recent": ("What I worked on lately", recent),
     "search": ("Search past conversations", search),
     "load": ("Load a past conversation", load),
-    "elsewhere": ("Go on in another client", elsewhere),
     "tag": ("Name this conversation", tag),
     "briefing": ("Briefing of a day", briefing),
 }
@@ -147,7 +131,6 @@ async def get_prompt(_ctx: Context, params: types.GetPromptRequestParams) -> typ
 
 KINDS: Mapping[tuple[str | None, str], str] = {
     ("load", "nickname"): "session",
-    ("elsewhere", "session"): "session",
     ("tag", "tags"): "tag",
     (None, "channel"): "channel",
 }

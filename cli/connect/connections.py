@@ -48,11 +48,9 @@ def connections_from(home: Path) -> Connections:
 def connection_of(client: Client, places: Places, projects: Sequence[Path] = ()) -> Connection:
     """Return the connection of one client; `projects`: folders in which its rule is looked for."""
     is_here = bool(client.folder and client.folder(places).exists()) or _has_store(client, places)
-    if not is_here:
-        return Connection(client.name, client.command, False, [])
-    parts = list(_parts(client, places, projects))
-    if not client.purge:
-        return Connection(client.name, client.command, True, parts)
+    parts = list(_parts(client, places, projects)) if is_here else []
+    if not (is_here and client.purge):
+        return Connection(client.name, client.command, is_here, parts)
     deleted_by = f"{'.'.join(client.purge.setting)} in {client.settings_file(places, client.purge.file)}"
     return Connection(client.name, client.command, True, parts, days_kept(client, places), deleted_by)
 

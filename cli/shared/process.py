@@ -168,7 +168,7 @@ class LocalProcess:
         loop = asyncio.get_running_loop()
 
         def run(request: Mapping[str, Any]) -> dict[str, Any]:
-            return asyncio.run_coroutine_threadsafe(_awaited(self._run(request, this_client())), loop).result()
+            return asyncio.run_coroutine_threadsafe(self._run(request, this_client()), loop).result()
 
         are_terminals = hello["are_terminals"][0], hello["are_terminals"][1]
         terminal = Terminal(hello["folder"], hello["columns"], hello["is_utf8"], run, are_terminals)
@@ -356,10 +356,6 @@ def _listen(place: ProcessPlace, secret: str) -> socket.socket:
 async def _send(writer: asyncio.StreamWriter, content: bytes) -> None:
     writer.write(content)
     await writer.drain()
-
-
-async def _awaited(outcome: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    return await outcome
 
 
 if __name__ == "__main__":
