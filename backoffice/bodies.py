@@ -1,7 +1,5 @@
 """OpenAPI schemas of request bodies that the orchestrator validates itself: a refused request is an execution too."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """/bo/channels: the channels of the registry, their names and tags."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query

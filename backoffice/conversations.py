@@ -1,7 +1,5 @@
 """/bo/conversations, /bo/search, /bo/extracts; /bo/changes and /bo/edits for registries that follow this one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

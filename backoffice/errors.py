@@ -1,7 +1,5 @@
 """Errors as HTTP responses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

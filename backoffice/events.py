@@ -1,7 +1,5 @@
 """/bo/events: stored messages and finished executions as they happen, as Server-Sent Events."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """/bo/ao: runs of the orchestrator, statistics, and an endpoint to run an operation."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query

@@ -1,7 +1,5 @@
 """/health, /ready and /metrics (Prometheus)."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 from fastapi import APIRouter, Request, Response

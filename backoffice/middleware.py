@@ -4,8 +4,6 @@ A web page the user visits can make the browser call a server on loopback, under
 (DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check covers only /mcp.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Collection
 from ipaddress import IPv4Address, IPv6Address, ip_address

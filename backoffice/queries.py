@@ -1,7 +1,5 @@
 """Query parameters: filters and pagination of the lists."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any, Literal
 

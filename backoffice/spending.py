@@ -1,7 +1,5 @@
 """/bo/usage: the tokens that clients have counted, and their list price."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query

@@ -1,7 +1,5 @@
 """The ctxr command: its subcommands, loaded when they are asked for, and how a failure is printed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

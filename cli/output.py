@@ -1,7 +1,5 @@
 """Print results as JSON or text, and measure text in terminal columns: a Korean letter takes two."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The user's terminal: this process's own, or that of a user whose command the local process runs."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable, Mapping

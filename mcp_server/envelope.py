@@ -3,8 +3,6 @@
 The schemas leave out what says nothing, because a model reads them in every conversation.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

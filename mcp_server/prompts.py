@@ -1,7 +1,5 @@
 """The prompts: what a user picks from a client's menu, which names it offers, and what the AI is then told to call."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Ask the user through the client, by an elicitation; a tool's arguments say what (`ToolArguments.question`)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The resources: the channels as documents to attach to a chat, read through operations, and the MCP App's page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path

@@ -4,8 +4,6 @@ Clients of 2026-07-28 open a stream for it (`subscriptions/listen`), over stdio 
 and are told on their connection; over our HTTP, which keeps none, they cannot.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Run background tasks while a context is open."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Filters of the templates: figures, icons, and a record's fields in words."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """/insights: activity, answers, tokens and problems of a period on one page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal

@@ -5,8 +5,6 @@ plurals. Days and times in filters are the reader's own: the browser tells its t
 beneath means UTC. Who has no script is told that it is UTC here too.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

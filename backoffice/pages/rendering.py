@@ -1,7 +1,5 @@
 """Render templates in the reader's language and theme, with strict security headers; errors as pages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial

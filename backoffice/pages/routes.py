@@ -1,7 +1,5 @@
 """Add the pages and static files to the application."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request

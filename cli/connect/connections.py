@@ -1,7 +1,5 @@
 """Find out which clients on this machine are connected, and connect or disconnect them by changing their files."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

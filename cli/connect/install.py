@@ -1,7 +1,5 @@
 """`ctxr install` and `ctxr uninstall`: connect a client by changing its settings."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

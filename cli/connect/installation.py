@@ -3,8 +3,6 @@
 Clients refuse unknown keys, so our hooks are recognised by their command.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
 A copy of the old file is kept in the registry's folder, unless it may hold keys and tokens.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """`ctxr search`: find past sessions by what was said in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

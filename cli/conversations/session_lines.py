@@ -1,7 +1,5 @@
 """Show sessions: a list of them, and one to read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Commands on past sessions: `ctxr list`, `recent`, `show`, `tag`, `nickname` and `export`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Show what `ctxr extract` found: messages to read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`ctxr sync`: import the histories that clients on this machine keep. And `ctxr hook`, which clients run."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The server's address, whether it is in use, and database addresses without passwords."""
 
-from __future__ import annotations
-
 import re
 import socket
 from urllib.parse import urlsplit

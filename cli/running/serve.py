@@ -1,7 +1,5 @@
 """The composition root: backoffice and MCP as one application, on one port."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

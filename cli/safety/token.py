@@ -1,7 +1,5 @@
 """`ctxr token`: access to the registry over HTTP."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ The tokens are JWTs of one issuer that the settings name; its keys are read from
 named an issuer loads this.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The stdio transport: MCP as lines of JSON on stdin and stdout, or on a connection of the local process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

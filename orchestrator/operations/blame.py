@@ -1,7 +1,5 @@
 """blame: the conversations in which a line, a file or a commit came about; and the commits made in a conversation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

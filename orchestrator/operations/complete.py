@@ -1,7 +1,5 @@
 """complete: names of sessions, tags, projects and clients that begin with a text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

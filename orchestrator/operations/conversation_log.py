@@ -1,7 +1,5 @@
 """conversation_log: store what a tool, a hook or another registry sends, each message once."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """create_backup: write the registry and the clients' histories into one file."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from importlib.metadata import version

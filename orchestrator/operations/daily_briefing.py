@@ -1,7 +1,5 @@
 """daily_briefing: what was decided, left open and worked on in a day; delivered to outside systems once, and kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, timezone

@@ -1,7 +1,5 @@
 """Extract: read the part of one conversation that answers a request, and record what was delivered."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """fetch: one session's messages, as an answer or a document."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """hint: tell a model what a past conversation clearly says about a prompt, a command or an edit, before it goes on."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

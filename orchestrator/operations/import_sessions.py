@@ -1,7 +1,5 @@
 """import: store the sessions that a reader found in a client's store."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ConfigDict

@@ -1,7 +1,5 @@
 """list_backups: the backups in the folder of backups."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

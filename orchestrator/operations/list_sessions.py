@@ -1,7 +1,5 @@
 """list: sessions by last activity."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

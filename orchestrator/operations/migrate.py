@@ -1,7 +1,5 @@
 """migrate: move sessions to another project folder, also in Cursor's own database."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """note: tell a new chat about the latest conversations of its folder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

@@ -3,8 +3,6 @@
 They are messages of a channel of their own: search, extract, export, deletion and tokens treat them as any other.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """restore: undo a soft deletion."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from orchestrator.requests.shapes import QueryShape, Request

@@ -1,7 +1,5 @@
 """restore_backup: replace everything that is stored by a backup."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """resume: write a conversation as a session of another client, and return the command that opens it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """search: messages by what they say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Search sessions by what was said in them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """tag: set a session's title, nickname, tags and pin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """usage: the tokens that clients have counted, and their list price."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

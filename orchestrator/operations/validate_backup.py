@@ -1,7 +1,5 @@
 """validate_backup: compare every part of a backup with its SHA-256."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Read Notion's pages through its own MCP server: a snapshot of each changed page, as Markdown."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Call tools of other MCP servers with the result of an operation."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Find out who makes a call, from which folder, and who is told of its progress."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar

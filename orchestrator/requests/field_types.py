@@ -1,7 +1,5 @@
 """Define the types of request fields: times (also in words), names, limits."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

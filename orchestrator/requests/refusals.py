@@ -1,7 +1,5 @@
 """Refusals: each problem of a request names the field, what was given and what is allowed; failures as exceptions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Lay out the graph: nodes in a row, edges that skip nodes as arcs above and below. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

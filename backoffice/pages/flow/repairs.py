@@ -1,7 +1,5 @@
 """Suggest repairs of a run: its request without one condition, and what that would find."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """A run's waterfall, and its state at each step. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

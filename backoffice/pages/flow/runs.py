@@ -1,7 +1,5 @@
 """/flow: the list of runs, and one run as a case file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """/settings: clients and sources of this machine, backups, the trash, forgetting, access."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from hashlib import sha256

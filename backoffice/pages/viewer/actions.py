@@ -1,7 +1,5 @@
 """Actions on conversations and messages: name, pin, delete, restore, export; saved views."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from io import BytesIO

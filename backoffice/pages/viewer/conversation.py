@@ -1,7 +1,5 @@
 """/channels/{channel}: a conversation, read a stretch at a time, searched, and handed on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex

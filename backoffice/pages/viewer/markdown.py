@@ -4,8 +4,6 @@ Three walls: HTML in the text is shown as text; what leaves the renderer goes th
 and the page's own headers allow no script and nothing from elsewhere.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from html import escape

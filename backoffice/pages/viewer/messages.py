@@ -1,7 +1,5 @@
 """Stored messages as the conversation page shows them. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """/palette: conversations, messages, runs and commands, from everywhere."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
