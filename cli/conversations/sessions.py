@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import elsewhere, more_to_come, session_entry, session_page, sharing
+from cli.conversations.transcript import elsewhere, more_to_come, session_entry, session_page, sharing
 from cli.operations import (
     ProjectFolder,
     SessionId,
