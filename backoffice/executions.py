@@ -110,21 +110,6 @@ class Statistics(BaseModel):
     rolled_up: int | None = Field(None, description="so many of the runs are too old to be kept one by one")
 
 
-class Edge(BaseModel):
-    """From one node to the next."""
-
-    from_: str = Field(alias="from")
-    to: str
-
-
-class Graph(BaseModel):
-    """The orchestrator's graph, for drawing."""
-
-    nodes: list[str]
-    edges: list[Edge]
-    paths: dict[str, list[str]] = Field(description="the nodes that each operation goes through")
-
-
 class RunAnswer(BaseModel):
     """The answer of an operation; its further fields depend on the operation."""
 
@@ -172,9 +157,9 @@ async def show_statistics(client: Asking, query: Annotated[StatisticsQuery, Quer
     return {"bucket_s": bucket_s, **figures}
 
 
-@router.get("/graph", response_model=Graph, dependencies=[without_parameters])
+@router.get("/graph", dependencies=[without_parameters])
 async def show_graph() -> dict[str, Any]:
-    """Return the graph: nodes, edges, and each operation's path."""
+    """Return the graph for drawing: `nodes`, `edges` (`from`, `to`), and `paths`, each operation's nodes in order."""
     return describe_graph()
 
 

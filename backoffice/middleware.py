@@ -63,14 +63,12 @@ class Guard(HttpMiddleware):
                 "The request names another host.",
                 f"Host: given {host!r}; allowed: localhost, a loopback address, or CTXR_HOST ({self._host})",
             )
-        if method not in READING and origin is not None and not self._is_from_here(origin, host):
+        is_foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
+        if method not in READING and is_foreign and origin not in self._origins:
             return InvalidRequest(
                 "The request comes from another site.", f"Origin: given {origin!r}; allowed: this host, {host}"
             )
         return None
-
-    def _is_from_here(self, origin: str, host: str) -> bool:
-        return origin.partition("://")[2].lower() == host.lower() or origin in self._origins
 
     def _is_ours(self, host: str) -> bool:
         name = _name_of(host)

@@ -1,6 +1,7 @@
 """list_backups: the backups in the folder of backups."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,15 @@ class ListBackupsRequest(Request):
 
 
 async def listed(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:
-    return {"backups": await asyncio.to_thread(_listed, shelf_of(run).folder)}
+    return {"backups": await asyncio.to_thread(lambda: list(_listed(shelf_of(run).folder)))}
 
 
-def _listed(folder: Path) -> list[dict[str, Any]]:
-    files = sorted(folder.glob("*.zip"), key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
-    return [_in_short(path) for path in files]
-
-
-def _in_short(path: Path) -> dict[str, Any]:
-    try:
-        return {"path": str(path), "manifest": manifest_of(Archive.open(path))}
-    except StorageError as exc:
-        return {"path": str(path), "manifest": None, "error": exc.details}
+def _listed(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob("*.zip"), key=lambda path: (path.stat().st_mtime, path.name), reverse=True):
+        try:
+            yield {"path": str(path), "manifest": manifest_of(Archive.open(path))}
+        except StorageError as exc:
+            yield {"path": str(path), "manifest": None, "error": exc.details}
 
 
 class ListBackupsArguments(ToolArguments):
