@@ -18,8 +18,7 @@ class Terminal:
     columns: int
     is_utf8: bool
     run: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
-    are_terminals: tuple[bool, bool] = (False, False)
-    """True for each of stdout and stderr that is a terminal."""
+    are_terminals: tuple[bool, bool] = (False, False)  # True for each of stdout and stderr that is a terminal
 
 
 class NotHere(BaseException):

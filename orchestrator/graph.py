@@ -230,12 +230,9 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 class Node(NamedTuple):
     """A node of the graph."""
 
-    doing: str
-    """Told to a client that shows progress."""
-    work: Callable[[GeneralState, Run], Awaitable[GeneralState]]
-    """Return the change of the state."""
-    after: Callable[[GeneralState], str]
-    """Choose the next node, one of `targets`."""
+    doing: str  # told to a client that shows progress
+    work: Callable[[GeneralState, Run], Awaitable[GeneralState]]  # return the change of the state
+    after: Callable[[GeneralState], str]  # choose the next node, one of `targets`
     targets: tuple[str, ...]
 
 

@@ -35,7 +35,6 @@ from sources.readers import READERS
 if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
 
-
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)

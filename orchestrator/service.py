@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 runs = logging.getLogger(RUNS)
 
-
 T = TypeVar("T")
 
 
@@ -67,14 +66,12 @@ class Orchestrator:
         self._running: dict[str, Recorder] = {}
         self.observers: list[Callable[[Execution], None]] = [meaning.observe] if meaning else []
         """Called with every finished run of this process."""
-        self.syncing = asyncio.Lock()
-        """Held during a sync, so that only one runs."""
+        self.syncing = asyncio.Lock()  # held during a sync, so that only one runs
         self.before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
         """Brings the registry up to date before it is read; given True, with what was written this moment."""
         self.copy_of: Callable[[], Awaitable[LocalCopy | None]] | None = None
         """Returns the note for answers while the remote registry, of which this one is a copy, does not answer."""
-        self.elsewhere = ""
-        """The address of the remote registry."""
+        self.elsewhere = ""  # the address of the remote registry
         self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
         """Background work of a process that lives for a while."""
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
     from orchestrator.semantic.meaning import Meaning, Meant
 
-
 OUTSIDE_ATTEMPTS = 3
 """Attempts at an outside system in one run: enough for one that restarts. The graph makes its retry policy of it, so
 that operations load without LangGraph."""
@@ -56,20 +55,13 @@ class GeneralState(TypedDict, total=False):
     source: str
     channel: str | None
     query: Request
-    data: Any
-    """Read by `cr_query`; its type depends on the operation."""
-    result: dict[str, Any]
-    """The answer: kept by `filter`, or made by `cr_write`."""
-    transformed_data: str
-    """The text for others that `transform` wrote."""
-    syncing: Syncing
-    """Set while the first import runs."""
-    error: NotFound | None
-    """Set if nothing was found."""
-    attempt: str
-    """The relaxation chosen by `relax`; not set for the original request."""
-    earlier: Tried
-    """The outcome before the relaxation."""
+    data: Any  # read by `cr_query`; its type depends on the operation
+    result: dict[str, Any]  # the answer: kept by `filter`, or made by `cr_write`
+    transformed_data: str  # the text for others that `transform` wrote
+    syncing: Syncing  # set while the first import runs
+    error: NotFound | None  # set if nothing was found
+    attempt: str  # the relaxation chosen by `relax`; not set for the original request
+    earlier: Tried  # the outcome before the relaxation
 
 
 class Answered(TypedDict, total=False):
@@ -87,8 +79,7 @@ class Shelf:
     folder: Path
     readers: Sequence[Source]
     places: Places
-    drafts: Path
-    """The folder of files that a client imports."""
+    drafts: Path  # the folder of files that a client imports
 
 
 class PartDone(NamedTuple):
@@ -125,24 +116,17 @@ class Run:
 
     registry: Registry
     recorder: Recorder
-    room: Room | None = None
-    """The size limits of the asking client; None: no limits, as for pages and commands."""
+    room: Room | None = None  # the size limits of the asking client; None: no limits, as for pages and commands
     actions: Sequence[ExternalAction] = ()
     before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
     """Brings the registry up to date before it is read; given True, with what was written this moment."""
     meaning: Meaning | None = None
-    writer: LanguageModel | None = None
-    """The configured language model."""
-    shelf: Shelf | None = None
-    """The files of this machine; None if this program has none."""
-    tell: Callable[[PartDone], None] = lambda _: None
-    """Reports progress, from any thread."""
-    meant: Meant | None = None
-    """The request's vector, asked for before the registry is read."""
-    attempt: str = ""
-    """The relaxation to read with; "": none."""
-    is_kept: bool = True
-    """Record the run and its deliveries; False if the registry takes nothing."""
+    writer: LanguageModel | None = None  # the configured language model
+    shelf: Shelf | None = None  # the files of this machine; None if this program has none
+    tell: Callable[[PartDone], None] = lambda _: None  # reports progress, from any thread
+    meant: Meant | None = None  # the request's vector, asked for before the registry is read
+    attempt: str = ""  # the relaxation to read with; "": none
+    is_kept: bool = True  # record the run and its deliveries; False if the registry takes nothing
 
 
 def shelf_of(run: Run) -> Shelf:
@@ -164,20 +148,17 @@ class Steps(Generic[Asked, Read]):
     """Read from the registry, in one read transaction (`cr_query`)."""
     keep: Callable[[Run, Asked, Read], Awaitable[dict[str, Any]]] | None = None
     """Keep what answers the request (`filter`)."""
-    relax: Callable[[Read], str] | None = None
-    """Return the relaxation to try; "": none (`relax`)."""
+    relax: Callable[[Read], str] | None = None  # return the relaxation to try; "": none (`relax`)
     better: Callable[[Run, Asked, Tried, Tried], Tried] | None = None
     """Choose between the original and the relaxed attempt (`filter`)."""
     shorten: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
     """Write a shorter form (`transform`); after `filter` only if one is asked for."""
     write: Callable[[WriteTransaction, Run, Asked, GeneralState], dict[str, Any]] | None = None
     """Store, in one write transaction (`cr_write`)."""
-    afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None
-    """Run after that transaction."""
+    afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None  # run after that transaction
     publish: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
     """Deliver the text to the configured outside systems (`external_action`)."""
-    subject: Callable[[Asked], str] | None = None
-    """Return the words to embed."""
+    subject: Callable[[Asked], str] | None = None  # return the words to embed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,24 +166,17 @@ class Operation:
     """An operation with its request, its work at each node, and the tools that run it."""
 
     request: type[Request]
-    level: Level
-    """The permission a token needs. A request that deletes for good needs `admin`, whatever this says."""
+    level: Level  # the permission a token needs. A request that deletes for good needs `admin`, whatever this says.
     steps: Steps[Any, Any]
     alias: str = ""
-    syncs_first: bool = False
-    """Sync the clients' stores before reading."""
+    syncs_first: bool = False  # sync the clients' stores before reading
     is_local: bool = False
     """Work on files of this machine, or on the whole registry: not over HTTP, and only for unrestricted tokens."""
-    is_internal: bool = False
-    """Not for doors: only this program requests it."""
-    needs_everything: bool = False
-    """Only for tokens without restrictions."""
-    is_log: bool = False
-    """Store what somebody said: an admin, too, adds it to no chat of another person."""
-    names_channel: bool = False
-    """Change the channel of exactly the given name, whether it exists or not."""
-    instead: str = ""
-    """For refusals: why it is not done over HTTP, and what to run."""
+    is_internal: bool = False  # not for doors: only this program requests it
+    needs_everything: bool = False  # only for tokens without restrictions
+    is_log: bool = False  # store what somebody said: an admin, too, adds it to no chat of another person
+    names_channel: bool = False  # change the channel of exactly the given name, whether it exists or not
+    instead: str = ""  # for refusals: why it is not done over HTTP, and what to run
     tools: Sequence[Tool] = ()
     labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Labels of this request's own fields, in English and Korean; `labels.toml` has the shared ones."""

@@ -23,8 +23,7 @@ from registry.text.times.time_words import parse_span
 DEFAULT = "en"
 LANGUAGES = (DEFAULT, "ko")
 FOLDER = Path(__file__).parent.parent / "translations"
-SAID = "said.json"
-"""The sentences that other parts of the program make: errors, and the reasons in records."""
+SAID = "said.json"  # the sentences that other parts of the program make: errors, and the reasons in records
 _FAULT = re.compile(r"; (?=[^;:]+: (?:given|missing))")
 _FIELD = re.compile(r"\{(\w+)\}")
 

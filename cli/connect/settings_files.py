@@ -23,8 +23,7 @@ class Rewrite:
     file: Path
     before: str | None
     after: str | None
-    is_private: bool = False
-    """No copy of it may be left behind."""
+    is_private: bool = False  # no copy of it may be left behind
 
     def diff(self) -> Iterator[str]:
         old, new = ((text or "").splitlines() for text in (self.before, self.after))

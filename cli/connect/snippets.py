@@ -26,8 +26,7 @@ from registry.extras import PROGRAM, installer
 from registry.settings import Settings, default_home
 from sources.client import Client
 
-SERVER = "context-registry"
-"""Our name in every client's list of servers."""
+SERVER = "context-registry"  # our name in every client's list of servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,7 @@ class StdioServer:
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    client: str = ""
-    """The client that will start it (`ctxr mcp --client`)."""
+    client: str = ""  # the client that will start it (`ctxr mcp --client`)
     is_captured: bool = False
     """Hooks of ours capture the client's chats, so its model need not log them (`ctxr mcp --captured`)."""
 

@@ -67,8 +67,7 @@ class PulledRequest(LogRequest):
     """Messages of a conversation from another registry. Only from our own exchange."""
 
     url: str
-    ids: list[str]
-    """The id of each message there."""
+    ids: list[str]  # the id of each message there
 
 
 def conversation_log(

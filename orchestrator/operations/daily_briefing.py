@@ -69,7 +69,6 @@ WORDS = {
     },
 }
 
-
 WRITE_IN = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}
 
 

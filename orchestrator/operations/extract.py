@@ -211,7 +211,6 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
 
 _NOTED = ("ranking", "extract_id")  # stored with the answer, and not sent
 
-
 _QUERY_NAMES = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
 
 
@@ -297,7 +296,6 @@ def extract_result(outcome: Outcome) -> dict[str, Any]:
 
 _BEFORE = ("newer", "title", "source", "project", "confidence", "note", "stands_at")
 _AFTER = ("first", "last", "summary", "summary_by", "candidates")
-
 
 EXTRACT_TOOL = Tool(
     name="extract",

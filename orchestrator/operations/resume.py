@@ -58,8 +58,7 @@ class Resumable:
     row: ChannelRow
     messages: list[MessageDict]
     written: dict[str, Any] | None
-    own_keys: list[str]
-    """Keys of the session in the client's own store."""
+    own_keys: list[str]  # keys of the session in the client's own store
 
 
 def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:

@@ -13,7 +13,6 @@ PART = 1000  # characters of a {part}: some systems refuse longer blocks
 _FIELD = re.compile(r"\{(id|date|text|part)\}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
-
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 

@@ -82,12 +82,9 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     operation: ClassVar[str]
-    takes_long: ClassVar[bool] = False
-    """The operation has no time limit."""
-    is_awaited: ClassVar[bool] = True
-    """A caller waits for the answer."""
-    means_now: ClassVar[bool] = False
-    """It is about the chat that is going on: what hooks have told is taken in first."""
+    takes_long: ClassVar[bool] = False  # the operation has no time limit
+    is_awaited: ClassVar[bool] = True  # a caller waits for the answer
+    means_now: ClassVar[bool] = False  # it is about the chat that is going on: what hooks have told is taken in first
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"

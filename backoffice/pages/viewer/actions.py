@@ -134,8 +134,7 @@ def as_archive(conversations: Sequence[tuple[Session, Messages]]) -> Response:
     return Response(file.getvalue(), media_type="application/zip", headers=headers)
 
 
-LISTS = ("/?", "/flow?")
-"""Addresses of lists: only these can be saved as views."""
+LISTS = ("/?", "/flow?")  # addresses of lists: only these can be saved as views
 ViewName = Annotated[str, Form(min_length=1, max_length=100)]
 
 

@@ -16,7 +16,6 @@ from orchestrator.views import runs
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-
 # English label, address and icon of each command.
 COMMANDS = (
     ("Today", "/today", "calendar-days"),
