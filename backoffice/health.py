@@ -99,10 +99,7 @@ async def ready(client: Asking) -> State | Response:
 
 
 @router.get(
-    "/metrics",
-    response_class=Response,
-    dependencies=[for_everything],
-    responses={200: {"content": {"text/plain": {}}}},
+    "/metrics", response_class=Response, dependencies=[for_everything], responses={200: {"content": {"text/plain": {}}}}
 )
 async def metrics(request: Request) -> Response:
     """Return this process's counters in Prometheus' text format."""

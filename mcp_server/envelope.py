@@ -79,10 +79,7 @@ def published(tool: Tool) -> PublishedTool:
         output_schema=output_schema(tool.returns),
         meta={"ui": {"resourceUri": APP}} if tool.name == "extract" else None,
         annotations=ToolAnnotations(
-            read_only_hint=read_only,
-            destructive_hint=destructive,
-            idempotent_hint=idempotent,
-            open_world_hint=False,
+            read_only_hint=read_only, destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False
         ),
     )
 

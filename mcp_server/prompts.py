@@ -59,8 +59,7 @@ def load(nickname: Annotated[str, "nickname, id, or #1 for the latest"]) -> str:
 
 
 def tag(
-    nickname: Annotated[str, "a short name to find it by"],
-    tags: Annotated[str, "separated by commas"] = "",
+    nickname: Annotated[str, "a short name to find it by"], tags: Annotated[str, "separated by commas"] = ""
 ) -> str:
     """Give this conversation a nickname and tags."""
     names = [name.strip() for name in tags.split(",") if name.strip()]

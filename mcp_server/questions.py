@@ -34,8 +34,7 @@ async def asked(
     """
     schema = {"type": "string", "title": "Answer", "enum": list(question.choices)}
     form = ElicitRequestFormParams(
-        message=question.text,
-        requested_schema={"type": "object", "properties": {FIELD: schema}, "required": [FIELD]},
+        message=question.text, requested_schema={"type": "object", "properties": {FIELD: schema}, "required": [FIELD]}
     )
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         answer: Any = None

@@ -140,12 +140,7 @@ class RegistryTools:
         raise _switched_off(tool) if tool else _no_such_tool(name)
 
     async def _outcome(
-        self,
-        tool: Tool,
-        alias: Alias | None,
-        ctx: Context,
-        params: CallToolRequestParams,
-        caller: Caller,
+        self, tool: Tool, alias: Alias | None, ctx: Context, params: CallToolRequestParams, caller: Caller
     ) -> dict[str, Any] | InputRequiredResult:
         given = params.arguments or {}
         try:

@@ -118,21 +118,6 @@ def seen(value: Any) -> Any:
     return type(value)(visible(value)) if isinstance(value, str) else value
 
 
-FILTERS: Mapping[str, Callable[..., Any]] = {
-    one.__name__: one
-    for one in (
-        duration,
-        bar,
-        number,
-        short_number,
-        plain,
-        weekday,
-        client_icon,
-        token,
-        field,
-        named,
-        value,
-        asked,
-        model_name,
-    )
-} | {"dollars": in_dollars}
+FIGURES = (duration, bar, number, short_number, weekday)
+TEXTS = (plain, client_icon, token, field, named, value, asked, model_name)
+FILTERS: Mapping[str, Callable[..., Any]] = {one.__name__: one for one in (*FIGURES, *TEXTS)} | {"dollars": in_dollars}

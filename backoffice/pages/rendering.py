@@ -78,12 +78,7 @@ environment.globals |= {
 
 
 def render(
-    request: Request,
-    template: str,
-    *,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    **context: Any,
+    request: Request, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
 ) -> HTMLResponse:
     page = environment.get_template(template).render(_with_frame(request, context))
     return HTMLResponse(page, status, {**HEADERS, **(headers or {})})

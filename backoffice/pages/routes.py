@@ -15,17 +15,7 @@ from backoffice.pages.viewer import actions, channels, conversation, palette, to
 from orchestrator.views import conversations
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
-ROUTERS = (
-    channels.router,
-    today.router,
-    palette.router,
-    conversation.router,
-    actions.router,
-    insights.router,
-    settings.router,
-    playground.router,
-    runs.router,
-)
+ROUTERS = (channels, today, palette, conversation, actions, insights, settings, playground, runs)
 
 
 class Assets(StaticFiles):
@@ -46,6 +36,6 @@ async def load_rail(request: Request, client: Asking) -> None:
 
 def add_pages(app: FastAPI) -> None:
     app.include_router(login.router, include_in_schema=False)
-    for router in ROUTERS:
-        app.include_router(router, include_in_schema=False, dependencies=[Depends(load_rail)])
+    for page in ROUTERS:
+        app.include_router(page.router, include_in_schema=False, dependencies=[Depends(load_rail)])
     app.mount("/static", Assets(directory=STATIC), name="static")

@@ -174,12 +174,7 @@ def share(session_id: str, group: str, until: datetime | None) -> dict[str, Any]
 @click.option("--share", is_flag=True, help="Remove secrets, folders, user names and addresses.")
 @click.option("--hide", multiple=True, metavar="NAME", help="With --share, also remove this name; may be repeated.")
 def export(
-    session_ids: tuple[str, ...],
-    project: str | None,
-    to: str,
-    output: Path | None,
-    share: bool,
-    hide: tuple[str, ...],
+    session_ids: tuple[str, ...], project: str | None, to: str, output: Path | None, share: bool, hide: tuple[str, ...]
 ) -> None:
     """Write whole sessions as documents.
 

@@ -55,11 +55,7 @@ def _parts_of(client: Connection) -> tuple[dict[str, list[ConnectionPart]], bool
 
 @router.post("/settings/clients/{name}", response_model=None)
 async def connect_client(
-    request: Request,
-    machine: Local,
-    name: str,
-    connects: Annotated[bool, Form()],
-    shown: Annotated[str, Form()] = "",
+    request: Request, machine: Local, name: str, connects: Annotated[bool, Form()], shown: Annotated[str, Form()] = ""
 ) -> Response:
     """Show the changes that connect or disconnect a client; write them if these are the ones that were shown."""
     plan = await machine.plan(name, connects=connects)
