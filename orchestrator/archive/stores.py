@@ -1,7 +1,5 @@
 """Copy the clients' stores into a backup while clients write, and write them back into a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory

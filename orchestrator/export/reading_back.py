@@ -1,7 +1,5 @@
 """Turn sessions that were exported as JSON into the requests that store them again. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

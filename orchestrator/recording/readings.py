@@ -1,7 +1,5 @@
 """Record which conversations of other people an administrator has read, so that their owners can see it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """Roll old executions up into figures in the background, in small batches."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext

@@ -3,8 +3,6 @@
 The system allows only so many watches: folders are chosen so that few watches see most of what clients write.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -23,14 +21,11 @@ STEP_MS = 1000
 """Milliseconds between two looks at what the system reported, each a wake-up of an idle server. A burst of changes is
 reported after one or two looks."""
 
-MOST = 500
-"""Folders watched of one store; changes in others are found by the regular sync."""
+MOST = 500  # folders watched of one store; changes in others are found by the regular sync
 
-LEVELS = 7
-"""Levels of folders watched of one store, its own included; deeper changes are found by the regular sync."""
+LEVELS = 7  # levels of folders watched of one store, its own included; deeper changes are found by the regular sync
 
-Plan = dict[str, frozenset[str]]
-"""Folder to the names of the readers to sync when it changes."""
+Plan = dict[str, frozenset[str]]  # folder to the names of the readers to sync when it changes
 
 
 def plan(readers: Iterable[Source], places: Places) -> Plan:

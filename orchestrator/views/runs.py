@@ -1,7 +1,5 @@
 """Read executions as lists, figures and test cases."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 
