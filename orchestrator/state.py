@@ -148,17 +148,20 @@ class Steps(Generic[Asked, Read]):
     """Read from the registry, in one read transaction (`cr_query`)."""
     keep: Callable[[Run, Asked, Read], Awaitable[dict[str, Any]]] | None = None
     """Keep what answers the request (`filter`)."""
-    relax: Callable[[Read], str] | None = None  # return the relaxation to try; "": none (`relax`)
+    relax: Callable[[Read], str] | None = None
+    """Return the relaxation to try; "": none (`relax`)."""
     better: Callable[[Run, Asked, Tried, Tried], Tried] | None = None
     """Choose between the original and the relaxed attempt (`filter`)."""
     shorten: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
     """Write a shorter form (`transform`); after `filter` only if one is asked for."""
     write: Callable[[WriteTransaction, Run, Asked, GeneralState], dict[str, Any]] | None = None
     """Store, in one write transaction (`cr_write`)."""
-    afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None  # run after that transaction
+    afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None
+    """Run after that transaction."""
     publish: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
     """Deliver the text to the configured outside systems (`external_action`)."""
-    subject: Callable[[Asked], str] | None = None  # return the words to embed
+    subject: Callable[[Asked], str] | None = None
+    """Return the words to embed."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
