@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice.pages.viewer.markdown import code_html, html_of, without_images
+from backoffice.pages.viewer.markdown import code_html, html_of, image_in, with_images_by_number
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -45,8 +45,10 @@ ATTACKS = [
     "<math><mtext></p><style><img src=x onerror=alert(1)></style></mtext></math>",
     "\u202e<script>\u202c\u0000alert(1)</script>",
     "<details open ontoggle=alert(1)>",
+    '![x" onerror="alert(1)](stored-image:0)',
     "$<script>alert(1)</script>$ $$<img src=x onerror=alert(1)>$$ \\(<script>\\)",
     'https://evil.example/<script> https://evil.example/"onmouseover=alert(1)',
+    '<span class="stored-image">0 x</span>',
 ]
 ALLOWED = {
     *("p", "br", "hr", "h3", "h4", "h5", "h6", "strong", "em", "s", "blockquote", "ul", "ol", "li", "a"),
@@ -143,8 +145,19 @@ PIXEL = (
 )
 
 
-def test_a_picture_that_the_text_holds_is_named() -> None:
-    assert without_images(f"![a cat]({PIXEL}) and ![]({PIXEL})") == "[a cat] and [image]"
+def test_a_picture_that_the_text_holds_comes_from_our_own_address() -> None:
+    text = with_images_by_number(f'![a "cat" onerror=alert(1)]({PIXEL}) and ![b]({PIXEL})')
+    html = html_of(text, "/messages/conv_1/images")
+    assert '<img src="/messages/conv_1/images/0" alt="a &quot;cat&quot; onerror=alert(1)" loading="lazy">' in html
+    assert '<img src="/messages/conv_1/images/1" alt="b"' in html
+    assert "[b]" in html_of(text)
+
+
+def test_a_picture_is_served_only_as_what_it_is() -> None:
+    assert image_in(f"![a]({PIXEL})", 0) is not None
+    assert image_in(f"![a]({PIXEL})", 1) is None
+    assert image_in("![a](data:image/png;base64,PHNjcmlwdD4=)", 0) is None
+    assert image_in("![a](data:image/svg+xml;base64,PHN2Zz4=)", 0) is None
 
 
 def test_tables_keep_their_alignment_tasks_their_boxes_and_addresses_lead_there() -> None:

@@ -16,6 +16,7 @@ from registry.ingest.save import save_messages
 from registry.storage.conversations.channels import open_channel
 from registry.storage.conversations.pins_and_views import list_views
 from tests.pages.seeds import FIBONACCI
+from tests.pages.test_markdown import PIXEL
 
 pytestmark = pytest.mark.anyio
 
@@ -172,6 +173,20 @@ async def test_a_very_long_message_is_shortened_and_offered_as_a_file(
     assert "&lt;line 59999&gt;" not in whole
     assert f'href="/messages/{message}/raw" download' in whole
     assert (await http.get(f"/messages/{message}/raw")).text == text
+
+
+async def test_a_picture_in_a_message_is_served_from_here_and_as_nothing_else(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    messages = [{"role": "user", "text": f"Look: ![plan]({PIXEL})"}]
+    answer = await orchestrator.run({"operation": "conversation_log", "channel": "seen", "messages": messages})
+    [message] = answer["stored_ids"]
+    assert f'<img src="/messages/{message}/images/0" alt="plan"' in (await http.get("/channels/seen")).text
+    picture = await http.get(f"/messages/{message}/images/0")
+    assert picture.headers["Content-Type"] == "image/png"
+    assert picture.headers["X-Content-Type-Options"] == "nosniff"
+    assert picture.content.startswith(b"\x89PNG")
+    assert (await http.get(f"/messages/{message}/images/1")).status_code == 404
 
 
 async def test_pictures_that_a_client_kept_for_itself_are_marked(

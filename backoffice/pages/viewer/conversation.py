@@ -3,10 +3,10 @@
 import asyncio
 import json
 import shlex
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import Field
 
@@ -15,11 +15,13 @@ from backoffice.conversations import Id
 from backoffice.dependencies import Asking, Client, without_parameters
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
+from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import blocks_of, shown
 from backoffice.queries import Word
 from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import conversations as views
 from registry.access import ASKING
+from registry.errors import NotFound
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
 
@@ -59,7 +61,6 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     nothing = dict.fromkeys(FILTERS, "")
     listing = await list_context(request, client, RegistryQuery(limit=ROWS), nothing) if is_whole else {}
     prompt = continue_prompt(found["channel"])
-    access, owner = ASKING.get(), found["channel"].get("owner")
     return await asyncio.to_thread(
         render,
         request,
@@ -68,10 +69,15 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
         prompt=prompt,
         openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
         resumes=resume_commands(found["channel"]),
-        whose=owner if access is None or access.owner != owner else None,
+        whose=other_owner(found["channel"]),
         most_hits=MOST_HITS,
         **{**listing, **found},
     )
+
+
+def other_owner(channel: dict[str, Any]) -> str | None:
+    access, owner = ASKING.get(), channel.get("owner")
+    return owner if access is None or access.owner != owner else None
 
 
 def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str | None:
@@ -134,6 +140,17 @@ async def whole_message(request: Request, client: Asking, message_id: Id) -> HTM
     item = await client.view(views.show_message, message_id)
     message = await asyncio.to_thread(shown, item, whole=True)
     return render(request, "message.html", messages=[message], opened=True, show_deleted=item["deleted"])
+
+
+@router.get("/messages/{id}/images/{number}", response_class=Response)
+async def message_image(client: Asking, message_id: Id, number: Annotated[int, Path(ge=0)]) -> Response:
+    """Return a picture embedded in a message; nothing is fetched from outside."""
+    item = await client.view(views.show_message, message_id)
+    found = image_in(item["text"], number)
+    if found is None:
+        raise NotFound("No such picture", f"Message {message_id!r} holds no picture {number}")
+    media_type, held = found
+    return Response(held, media_type=media_type, headers=HEADERS)
 
 
 @router.get("/messages/{id}/raw")

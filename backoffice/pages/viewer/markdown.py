@@ -5,8 +5,10 @@ and the page's own headers allow no script and nothing from elsewhere.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
-from html import escape
+from html import escape, unescape
+from itertools import count, islice
 from typing import Any
 
 import nh3
@@ -22,7 +24,9 @@ from pygments.util import ClassNotFound
 LONGEST_HIGHLIGHTED = 20_000
 """Characters of code; more is shown plain, for some rules of highlighting take ever longer on what is made to hurt."""
 
-_INLINE_IMAGE = re.compile(r"!\[([^\[\]\n]{0,200})\]\(data:image/[\w.+-]+;base64,[A-Za-z0-9+/=\s]+\)")
+_STORED = "stored-image"
+_STORED_IMAGE = re.compile(rf'<span class="{_STORED}">(\d+) ([^<]*)</span>')
+_INLINE_IMAGE = re.compile(r"!\[([^\[\]\n]{0,200})\]\(data:(image/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=\s]+)\)")
 _TEX = re.compile(
     r"\$\$[^$]+\$\$|\\\[.{1,1000}?\\\]|\\\(.{1,1000}?\\\)"
     r"|\$[^\s$](?:[^$\n]*[^\s$])?\$(?!\w)",
@@ -42,7 +46,7 @@ _CLEANER = nh3.Cleaner(
     clean_content_tags={"script", "style"},
     attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}},
     allowed_classes={
-        "span": {*_CLASSES, "written-in"},
+        "span": {*_CLASSES, "written-in", _STORED},
         "div": {"code"},
         "code": {"tex", "tex-block"},
         **{cell: {"left", "center", "right"} for cell in ("th", "td")},
@@ -54,14 +58,42 @@ _CLEANER = nh3.Cleaner(
 )
 
 
-def html_of(text: str) -> str:
-    """Render Markdown as HTML without scripts, remote content or styles."""
-    return _CLEANER.clean(_MARKDOWN.render(text))
+def html_of(text: str, images: str = "") -> str:
+    """Render Markdown as HTML without scripts, remote content or styles.
+
+    `images`: the address below which the text's own pictures are served by number (`with_images_by_number`).
+    """
+    html = _CLEANER.clean(_MARKDOWN.render(text))
+    return _STORED_IMAGE.sub(lambda found: _picture(images, found[1], unescape(found[2])), html)
 
 
-def without_images(text: str) -> str:
-    """Replace embedded images (data URIs), which are long, by their names."""
-    return _INLINE_IMAGE.sub(lambda found: f"[{found[1] or 'image'}]", text)
+def _picture(images: str, number: str, name: str) -> str:
+    if not images:
+        return f"[{escape(name)}]"
+    return f'<img src="{escape(images)}/{number}" alt="{escape(name)}" loading="lazy">'
+
+
+def with_images_by_number(text: str) -> str:
+    """Replace embedded images (data URIs) by numbers."""
+    if "base64," not in text:
+        return text
+    numbers = count()
+    return _INLINE_IMAGE.sub(lambda found: f"![{found[1]}]({_STORED}:{next(numbers)})", text)
+
+
+def image_in(text: str, number: int) -> tuple[str, bytes] | None:
+    """Return the media type and bytes of an embedded image; None if there is none or its content has another type."""
+    found = next(islice(_INLINE_IMAGE.finditer(text), number, None), None)
+    if found is None:
+        return None
+    try:
+        held = b64decode(found[3])
+    except ValueError:
+        return None
+    return (found[2], held) if held.startswith(_BEGINNINGS[found[2]]) else None
+
+
+_BEGINNINGS = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"}
 
 
 def code_html(code: str, language: str) -> str:
@@ -99,6 +131,9 @@ def _image(_renderer: object, tokens: Sequence[Token], index: int, _options: obj
     """Render a remote image as a link: loading it would tell its server who reads this and when."""
     address = str(tokens[index].attrs.get("src", ""))
     name = tokens[index].content or address
+    kind, _, number = address.partition(":")
+    if kind == _STORED and number.isdecimal():
+        return f'<span class="{_STORED}">{number} {escape(tokens[index].content or "image")}</span>'
     return f'<a href="{escape(address)}">[{escape(name)}]</a>'
 
 

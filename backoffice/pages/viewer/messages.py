@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from backoffice.pages.viewer.markdown import code_html, html_of, without_images
+from backoffice.pages.viewer.markdown import code_html, html_of, with_images_by_number
 
 # Characters shown at once; the rest is loaded on request, up to 200 000. More is offered as a file.
 LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
@@ -73,7 +73,7 @@ def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
     """Return a stored message for the page, shortened unless `whole`."""
     payload: Mapping[str, Any] = item["payload"]
     tool = _mapping(payload.get("tool"))
-    text = without_images(item["text"])
+    text = with_images_by_number(item["text"])
     most = 200_000 if whole else LONGEST_SHOWN.get(item["role"], 20_000)
     status = str(tool.get("status") or "")
     tokens = _mapping(payload.get("usage")).get("output_tokens")
@@ -121,7 +121,7 @@ def _body(item: Mapping[str, Any], text: str, tool: Mapping[str, Any], most: int
         return "".join([*(code_html(change, "diff") for change in changes), _output(_below_headline(text))])
     if item["role"] == "user" and is_pasted(text):
         return code_html(text, "text")
-    return html_of(text)
+    return html_of(text, f"/messages/{item['id']}/images")
 
 
 _TERMINAL = re.compile(
