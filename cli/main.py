@@ -126,10 +126,16 @@ def _print_error(code: str, message: str, details: str) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 @click.version_option(package_name="context-registry", message="ctxr %(version)s")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours: on a terminal (auto, unless NO_COLOR is set), always or never.",
+)
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, color: str) -> None:
     """One memory for all AI clients: log a conversation in one, continue it in another."""
-    ctx.color = False if os.environ.get("NO_COLOR") else None
+    ctx.color = {"always": True, "never": False}.get(color, False if os.environ.get("NO_COLOR") else None)
 
 
 def main() -> None:

@@ -1,21 +1,43 @@
-"""Add the pages and static files to the application."""
+"""Add the pages, old addresses and static files to the application."""
 
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from backoffice.dependencies import Asking
 from backoffice.pages import insights, login
 from backoffice.pages.flow import playground, runs
-from backoffice.pages.rendering import STATIC
+from backoffice.pages.rendering import STATIC, address, channel_url
 from backoffice.pages.settings import pages as settings
 from backoffice.pages.viewer import actions, channels, conversation, palette, today
 from orchestrator.views import conversations
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
 ROUTERS = (channels, today, palette, conversation, actions, insights, settings, playground, runs)
+
+
+MOVED = {
+    "/flow/statistics": "/insights",
+    "/usage": "/insights",
+    "/problems": "/insights",
+    "/activity": "/insights",
+    "/flow/sources": "/settings",
+    "/backups": "/settings/backups",
+    "/deleted": "/settings/trash",
+    "/forget": "/settings/forget",
+    "/related/{channel:path}": "/channels",
+    "/commits/{channel:path}": "/channels",
+}
+"""Addresses of pages that are parts of others now; a bookmark still opens them."""
+
+
+async def redirect_moved(request: Request) -> Response:
+    """Redirect to the page that an old address is a part of."""
+    place = MOVED[request.scope["route"].path]
+    channel = request.path_params.get("channel")
+    return RedirectResponse(channel_url(channel) if channel else address(place, **request.query_params), 301)
 
 
 class Assets(StaticFiles):
@@ -36,6 +58,8 @@ async def load_rail(request: Request, client: Asking) -> None:
 
 def add_pages(app: FastAPI) -> None:
     app.include_router(login.router, include_in_schema=False)
+    for path in MOVED:
+        app.add_api_route(path, redirect_moved, include_in_schema=False)
     for page in ROUTERS:
         app.include_router(page.router, include_in_schema=False, dependencies=[Depends(load_rail)])
     app.mount("/static", Assets(directory=STATIC), name="static")

@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -142,7 +142,18 @@ async def _serve(settings: Settings, listener: socket.socket, audience: ServeCal
 class _Server(uvicorn.Server):
     """Ends soon after a signal, even if a database or disk does not answer: what was acknowledged is stored."""
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._loop, self._ends = asyncio.get_running_loop(), asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Wake once a second, to renew the date in answers, and at a signal: uvicorn's own loop wakes ten times."""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ends.wait(), 1.0)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._loop.call_soon_threadsafe(self._ends.set)
         force_exit = threading.Timer(4.5, os._exit, (1,))
         force_exit.daemon = True
         force_exit.start()

@@ -33,6 +33,27 @@ def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -
         assert (folder / licence).stat().st_size > 300
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("/flow/statistics", "/insights"),
+        ("/usage", "/insights"),
+        ("/problems", "/insights"),
+        ("/activity", "/insights"),
+        ("/flow/sources", "/settings"),
+        ("/backups", "/settings/backups"),
+        ("/deleted", "/settings/trash"),
+        ("/forget?channel=c", "/settings/forget?channel=c"),
+        (f"/related/{LOGIN}", f"/channels/{LOGIN}"),
+        (f"/commits/{LOGIN}", f"/channels/{LOGIN}"),
+    ],
+)
+async def test_old_addresses_lead_to_the_new_pages(http: httpx.AsyncClient, old: str, new: str) -> None:
+    answer = await http.get(old)
+    assert (answer.status_code, answer.headers["Location"]) == (301, new)
+    assert (await http.get(new)).status_code == 200
+
+
 @pytest.mark.parametrize(("width", "height", "most"), [(1440, 900, 160), (390, 844, 220)])
 async def test_the_first_row_stands_high_and_a_row_is_44_pixels(
     server_to_read: str, page: Page, width: int, height: int, most: int

@@ -322,8 +322,8 @@ def test_a_hit_has_the_number_by_which_it_is_shown(ctxr: Ctxr) -> None:
 
 def test_colours_are_as_the_user_wants_them(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     ctxr("log", "-", given=FIBONACCI)
-    assert "\x1b[" not in ctxr("list").output
-    assert "\x1b[" in bare_ctxr("list", color=True).output
+    assert "\x1b[" in ctxr("--color", "always", "list").output
+    assert "\x1b[" not in bare_ctxr("--color", "never", "list", color=True).output
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in bare_ctxr("list", color=True).output
 
