@@ -10,7 +10,7 @@ from pathlib import Path
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
 from cli.connect.installation import INSTALLABLE, OURS, ClientPart, parts_of
 from cli.connect.jsonc import is_bare
-from cli.connect.settings_files import Rewrite, apply, read, rewrite
+from cli.connect.settings_files import Rewrite, apply, read, remember, remembered, rewrite
 from cli.connect.snippets import this_program, this_server, write_launcher
 from registry.errors import NotFound, StorageError
 from sources.base import Places
@@ -33,8 +33,7 @@ def connections_from(home: Path) -> Connections:
         changes = changes_of(client, Places(home, os.environ), installs=connects)
 
         def write() -> None:
-            for change in changes:
-                apply(change)
+            list(write_changes(changes))
             if connects:
                 write_launcher(this_program())
 
@@ -116,4 +115,18 @@ def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewri
         return "" if rest != text and is_bare(rest) else rest
 
     # Uninstalling restores what was there, so it needs no copy.
-    return rewrite(file, put_in if installs else take_out, not installs or any(part.is_private for part in parts))
+    change = rewrite(file, put_in if installs else take_out, not installs or any(part.is_private for part in parts))
+    if change and installs and change.before is not None and not take_out(change.after or ""):
+        is_new = take_out(change.before) == change.before
+        return replace(change, original=change.before if is_new else remembered(file))
+    if not change or installs:
+        return change
+    return replace(change, after=remembered(file) if change.after is None else change.after)
+
+
+def write_changes(changes: Sequence[Rewrite]) -> Iterator[tuple[Rewrite, Path | None]]:
+    """Write the changes one by one and yield each with the copy of the old file, if one was kept."""
+    for change in changes:
+        copy = apply(change)
+        remember(change.file, change.original)
+        yield change, copy

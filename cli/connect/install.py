@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from cli.connect.connections import changes_of, connection_of
+from cli.connect.connections import changes_of, connection_of, write_changes
 from cli.connect.installation import INSTALLABLE, server_of
-from cli.connect.settings_files import Rewrite, apply
+from cli.connect.settings_files import Rewrite
 from cli.connect.snippets import this_program, this_server, write_launcher
 from cli.output import yes_option
 from cli.shared.place import current_folder, this_place
@@ -123,7 +123,6 @@ def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
             click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
     if changes and not is_agreed:
         click.confirm("Write this?", abort=True)
-    for change in changes:
-        copy = apply(change)
+    for change, copy in write_changes(changes):
         kept = f" (before: {copy})" if copy else ""
         click.echo(f"{'wrote' if change.after is not None else 'removed'} {change.file}{kept}")

@@ -3,10 +3,12 @@
 A copy of the old file is kept in the registry's folder, unless it may hold keys and tokens.
 """
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import unified_diff
@@ -24,6 +26,7 @@ class Rewrite:
     before: str | None
     after: str | None
     is_private: bool = False  # no copy of it may be left behind
+    original: str | None = None  # of an installation into a file that is empty but for our entry: its text before
 
     def diff(self) -> Iterator[str]:
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
@@ -84,3 +87,30 @@ def replace_file(file: Path, text: str) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def remembered(file: Path) -> str | None:
+    """Return the text of an empty settings file before the installation, such as `{}`; None if it is not known."""
+    return _remembered_texts().get(str(file))
+
+
+def remember(file: Path, text: str | None) -> None:
+    """Store the text of an empty settings file, for the uninstallation; None: forget it."""
+    known = _remembered_texts()
+    changed = {path: kept for path, kept in known.items() if path != str(file)}
+    if text is not None:
+        changed[str(file)] = text
+    record = Path(registry_home(), "connected.json")
+    with suppress(OSError):  # without the record, uninstalling removes the file
+        if changed and changed != known:
+            replace_file(record, json.dumps(changed))
+        elif not changed:
+            record.unlink(missing_ok=True)
+
+
+def _remembered_texts() -> dict[str, str]:
+    try:
+        known = json.loads(Path(registry_home(), "connected.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}

@@ -176,16 +176,29 @@ def test_a_link_to_a_file_elsewhere_stays_a_link(empty_home: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("client", INSTALLABLE)
-def test_a_file_that_held_nothing_goes_with_our_entry(empty_home: Path, client: str) -> None:
+def test_a_file_that_held_nothing_holds_just_that_again(empty_home: Path, client: str) -> None:
     bare_ctxr("install", client, "--yes")
     files = [empty_home / name for name in written(empty_home) if name.endswith((".json", ".toml"))]
     bare_ctxr("uninstall", client, "--yes")
     for number, file in enumerate(files):
         file.write_text("" if file.suffix == ".toml" else "{ }\n" if number else "{}", encoding="utf-8")
+    before = written(empty_home)
     bare_ctxr("install", client, "--yes")
-    assert written(empty_home)
+    assert written(empty_home) != before
     bare_ctxr("uninstall", client, "--yes")
-    assert written(empty_home) == {}
+    assert written(empty_home) == before
+
+
+def test_a_file_that_held_an_empty_list_holds_it_again(empty_home: Path) -> None:
+    folder = empty_home / ".cursor"
+    folder.mkdir()
+    before = {"mcp.json": '{"mcpServers": {}}', "hooks.json": '{\n  "version": 1,\n  "hooks": {"stop": []}\n}\n'}
+    for name, text in before.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    bare_ctxr("install", "cursor", "--yes")
+    assert "context-registry" in (folder / "mcp.json").read_text(encoding="utf-8")
+    bare_ctxr("uninstall", "cursor", "--yes")
+    assert written(folder) == before
 
 
 SECRET = "sk-proj-this-is-somebodys-key"
