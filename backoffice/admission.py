@@ -3,8 +3,6 @@
 Authorisation is enforced elsewhere: routes get a registry restricted to what the token may see (`dependencies`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import logging

@@ -1,20 +1,16 @@
 """Assemble the backoffice as one ASGI application."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from backoffice import channels, conversations, events, executions, health, kept, reference, spending
 from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
-from backoffice.bodies import body_shapes
 from backoffice.connections import Connections
 from backoffice.errors import add_error_handlers
 from backoffice.health import NAME, Metrics, RequestCounter
@@ -35,11 +31,10 @@ Beside = Callable[[], AbstractAsyncContextManager[object]]
 
 
 class Backoffice(FastAPI):
-    """FastAPI whose OpenAPI document also describes the bodies that the orchestrator validates."""
+    """FastAPI whose OpenAPI document says how to show a token."""
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()
-        document["components"]["schemas"] |= body_shapes()
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"token": []}, {}]  # none is needed on a machine of one's own without tokens
         return document
@@ -71,12 +66,11 @@ def create_app(
 
 
 def use_orchestrator(app: FastAPI, orchestrator: Orchestrator, connections: Connections | None = None) -> None:
-    """Let an application run its operations on an open orchestrator."""
     app.state.orchestrator = orchestrator
     app.state.machine = Machine(orchestrator, connections)
     metrics: Metrics = app.state.metrics
     orchestrator.observers.append(metrics.count_operation)
-    metrics.ask_running(lambda: len(orchestrator.running()))
+    metrics.running.set_function(lambda: len(orchestrator.running()))
 
 
 def assemble(
@@ -92,7 +86,7 @@ def assemble(
         docs_url=None,  # FastAPI's pages load scripts from elsewhere; `reference` is ours
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_route_name,
+        generate_unique_id_function=lambda route: route.name,
         telemetry={"operation_spans": False},
     )
     app.state.metrics = Metrics()
@@ -119,7 +113,3 @@ def assemble(
     app.add_middleware(Guard, host=host, known_as=rules.known_as, origins=rules.origins)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)
     return app
-
-
-def _route_name(route: APIRoute) -> str:
-    return route.name

@@ -1,21 +1,17 @@
 """OpenAPI schemas of request bodies that the orchestrator validates itself: a refused request is an execution too."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
-from pydantic.json_schema import models_json_schema
+from fastapi import Body
+from pydantic import BaseModel, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 
 from backoffice.schemas import CHANNEL, TIME
 from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import MessageIn, Meta
-
-_REFERENCE = "#/components/schemas/{model}"
+from orchestrator.requests.shapes import MessageIn, Meta, QueryShape
 
 
 class LogBody(QueryShape):
@@ -49,17 +45,14 @@ class RunBody(BaseModel):
     metadata: Meta | None = None
 
 
-def body_shapes() -> dict[str, Any]:
-    """Return the schemas of these bodies by name, for the components of an OpenAPI document."""
-    models = [(model, "validation") for model in (LogBody, RunBody)]
-    shapes: dict[str, Any] = models_json_schema(models, ref_template=_REFERENCE)[1]["$defs"]  # type: ignore[arg-type]
-    return shapes
+class Described:
+    """Gives a body that is taken as it is the schema of a model."""
 
+    def __init__(self, model: type[BaseModel]) -> None:
+        self._model = model
 
-def shaped(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the OpenAPI addition for a route whose body has this shape."""
-    schema = {"$ref": _REFERENCE.format(model=model.__name__)}
-    return {"requestBody": {"content": {"application/json": {"schema": schema}}}}
+    def __get_pydantic_json_schema__(self, _: object, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(self._model.__pydantic_core_schema__)
 
 
 LOG_EXAMPLES: Any = {
@@ -79,3 +72,5 @@ RUN_EXAMPLES: Any = {
     "search everything": {"value": {"operation": "search", "query": {"text": "memoization"}}},
     "report a day": {"value": {"operation": "daily_briefing", "query": {"date": "2025-09-29"}}},
 }
+LogArguments = Annotated[dict[str, Any], Described(LogBody), Body(openapi_examples=LOG_EXAMPLES)]
+RunArguments = Annotated[dict[str, Any], Described(RunBody), Body(openapi_examples=RUN_EXAMPLES)]

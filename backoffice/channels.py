@@ -1,7 +1,5 @@
 """/bo/channels: the channels of the registry, their names and tags."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
@@ -30,11 +28,7 @@ async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]
 
 
 async def find_channels(
-    client: Client,
-    query: ChannelsQuery,
-    utc_offset_minutes: int | None = None,
-    *,
-    is_recorded: bool = True,
+    client: Client, query: ChannelsQuery, utc_offset_minutes: int | None = None, *, is_recorded: bool = True
 ) -> dict[str, Any]:
     """Return a page of channels; of a search also `understood` and `confidence`.
 
@@ -54,10 +48,7 @@ async def find_channels(
 
 
 @router.get(
-    "/{channel:path}",
-    response_model=ShownChannel,
-    response_model_exclude_unset=True,
-    dependencies=[without_parameters],
+    "/{channel:path}", response_model=ShownChannel, response_model_exclude_unset=True, dependencies=[without_parameters]
 )
 async def show_channel(client: Asking, channel: Name) -> dict[str, Any]:
     """Return one channel."""

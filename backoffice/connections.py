@@ -1,7 +1,5 @@
 """Describe how the AI clients of this machine are connected to Context Registry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,48 +1,26 @@
 """/bo/conversations, /bo/search, /bo/extracts; /bo/changes and /bo/edits for registries that follow this one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import APIRouter, Path, Query
 
-from backoffice.bodies import LOG_EXAMPLES, LogBody, shaped
-from backoffice.dependencies import Asking, succeeded, without_parameters
-from backoffice.queries import (
-    ChangesQuery,
-    DeletionQuery,
-    ExtractsQuery,
-    MessageQuery,
-    MessagesQuery,
-    SearchParameters,
-    Word,
-)
-from backoffice.schemas import (
-    MESSAGE_ID,
-    ChangesPage,
-    EditsBody,
-    EditsDone,
-    EditsPage,
-    FoundMessage,
-    ItemPage,
-    Logged,
-    MessageItem,
-    ResultItem,
-)
+from backoffice import queries, schemas
+from backoffice.bodies import LogArguments, LogBody
+from backoffice.dependencies import Asking, without_parameters
 from orchestrator.remote.replayed_edits import replay
 from orchestrator.requests.calls import as_log_request
-from orchestrator.requests.refusals import invalid_request
+from orchestrator.requests.refusals import invalid_request, succeeded
 from orchestrator.views import conversations as views
 from orchestrator.views.events import list_changes, list_edits
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
-Id = Annotated[Word, Path(alias="id", description="the message's id", examples=[MESSAGE_ID])]
+Id = Annotated[queries.Word, Path(alias="id", description="the message's id", examples=[schemas.MESSAGE_ID])]
 
 
-@router.get("/conversations", response_model=ItemPage[MessageItem])
-async def show_messages(client: Asking, query: Annotated[MessagesQuery, Query()]) -> dict[str, Any]:
+@router.get("/conversations", response_model=schemas.ItemPage[schemas.MessageItem])
+async def show_messages(client: Asking, query: Annotated[queries.MessagesQuery, Query()]) -> dict[str, Any]:
     """List messages by time, or those that match the words."""
     if query.q is None:
         return await client.view(views.list_messages, query.filters, query.page)
@@ -54,26 +32,22 @@ def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {"items": answer["messages"], "total": counts["total_count"], "next_cursor": counts.get("next_cursor")}
 
 
-@router.get("/changes", response_model=ChangesPage)
-async def show_changes(client: Asking, query: Annotated[ChangesQuery, Query()]) -> Any:
+@router.get("/changes", response_model=schemas.ChangesPage)
+async def show_changes(client: Asking, query: Annotated[queries.ChangesQuery, Query()]) -> Any:
     """List messages in the order in which they were stored, for a remote copy of this registry."""
     return await client.view(list_changes, query.after)
 
 
 @router.post(
     "/conversations",
-    response_model=Logged,
+    response_model=schemas.Logged,
     response_model_exclude_none=True,
     status_code=201,
     dependencies=[without_parameters],
-    openapi_extra=shaped(LogBody),
 )
-async def store_messages(
-    client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=LOG_EXAMPLES)]
-) -> dict[str, Any]:
+async def store_messages(client: Asking, given: LogArguments) -> dict[str, Any]:
     """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
-    outcome = succeeded(await client.answer(as_log_request(_checked(given))))
-    return {name: value for name, value in outcome.items() if name != "success"}
+    return succeeded(await client.answer(as_log_request(_checked(given))))
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
@@ -84,19 +58,23 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-@router.get("/conversations/{id}", response_model=MessageItem)
-async def show_message(client: Asking, message_id: Id, query: Annotated[MessageQuery, Query()]) -> dict[str, Any]:
+@router.get("/conversations/{id}", response_model=schemas.MessageItem)
+async def show_message(
+    client: Asking, message_id: Id, query: Annotated[queries.MessageQuery, Query()]
+) -> dict[str, Any]:
     """Return one message."""
     return await client.view(views.show_message, message_id, include_deleted=query.include_deleted)
 
 
-@router.delete("/conversations/{id}", response_model=MessageItem)
-async def delete_message(client: Asking, message_id: Id, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
+@router.delete("/conversations/{id}", response_model=schemas.MessageItem)
+async def delete_message(
+    client: Asking, message_id: Id, query: Annotated[queries.DeletionQuery, Query()]
+) -> dict[str, Any]:
     """Delete a message and return it as it now is."""
     return _message(await client.run("delete", {"id": message_id, "soft": query.soft}))
 
 
-@router.post("/conversations/{id}/restore", response_model=MessageItem, dependencies=[without_parameters])
+@router.post("/conversations/{id}/restore", response_model=schemas.MessageItem, dependencies=[without_parameters])
 async def restore_message(client: Asking, message_id: Id) -> dict[str, Any]:
     """Restore a softly deleted message and return it."""
     return _message(await client.run("restore", {"id": message_id}))
@@ -107,26 +85,26 @@ def _message(answer: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-@router.get("/search", response_model=ItemPage[FoundMessage], response_model_exclude_unset=True)
-async def search(client: Asking, query: Annotated[SearchParameters, Query()]) -> dict[str, Any]:
+@router.get("/search", response_model=schemas.ItemPage[schemas.FoundMessage], response_model_exclude_unset=True)
+async def search(client: Asking, query: Annotated[queries.SearchParameters, Query()]) -> dict[str, Any]:
     """Search messages, best first."""
     return _page(await client.run("search", query.as_query(), query.channel))
 
 
-@router.get("/extracts", response_model=ItemPage[ResultItem])
-async def show_extracts(client: Asking, query: Annotated[ExtractsQuery, Query()]) -> dict[str, Any]:
+@router.get("/extracts", response_model=schemas.ItemPage[schemas.ResultItem])
+async def show_extracts(client: Asking, query: Annotated[queries.ExtractsQuery, Query()]) -> dict[str, Any]:
     """List what extractions and briefings delivered, as message ids."""
     return await client.view(views.list_extracts, query.channel, query.page)
 
 
-@router.get("/edits", response_model=EditsPage, response_model_exclude_unset=True)
-async def show_edits(client: Asking, query: Annotated[ChangesQuery, Query()]) -> dict[str, Any]:
+@router.get("/edits", response_model=schemas.EditsPage, response_model_exclude_unset=True)
+async def show_edits(client: Asking, query: Annotated[queries.ChangesQuery, Query()]) -> dict[str, Any]:
     """List names, tags, deletions and forgetting, in the order in which they became known here."""
     return await client.view(list_edits, query.after)
 
 
-@router.post("/edits", response_model=EditsDone, dependencies=[without_parameters])
-async def carry_out_edits(client: Asking, given: EditsBody) -> dict[str, Any]:
+@router.post("/edits", response_model=schemas.EditsDone, dependencies=[without_parameters])
+async def carry_out_edits(client: Asking, given: schemas.EditsBody) -> dict[str, Any]:
     """Do what was done in a registry elsewhere, unless something later is known. To forget takes an admin's token."""
     whys = []
     for item in given.items:

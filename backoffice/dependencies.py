@@ -1,17 +1,14 @@
 """Dependencies of the routes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
 
-from backoffice.errors import OperationFailed
 from backoffice.machine import Machine
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.refusals import Refusal, succeeded
+from orchestrator.requests.shapes import QueryShape
 from orchestrator.service import Orchestrator
 from orchestrator.state import LocalCopy
 from registry.access import Access, Level
@@ -45,14 +42,13 @@ class Client:
     async def ask(
         self, operation: str, query: Mapping[str, Any], channel: str | None = None, *, is_recorded: bool = True
     ) -> dict[str, Any]:
-        """Run an operation and return its answer, also if it failed."""
         request = {"operation": operation, "channel": channel, "query": query, "source": self.source}
         return await self.answer(request, is_recorded=is_recorded)
 
     async def run(
         self, operation: str, query: Mapping[str, Any], channel: str | None = None, *, is_recorded: bool = True
     ) -> dict[str, Any]:
-        """Run an operation and return its answer; raise OperationFailed if it fails."""
+        """Run an operation and return its answer; raise its failure."""
         return succeeded(await self.ask(operation, query, channel, is_recorded=is_recorded))
 
     async def view(self, read: Callable[..., T], *arguments: Any, **named: Any) -> T:
@@ -72,12 +68,6 @@ class Client:
         if self.access:
             self.access.require(Level.WRITE)
         return self.registry
-
-
-def succeeded(answer: dict[str, Any]) -> dict[str, Any]:
-    if not answer["success"]:
-        raise OperationFailed(answer["error"])
-    return answer
 
 
 async def _client(request: Request) -> Client:
@@ -121,11 +111,7 @@ async def _everything(request: Request) -> None:
         access.require_everything()
 
 
-class NoParameters(QueryShape):
-    """The query of an address that takes none."""
-
-
-async def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:
+async def _no_parameters(_given: Annotated[QueryShape, Query()]) -> None:
     """Refuse any query parameter."""
 
 

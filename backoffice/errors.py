@@ -1,7 +1,5 @@
 """Errors as HTTP responses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,17 +25,8 @@ _CODES = {status: code for code, status in STATUS.items()}
 
 
 def wants_page(headers: Headers, path: str) -> bool:
-    """Return whether the response is shown in a browser."""
     api = ("/bo/", "/mcp", "/health", "/ready", "/metrics", "/openapi.json", "/static/")
     return "text/html" in headers.get("accept", "") and not path.startswith(api)
-
-
-class OperationFailed(Exception):
-    """An operation failed; `error` is {code, message, details}."""
-
-    def __init__(self, error: Mapping[str, str]) -> None:
-        super().__init__(error["message"])
-        self.error = error
 
 
 def failure(
@@ -56,9 +45,7 @@ def rpc_failure(error: RegistryError) -> JSONResponse:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer every exception with the error envelope."""
     app.add_exception_handler(RegistryError, _registry_error)
-    app.add_exception_handler(OperationFailed, _operation_failed)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Exception, _bug)
@@ -66,10 +53,6 @@ def add_error_handlers(app: FastAPI) -> None:
 
 async def _registry_error(_request: Request, exc: Any) -> JSONResponse:
     return failure(exc.as_dict())
-
-
-async def _operation_failed(_request: Request, exc: Any) -> JSONResponse:
-    return failure(exc.error)
 
 
 async def _invalid(request: Request, exc: Any) -> JSONResponse:

@@ -1,7 +1,5 @@
 """/bo/events: stored messages and finished executions as they happen, as Server-Sent Events."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -11,7 +9,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import Field
 
 from backoffice.dependencies import Asking, Client
-from orchestrator.requests.queries import QueryShape
+from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import events
 from orchestrator.views.events import Place
 from registry.domain import as_json

@@ -1,19 +1,17 @@
 """/bo/ao: runs of the orchestrator, statistics, and an endpoint to run an operation."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from backoffice.bodies import RUN_EXAMPLES, RunBody, shaped
-from backoffice.dependencies import API, Asking, succeeded, without_parameters
+from backoffice.bodies import RunArguments
+from backoffice.dependencies import API, Asking, without_parameters
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage, Problem
 from orchestrator.graph import describe_graph
 from orchestrator.operations import operations
-from orchestrator.requests.refusals import Refusal
+from orchestrator.requests.refusals import Refusal, succeeded
 from orchestrator.views import runs as views
 from registry.domain import now
 from registry.errors import InvalidRequest
@@ -112,21 +110,6 @@ class Statistics(BaseModel):
     rolled_up: int | None = Field(None, description="so many of the runs are too old to be kept one by one")
 
 
-class Edge(BaseModel):
-    """From one node to the next."""
-
-    from_: str = Field(alias="from")
-    to: str
-
-
-class Graph(BaseModel):
-    """The orchestrator's graph, for drawing."""
-
-    nodes: list[str]
-    edges: list[Edge]
-    paths: dict[str, list[str]] = Field(description="the nodes that each operation goes through")
-
-
 class RunAnswer(BaseModel):
     """The answer of an operation; its further fields depend on the operation."""
 
@@ -174,18 +157,15 @@ async def show_statistics(client: Asking, query: Annotated[StatisticsQuery, Quer
     return {"bucket_s": bucket_s, **figures}
 
 
-@router.get("/graph", response_model=Graph, dependencies=[without_parameters])
+@router.get("/graph", dependencies=[without_parameters])
 async def show_graph() -> dict[str, Any]:
-    """Return the graph: nodes, edges, and each operation's path."""
+    """Return the graph for drawing: `nodes`, `edges` (`from`, `to`), and `paths`, each operation's nodes in order."""
     return describe_graph()
 
 
-@router.post("/run", response_model=RunAnswer, dependencies=[without_parameters], openapi_extra=shaped(RunBody))
-async def run_operation(
-    client: Asking, given: Annotated[dict[str, Any], Body(openapi_examples=RUN_EXAMPLES)]
-) -> dict[str, Any]:
+@router.post("/run", response_model=RunAnswer, dependencies=[without_parameters])
+async def run_operation(client: Asking, given: RunArguments) -> dict[str, Any]:
     """Run an operation and wait for its answer; each run is an execution."""
     operation = operations().get(str(given.get("operation")))
-    if operation and operation.is_local:
-        return succeeded(await client.answer(Refusal(operation.name, API, NOT_HERE)))
-    return succeeded(await client.answer(given))
+    refused = Refusal(operation.name, API, NOT_HERE) if operation and operation.is_local else None
+    return {"success": True, **succeeded(await client.answer(refused or given))}

@@ -1,21 +1,10 @@
 """/health, /ready and /metrics (Prometheus)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from importlib.metadata import version
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import (
-    CONTENT_TYPE_LATEST,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.dependencies import API, SOURCE, Asking, for_everything
@@ -37,7 +26,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         Info("ctxr_build", "The program's version.", registry=self._registry).info({"version": version(NAME)})
-        self._running = Gauge("ctxr_operations_running", "Operations that have not ended.", registry=self._registry)
+        self.running = Gauge("ctxr_operations_running", "Operations that have not ended.", registry=self._registry)
         self._operations = Counter(
             "ctxr_operations",
             "Operations run, by outcome: succeeded, or the error's code.",
@@ -51,7 +40,7 @@ class Metrics:
             buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
             registry=self._registry,
         )
-        self._requests = Counter(
+        self.requests = Counter(
             "ctxr_http_requests", "HTTP requests answered.", ["route", "status"], registry=self._registry
         )
 
@@ -60,26 +49,16 @@ class Metrics:
         self._operations.labels(run.operation, run.outcome, source, run.door).inc()
         self._durations.labels(run.operation, run.door).observe(run.duration_ms / 1000)
 
-    def ask_running(self, count: Callable[[], int]) -> None:
-        self._running.set_function(count)
-
-    def count_request(self, route: str, status: int) -> None:
-        """Count an HTTP response; `route` is the route's pattern."""
-        self._requests.labels(route, str(status)).inc()
-
     def text(self) -> bytes:
         return generate_latest(self._registry)
 
 
 class RequestCounter(HttpMiddleware):
-    """Middleware that counts HTTP responses."""
-
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         super().__init__(app)
         self._metrics = metrics
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count the response's status; 500 if there was none."""
         status = 500
 
         async def noting(message: Message) -> None:
@@ -91,7 +70,7 @@ class RequestCounter(HttpMiddleware):
         try:
             await self._app(scope, receive, noting)
         finally:
-            self._metrics.count_request(getattr(scope.get("route"), "path", "other"), status)
+            self._metrics.requests.labels(getattr(scope.get("route"), "path", "other"), str(status)).inc()
 
 
 router = APIRouter(tags=["health"])
@@ -120,10 +99,7 @@ async def ready(client: Asking) -> State | Response:
 
 
 @router.get(
-    "/metrics",
-    response_class=Response,
-    dependencies=[for_everything],
-    responses={200: {"content": {"text/plain": {}}}},
+    "/metrics", response_class=Response, dependencies=[for_everything], responses={200: {"content": {"text/plain": {}}}}
 )
 async def metrics(request: Request) -> Response:
     """Return this process's counters in Prometheus' text format."""

@@ -1,7 +1,5 @@
 """/bo/pins, /bo/views, /bo/briefings, /bo/cases, /bo/backups: short lists of what is kept beside conversations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

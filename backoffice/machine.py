@@ -3,8 +3,6 @@
 An embedded registry looks at this machine's files; a shared one never does (docs/decisions/0006).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

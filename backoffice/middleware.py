@@ -4,8 +4,6 @@ A web page the user visits can make the browser call a server on loopback, under
 (DNS rebinding) or with a foreign Origin (request forgery). The MCP endpoint's own check covers only /mcp.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Collection
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -65,14 +63,12 @@ class Guard(HttpMiddleware):
                 "The request names another host.",
                 f"Host: given {host!r}; allowed: localhost, a loopback address, or CTXR_HOST ({self._host})",
             )
-        if method not in READING and origin is not None and not self._is_from_here(origin, host):
+        is_foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
+        if method not in READING and is_foreign and origin not in self._origins:
             return InvalidRequest(
                 "The request comes from another site.", f"Origin: given {origin!r}; allowed: this host, {host}"
             )
         return None
-
-    def _is_from_here(self, origin: str, host: str) -> bool:
-        return origin.partition("://")[2].lower() == host.lower() or origin in self._origins
 
     def _is_ours(self, host: str) -> bool:
         name = _name_of(host)

@@ -1,7 +1,5 @@
 """Query parameters: filters and pagination of the lists."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -9,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
-from orchestrator.requests.queries import QueryShape
+from orchestrator.requests.shapes import QueryShape
 from registry.domain import storable
 from registry.errors import ErrorCode
 
@@ -82,7 +80,6 @@ class ChannelsQuery(PageQuery, Period):
 
     @property
     def is_by_relevance(self) -> bool:
-        """Return whether the channels come best first."""
         return bool(self.q) and not self.deleted and self.order in (None, "relevance")
 
     @property
@@ -112,7 +109,6 @@ class MessageFilters(Period):
     q: Word | None = None
 
     def as_query(self) -> dict[str, Any]:
-        """Return the query of the search operation."""
         asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
         asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})
         return {name: value for name, value in asked.items() if value is not None}

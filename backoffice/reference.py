@@ -1,7 +1,5 @@
 """/docs: the HTTP API as a page. FastAPI's own page would load scripts from other hosts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

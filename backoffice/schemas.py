@@ -7,7 +7,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
 from orchestrator.requests.field_types import Timestamp
-from orchestrator.requests.queries import QueryShape
+from orchestrator.requests.shapes import QueryShape
 
 TIME = "2025-09-29T14:30:15.123Z"
 MESSAGE_ID = "conv_01k6a7m3f9h2x4q8r0s6t1v5w7"

@@ -1,7 +1,5 @@
 """/bo/usage: the tokens that clients have counted, and their list price."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -9,17 +7,14 @@ from pydantic import BaseModel, Field
 
 from backoffice.dependencies import Asking
 from backoffice.queries import Period
-from orchestrator.operations.usage import By
-from orchestrator.requests.field_types import ChannelName, Limit, UtcOffset
+from orchestrator.operations.usage import By, UsageQuery
+from orchestrator.requests.field_types import ChannelName
 
 
-class UsageParameters(Period):
+class UsageParameters(Period, UsageQuery):
     """Which messages count, and what their tokens are summed by."""
 
-    by: By = Field("project", description="what the rows stand for")
     channel: ChannelName | None = Field(None, description="only this conversation, by any of its names")
-    limit: Limit = Field(50, description="rows at most; the total is of all")
-    utc_offset_minutes: UtcOffset = Field(0, description="whose days the rows are, as minutes east of UTC")
 
 
 class TokenSums(BaseModel):

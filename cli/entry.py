@@ -1,7 +1,5 @@
 """The entry point of `ctxr`. Hooks, chat windows and shared commands skip the imports of the command line."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,7 +1,5 @@
 """The ctxr command: its subcommands, loaded when they are asked for, and how a failure is printed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence
@@ -70,8 +68,7 @@ They are imported one by one, since a client starts `ctxr mcp` for every window.
 """
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
-EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}
-"""The exit status by error code; 1 for all others."""
+EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}  # the exit status by error code; 1 for all others
 
 
 class Commands(click.Group):

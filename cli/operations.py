@@ -15,14 +15,13 @@ from click.shell_completion import CompletionItem
 
 from cli.terminal import NotHere, terminal
 from orchestrator.requests.calls import project_of, working_folder
+from orchestrator.requests.refusals import succeeded
 from registry.errors import RegistryError
 from registry.project import Project
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
     from orchestrator.service import Execution, Orchestrator
-
-_ERRORS = {kind.code: kind for kind in RegistryError.__subclasses__()}
 
 
 def _completions(kind: str, text: str) -> list[CompletionItem]:
@@ -81,7 +80,6 @@ project_option = click.option(
 
 
 def full_path(path: str) -> str:
-    """Return a path that the user typed as an absolute one."""
     return os.path.abspath(os.path.join(terminal().folder, Path(path).expanduser()))
 
 
@@ -114,17 +112,14 @@ def run_request(request: Mapping[str, Any], observe: Callable[[Execution], None]
             return await orchestrator.run(request, this_client(), door="cli")
 
         outcome = with_orchestrator(ask)
-    if not outcome["success"]:
-        error = outcome["error"]
-        raise _ERRORS[error["code"]](error["message"], error["details"])
-    if copy := outcome.get("metadata", outcome).get("local_copy"):
+    found = succeeded(outcome)
+    if copy := found.get("metadata", found).get("local_copy"):
         since = f"since {copy['as_of']}" if copy["as_of"] else "so far"
         click.echo(f"{copy['of']} has not answered {since}; this is from the copy on this machine.", err=True)
-    return {key: value for key, value in outcome.items() if key != "success"}
+    return found
 
 
 def with_orchestrator(work: Callable[[Orchestrator], Awaitable[Any]]) -> Any:
-    """Run some work on the configured registry and return its result."""
     from orchestrator.opening import open_orchestrator  # takes half a second, which `ctxr -h` does not need
 
     async def run() -> Any:

@@ -1,7 +1,5 @@
 """Print results as JSON or text, and measure text in terminal columns: a Korean letter takes two."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -37,7 +35,6 @@ def printed(lines: Callable[[Any], Iterable[str]]) -> Callable[[Callable[..., An
 
 
 def show(result: Any, as_json: bool, lines: Callable[[Any], Iterable[str]]) -> None:
-    """Print a result as JSON, or as the lines that are made of it."""
     if as_json:
         print_json(result)
         return
@@ -72,7 +69,6 @@ def dim(text: str) -> str:
 
 
 def line_width() -> int:
-    """Return the columns to fill: the terminal's, at most 100."""
     return min(terminal().columns, 100)
 
 
@@ -87,14 +83,12 @@ def one_line(text: str) -> str:
 
 
 def with_bold_hits(snippet: str) -> str:
-    """Show the words between ** in bold."""
     return re.sub(r"\*\*(.+?)\*\*", lambda hit: click.style(hit[1], bold=True), snippet, flags=re.DOTALL).replace(
         "**", ""
     )
 
 
 def display_width(text: str) -> int:
-    """Return how many columns a line of text takes."""
     return sum(map(_columns, text))
 
 
@@ -116,7 +110,6 @@ def pad(text: str, width: int) -> str:
 
 
 def _fitting(text: str, width: int) -> int:
-    """Return how many characters fit into `width` columns."""
     for index, letter in enumerate(text):
         width -= _columns(letter)
         if width < 0:

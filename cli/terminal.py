@@ -1,7 +1,5 @@
 """The user's terminal: this process's own, or that of a user whose command the local process runs."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -20,8 +18,7 @@ class Terminal:
     columns: int
     is_utf8: bool
     run: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
-    are_terminals: tuple[bool, bool] = (False, False)
-    """True for each of stdout and stderr that is a terminal."""
+    are_terminals: tuple[bool, bool] = (False, False)  # True for each of stdout and stderr that is a terminal
 
 
 class NotHere(BaseException):

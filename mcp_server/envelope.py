@@ -3,11 +3,10 @@
 The schemas leave out what says nothing, because a model reads them in every conversation.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from typing import Any
 
@@ -20,8 +19,11 @@ from orchestrator.tool import Tool
 from registry.domain import as_json, parse_time
 from registry.text.privacy.hidden_characters import shown
 
+Context = ServerRequestContext[ExitStack, Any]
+"""The context of a request. The stack holds what ends with its connection."""
 
-def client_name(context: ServerRequestContext[Any, Any]) -> str | None:
+
+def client_name(context: Context) -> str | None:
     """Return name and version of the client program, where it told them."""
     params = context.session.client_params
     return f"{params.client_info.name} {params.client_info.version}".strip() if params else None
@@ -59,7 +61,6 @@ def in_local_time(value: Any) -> Any:
 
 
 def as_answer(body: dict[str, Any]) -> CallToolResult:
-    """Return an envelope as structured content and as its JSON text."""
     body = in_local_time(shown(body))
     # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
     # structured content wherever the two differ, so they must not.
@@ -69,7 +70,6 @@ def as_answer(body: dict[str, Any]) -> CallToolResult:
 
 @cache
 def published(tool: Tool) -> PublishedTool:
-    """Return a tool as the protocol lists it."""
     read_only, destructive, idempotent = tool.effect.value
     return PublishedTool(
         name=tool.name,
@@ -79,10 +79,7 @@ def published(tool: Tool) -> PublishedTool:
         output_schema=output_schema(tool.returns),
         meta={"ui": {"resourceUri": APP}} if tool.name == "extract" else None,
         annotations=ToolAnnotations(
-            read_only_hint=read_only,
-            destructive_hint=destructive,
-            idempotent_hint=idempotent,
-            open_world_hint=False,
+            read_only_hint=read_only, destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False
         ),
     )
 

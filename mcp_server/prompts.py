@@ -1,30 +1,13 @@
 """The prompts: what a user picks from a client's menu, which names it offers, and what the AI is then told to call."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, get_args, get_type_hints
 
-from mcp import MCPError
-from mcp.server import ServerRequestContext
-from mcp.types import (
-    INVALID_PARAMS,
-    CompleteRequestParams,
-    CompleteResult,
-    Completion,
-    GetPromptRequestParams,
-    GetPromptResult,
-    ListPromptsResult,
-    PaginatedRequestParams,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    PromptReference,
-    TextContent,
-)
+from mcp import MCPError, types
 
+from mcp_server.envelope import Context
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.field_types import WORDINGS
 
@@ -48,12 +31,6 @@ wait for my next question. For older messages call it again with before."""
 
 TAG = """
 If you log this chat with conversation_log, pass its channel as session_id too. Confirm in one sentence."""
-
-ELSEWHERE = """
-Show me its title and when it was last active, and ask whether it is the one. Then give me the command `ctxr resume \
-SESSION_ID --in {client} --run` with its session_id, to run in a terminal: it opens the conversation as a session of \
-that client's own. Its --last N takes only the last questions along, --dry-run only says what it would write. If that \
-client takes no session in, tell me to ask there: continue the conversation "TITLE"."""
 
 BRIEFING = """
 Set since to the beginning of this day in my time zone: {date}. For each session that was active on that day call \
@@ -81,18 +58,8 @@ def load(nickname: Annotated[str, "nickname, id, or #1 for the latest"]) -> str:
     return _call("fetch_session_by_id", session_id=nickname) + LOAD
 
 
-def elsewhere(
-    client: Annotated[str, "claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code"],
-    session: Annotated[str, "nickname, id, or #1 for the latest"] = "#1",
-) -> str:
-    """Take a conversation along into another AI client."""
-    look = _call("fetch_session_by_id", session_id=session, message_limit=2)
-    return look + ELSEWHERE.format(client=_quoted(client).strip('"'))
-
-
 def tag(
-    nickname: Annotated[str, "a short name to find it by"],
-    tags: Annotated[str, "separated by commas"] = "",
+    nickname: Annotated[str, "a short name to find it by"], tags: Annotated[str, "separated by commas"] = ""
 ) -> str:
     """Give this conversation a nickname and tags."""
     names = [name.strip() for name in tags.split(",") if name.strip()]
@@ -109,7 +76,6 @@ PROMPTS: Mapping[str, tuple[str, Callable[..., str]]] = {
     "recent": ("What I worked on lately", recent),
     "search": ("Search past conversations", search),
     "load": ("Load a past conversation", load),
-    "elsewhere": ("Go on in another client", elsewhere),
     "tag": ("Name this conversation", tag),
     "briefing": ("Briefing of a day", briefing),
 }
@@ -128,51 +94,50 @@ def _quoted(given: object) -> str:
     return json.dumps(given, ensure_ascii=False)
 
 
-async def list_prompts(_ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListPromptsResult:
-    return ListPromptsResult(
+async def list_prompts(_ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    return types.ListPromptsResult(
         prompts=[
-            Prompt(name=name, title=title, description=inspect.getdoc(says), arguments=_arguments_of(says))
+            types.Prompt(name=name, title=title, description=inspect.getdoc(says), arguments=_arguments_of(says))
             for name, (title, says) in PROMPTS.items()
         ]
     )
 
 
-def _arguments_of(says: Callable[..., str]) -> list[PromptArgument]:
+def _arguments_of(says: Callable[..., str]) -> list[types.PromptArgument]:
     hints = get_type_hints(says, include_extras=True)
     return [
-        PromptArgument(name=name, description=get_args(hints[name])[1], required=given.default is given.empty)
+        types.PromptArgument(name=name, description=get_args(hints[name])[1], required=given.default is given.empty)
         for name, given in inspect.signature(says).parameters.items()
     ]
 
 
-async def get_prompt(_ctx: ServerRequestContext[Any, Any], params: GetPromptRequestParams) -> GetPromptResult:
+async def get_prompt(_ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
     """Return a prompt's text. An unknown name or argument is the caller's mistake (-32602)."""
     if params.name not in PROMPTS:
-        raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name}")
+        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}")
     _, says = PROMPTS[params.name]
     try:
         given = inspect.signature(says).bind(**(params.arguments or {}))
     except TypeError as exc:
-        raise MCPError(INVALID_PARAMS, f"{params.name}: {exc}") from exc
-    content = TextContent(text=says(*given.args, **given.kwargs))
-    return GetPromptResult(description=inspect.getdoc(says), messages=[PromptMessage(role="user", content=content)])
+        raise MCPError(types.INVALID_PARAMS, f"{params.name}: {exc}") from exc
+    content = types.TextContent(text=says(*given.args, **given.kwargs))
+    return types.GetPromptResult(
+        description=inspect.getdoc(says), messages=[types.PromptMessage(role="user", content=content)]
+    )
 
 
 KINDS: Mapping[tuple[str | None, str], str] = {
     ("load", "nickname"): "session",
-    ("elsewhere", "session"): "session",
     ("tag", "tags"): "tag",
     (None, "channel"): "channel",
 }
 """By prompt (None: a resource) and argument, the kind of its names."""
 
 
-async def complete(
-    run: RunOperation, _ctx: ServerRequestContext[Any, Any], params: CompleteRequestParams
-) -> CompleteResult:
+async def complete(run: RunOperation, _ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
     """Return nicknames, ids, tags or channels that begin as what was typed."""
     ref, argument = params.ref, params.argument
-    kind = KINDS.get((ref.name if isinstance(ref, PromptReference) else None, argument.name))
+    kind = KINDS.get((ref.name if isinstance(ref, types.PromptReference) else None, argument.name))
     before, comma, begun = argument.value.rpartition(",") if kind == "tag" else ("", "", argument.value)
     names: list[str] = []
     if kind:
@@ -180,4 +145,4 @@ async def complete(
         outcome = await run({"operation": "complete", "query": query}, None)
         names = outcome["names"] if outcome["success"] else []
     values = [f"{before}{comma}{name}" for name in names]
-    return CompleteResult(completion=Completion(values=values, total=len(values), has_more=False))
+    return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))

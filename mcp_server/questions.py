@@ -1,23 +1,15 @@
 """Ask the user through the client, by an elicitation; a tool's arguments say what (`ToolArguments.question`)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from mcp import MCPError
-from mcp.server import ServerRequestContext
-from mcp.types import (
-    CallToolRequestParams,
-    ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitResult,
-    InputRequiredResult,
-)
+from mcp.types import CallToolRequestParams, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mcp_server.envelope import Context
 from orchestrator.tool import Question
 
 FIELD = "answer"  # the only one of the form
@@ -26,7 +18,7 @@ ANSWER_S = 45.0  # how long the user is waited for: by default the TypeScript SD
 Arguments = Mapping[str, Any]
 
 
-def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
+def can_ask(ctx: Context) -> bool:
     """Return True if the client can show the user a form. One that names no mode of elicitation can."""
     capabilities = ctx.session.client_capabilities
     asking = capabilities.elicitation if capabilities else None
@@ -34,7 +26,7 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 async def asked(
-    ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, question: Question
+    ctx: Context, params: CallToolRequestParams, question: Question
 ) -> Arguments | InputRequiredResult | None:
     """Return the arguments that the user's choice adds; None without a choice.
 
@@ -42,8 +34,7 @@ async def asked(
     """
     schema = {"type": "string", "title": "Answer", "enum": list(question.choices)}
     form = ElicitRequestFormParams(
-        message=question.text,
-        requested_schema={"type": "object", "properties": {FIELD: schema}, "required": [FIELD]},
+        message=question.text, requested_schema={"type": "object", "properties": {FIELD: schema}, "required": [FIELD]}
     )
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         answer: Any = None

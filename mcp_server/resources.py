@@ -1,30 +1,15 @@
 """The resources: the channels as documents to attach to a chat, read through operations, and the MCP App's page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from mcp import MCPError
-from mcp.server import ServerRequestContext
+from mcp import MCPError, types
 from mcp.server.apps import APP_MIME_TYPE
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextResourceContents,
-)
 
-from mcp_server.envelope import APP, client_name
+from mcp_server.envelope import APP, Context, client_name
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.calls import QUOTED, source_of
 from registry.domain import as_json
@@ -36,38 +21,33 @@ JSON = "application/json"
 TEXT = "text/plain"
 
 
-async def list_resources(_ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListResourcesResult:
-    """List the fixed resources."""
+async def list_resources(_ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
     about = "The latest conversations, and the resource of each."
-    channels = Resource(uri=CHANNELS, name="channels", title="Channels", description=about, mime_type=JSON)
-    return ListResourcesResult(resources=[channels])
+    channels = types.Resource(uri=CHANNELS, name="channels", title="Channels", description=about, mime_type=JSON)
+    return types.ListResourcesResult(resources=[channels])
 
 
-async def list_templates(
-    _ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None
-) -> ListResourceTemplatesResult:
-    """List the resources of a channel."""
-    channel = ResourceTemplate(
+async def list_templates(_ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
+    channel = types.ResourceTemplate(
         uri_template=f"{CHANNELS}/{{channel}}",
         name="channel",
         title="A channel",
         description="A conversation's last messages, what tools said shortened.",
         mime_type=JSON,
     )
-    summary = ResourceTemplate(
+    summary = types.ResourceTemplate(
         uri_template=f"{CHANNELS}/{{channel}}/summary",
         name="summary",
         title="A channel's summary",
         description="A conversation in short: what was asked, decided and changed, and what is open.",
         mime_type=TEXT,
     )
-    return ListResourceTemplatesResult(resource_templates=[channel, summary])
+    return types.ListResourceTemplatesResult(resource_templates=[channel, summary])
 
 
 async def read_resource(
-    run: RunOperation, ctx: ServerRequestContext[Any, Any], params: ReadResourceRequestParams
-) -> ReadResourceResult:
-    """Return the list of channels, a channel, a channel's summary, or the MCP App's page."""
+    run: RunOperation, ctx: Context, params: types.ReadResourceRequestParams
+) -> types.ReadResourceResult:
     uri, kind, ask = str(params.uri), JSON, partial(_ask, run, client_name(ctx))
     match uri.removeprefix(CHANNELS).split("/"):
         case _ if uri == APP:
@@ -88,8 +68,8 @@ async def read_resource(
             outcome = await ask({"operation": "extract", "channel": unquote(name), "query": query})
             kind, text = TEXT, f"{QUOTED}\n\n{visible(str(outcome['summary']))}"
         case _:
-            raise MCPError(INVALID_PARAMS, f"Unknown resource: {uri}", data={"uri": uri})
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=kind, text=text)])
+            raise MCPError(types.INVALID_PARAMS, f"Unknown resource: {uri}", data={"uri": uri})
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
 
 _LISTED = ("channel", "title", "nickname", "tags", "source", "project_name", "message_count", "updated_at")
@@ -103,7 +83,7 @@ async def _ask(run: RunOperation, client: str | None, request: Mapping[str, Any]
     error = outcome["error"]
     is_callers = error["code"] in (ErrorCode.NOT_FOUND, ErrorCode.INVALID_REQUEST)
     text = f"{error['code']}: {error['message']} {error['details']}".strip()
-    raise MCPError(INVALID_PARAMS if is_callers else INTERNAL_ERROR, text)
+    raise MCPError(types.INVALID_PARAMS if is_callers else types.INTERNAL_ERROR, text)
 
 
 def uri_of(channel: str) -> str:

@@ -4,20 +4,16 @@ Clients of 2026-07-28 open a stream for it (`subscriptions/listen`), over stdio 
 and are told on their connection; over our HTTP, which keeps none, they cannot.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
-from mcp.server import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated, ServerEvent
 from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
 
+from mcp_server.envelope import Context
 from mcp_server.resources import CHANNELS, uri_of
 from orchestrator.lazy import GrownChannels
 from registry.access import ASKING, Access
@@ -37,7 +33,6 @@ class ChannelBus(InMemorySubscriptionBus):
         self._watched: dict[Access | None, WatchedRegistry] = {}
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
-        """Register a listener; returns what takes it out again."""
         return self._watched.setdefault(ASKING.get(), WatchedRegistry(self._grown)).subscribe(listener)
 
 
@@ -51,7 +46,6 @@ class WatchedRegistry(InMemorySubscriptionBus):
         self._watching: asyncio.Task[None] | None = None
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
-        """Register a listener; returns what takes it out again."""
         leave = super().subscribe(listener)
         subscriber = object()
         self._subscribers.add(subscriber)
@@ -90,8 +84,7 @@ class OlderSubscriptions:
         self._bus = bus
         self._held: dict[tuple[int, str], Unsubscribe] = {}
 
-    async def subscribe(self, ctx: ServerRequestContext[ExitStack, Any], params: SubscribeRequestParams) -> EmptyResult:
-        """Tell this connection whenever the resource changes."""
+    async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
         uri, session, connection = str(params.uri), ctx.session, ctx.lifespan_context
         sending: set[asyncio.Task[None]] = set()
 
@@ -107,10 +100,7 @@ class OlderSubscriptions:
             connection.callback(self._leave, key)
         return EmptyResult()
 
-    async def unsubscribe(
-        self, ctx: ServerRequestContext[ExitStack, Any], params: UnsubscribeRequestParams
-    ) -> EmptyResult:
-        """Tell this connection no more."""
+    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
         self._leave((id(ctx.lifespan_context), str(params.uri)))
         return EmptyResult()
 

@@ -1,7 +1,5 @@
 """Run background tasks while a context is open."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -10,7 +8,6 @@ from typing import Any
 
 @asynccontextmanager
 async def running(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run the work as tasks, and cancel them at the end."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         yield

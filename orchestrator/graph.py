@@ -44,7 +44,6 @@ def after_plan(state: GeneralState) -> str:
 
 
 def after_query(state: GeneralState) -> str:
-    """Filter the results, or shorten them as a whole."""
     if state.get("error"):
         return END
     return "filter" if steps_of(state["query"].operation).keep else "transform"
@@ -63,7 +62,6 @@ def after_filter(state: GeneralState) -> str:
 
 
 def after_transform(state: GeneralState) -> str:
-    """Hand a text to outside systems before it is stored."""
     return "external_action" if "transformed_data" in state else "cr_write"
 
 
@@ -113,7 +111,6 @@ def describe_graph() -> dict[str, Any]:
 
 
 def steps_of(operation: str) -> Steps[Any, Any]:
-    """Return an operation's work at each node."""
     return operations()[operation].steps
 
 
@@ -189,12 +186,10 @@ async def _once_more(run: Run, request: Request) -> dict[str, Any]:
 
 
 async def transform(state: GeneralState, run: Run) -> GeneralState:
-    """Shorten what was read or kept."""
     return await _work(steps_of(state["query"].operation).shorten)(run, state["query"], state)
 
 
 async def external_action(state: GeneralState, run: Run) -> GeneralState:
-    """Hand the outcome to the outside systems that are configured."""
     return await _work(steps_of(state["query"].operation).publish)(run, state["query"], state)
 
 
@@ -235,12 +230,9 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 class Node(NamedTuple):
     """A node of the graph."""
 
-    doing: str
-    """Told to a client that shows progress."""
-    work: Callable[[GeneralState, Run], Awaitable[GeneralState]]
-    """Return the change of the state."""
-    after: Callable[[GeneralState], str]
-    """Choose the next node, one of `targets`."""
+    doing: str  # told to a client that shows progress
+    work: Callable[[GeneralState, Run], Awaitable[GeneralState]]  # return the change of the state
+    after: Callable[[GeneralState], str]  # choose the next node, one of `targets`
     targets: tuple[str, ...]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from contextvars import Context
 from datetime import datetime
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-RunOperation = Callable[..., Awaitable[dict[str, Any]]]
+RunOperation = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 """`run(request, client's name, room=…)` of an orchestrator."""
 
 GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
@@ -35,8 +35,6 @@ GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
 
 
 class LazyOrchestrator:
-    """An orchestrator that is opened when needed."""
-
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opened: Orchestrator | None = None

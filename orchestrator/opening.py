@@ -35,7 +35,6 @@ from sources.readers import READERS
 if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
 
-
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -113,12 +112,10 @@ def _writer(settings: Settings) -> LanguageModel | None:
 
 
 def was_left_open(settings: Settings) -> bool:
-    """Return True if a process has the registry open, or was killed."""
     return settings.url.startswith("sqlite") and log_was_left(Path(settings.url.removeprefix("sqlite:///")))
 
 
 async def check_after_kill(registry: Registry) -> None:
-    """Log it if the database is damaged."""
     if not await is_sound(registry):
         logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
 

@@ -6,13 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,7 +35,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 runs = logging.getLogger(RUNS)
-
 
 T = TypeVar("T")
 
@@ -72,14 +65,12 @@ class Orchestrator:
         self._running: dict[str, Recorder] = {}
         self.observers: list[Callable[[Execution], None]] = [meaning.observe] if meaning else []
         """Called with every finished run of this process."""
-        self.syncing = asyncio.Lock()
-        """Held during a sync, so that only one runs."""
+        self.syncing = asyncio.Lock()  # held during a sync, so that only one runs
         self.before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
         """Brings the registry up to date before it is read; given True, with what was written this moment."""
         self.copy_of: Callable[[], Awaitable[LocalCopy | None]] | None = None
         """Returns the note for answers while the remote registry, of which this one is a copy, does not answer."""
-        self.elsewhere = ""
-        """The address of the remote registry."""
+        self.elsewhere = ""  # the address of the remote registry
         self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
         """Background work of a process that lives for a while."""
 
@@ -196,7 +187,6 @@ class Orchestrator:
 
     @property
     def seconds_since_asked(self) -> float:
-        """Return the seconds since the last request of a caller; syncs do not count."""
         return time.monotonic() - self._asked_at
 
     async def _without_secrets(self, request: Request) -> Request:

@@ -1,14 +1,16 @@
-"""Define the state of the graph, the context of its nodes, and an operation's work at each node."""
+"""Define the state of the graph, the context of its nodes, and the record of an operation with its work at each."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypedDict, TypeVar
 
 from orchestrator.recording.recorder import Recorder
 from orchestrator.requests.shapes import Request
+from orchestrator.tool import Tool
+from registry.access import Access, Level
 from registry.errors import InvalidRequest, NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -18,7 +20,6 @@ from sources.client import Room
 if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
     from orchestrator.semantic.meaning import Meaning, Meant
-
 
 OUTSIDE_ATTEMPTS = 3
 """Attempts at an outside system in one run: enough for one that restarts. The graph makes its retry policy of it, so
@@ -54,20 +55,13 @@ class GeneralState(TypedDict, total=False):
     source: str
     channel: str | None
     query: Request
-    data: Any
-    """Read by `cr_query`; its type depends on the operation."""
-    result: dict[str, Any]
-    """The answer: kept by `filter`, or made by `cr_write`."""
-    transformed_data: str
-    """The text for others that `transform` wrote."""
-    syncing: Syncing
-    """Set while the first import runs."""
-    error: NotFound | None
-    """Set if nothing was found."""
-    attempt: str
-    """The relaxation chosen by `relax`; not set for the original request."""
-    earlier: Tried
-    """The outcome before the relaxation."""
+    data: Any  # read by `cr_query`; its type depends on the operation
+    result: dict[str, Any]  # the answer: kept by `filter`, or made by `cr_write`
+    transformed_data: str  # the text for others that `transform` wrote
+    syncing: Syncing  # set while the first import runs
+    error: NotFound | None  # set if nothing was found
+    attempt: str  # the relaxation chosen by `relax`; not set for the original request
+    earlier: Tried  # the outcome before the relaxation
 
 
 class Answered(TypedDict, total=False):
@@ -85,8 +79,7 @@ class Shelf:
     folder: Path
     readers: Sequence[Source]
     places: Places
-    drafts: Path
-    """The folder of files that a client imports."""
+    drafts: Path  # the folder of files that a client imports
 
 
 class PartDone(NamedTuple):
@@ -123,24 +116,17 @@ class Run:
 
     registry: Registry
     recorder: Recorder
-    room: Room | None = None
-    """The size limits of the asking client; None: no limits, as for pages and commands."""
+    room: Room | None = None  # the size limits of the asking client; None: no limits, as for pages and commands
     actions: Sequence[ExternalAction] = ()
     before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
     """Brings the registry up to date before it is read; given True, with what was written this moment."""
     meaning: Meaning | None = None
-    writer: LanguageModel | None = None
-    """The configured language model."""
-    shelf: Shelf | None = None
-    """The files of this machine; None if this program has none."""
-    tell: Callable[[PartDone], None] = lambda _: None
-    """Reports progress, from any thread."""
-    meant: Meant | None = None
-    """The request's vector, asked for before the registry is read."""
-    attempt: str = ""
-    """The relaxation to read with; "": none."""
-    is_kept: bool = True
-    """Record the run and its deliveries; False if the registry takes nothing."""
+    writer: LanguageModel | None = None  # the configured language model
+    shelf: Shelf | None = None  # the files of this machine; None if this program has none
+    tell: Callable[[PartDone], None] = lambda _: None  # reports progress, from any thread
+    meant: Meant | None = None  # the request's vector, asked for before the registry is read
+    attempt: str = ""  # the relaxation to read with; "": none
+    is_kept: bool = True  # record the run and its deliveries; False if the registry takes nothing
 
 
 def shelf_of(run: Run) -> Shelf:
@@ -178,10 +164,44 @@ class Steps(Generic[Asked, Read]):
     """Return the words to embed."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Operation:
+    """An operation with its request, its work at each node, and the tools that run it."""
+
+    request: type[Request]
+    level: Level  # the permission a token needs. A request that deletes for good needs `admin`, whatever this says.
+    steps: Steps[Any, Any]
+    alias: str = ""
+    syncs_first: bool = False  # sync the clients' stores before reading
+    is_local: bool = False
+    """Work on files of this machine, or on the whole registry: not over HTTP, and only for unrestricted tokens."""
+    is_internal: bool = False  # not for doors: only this program requests it
+    needs_everything: bool = False  # only for tokens without restrictions
+    is_log: bool = False  # store what somebody said: an admin, too, adds it to no chat of another person
+    names_channel: bool = False  # change the channel of exactly the given name, whether it exists or not
+    instead: str = ""  # for refusals: why it is not done over HTTP, and what to run
+    tools: Sequence[Tool] = ()
+    labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Labels of this request's own fields, in English and Korean; `labels.toml` has the shared ones."""
+
+    @property
+    def name(self) -> str:
+        return self.request.operation
+
+    @property
+    def has_query(self) -> bool:
+        return "query" in self.request.model_fields
+
+    def check(self, request: Request, access: Access) -> None:
+        """Raise Unauthorized if a token does not allow a request."""
+        access.require(Level.ADMIN if request.is_for_good else self.level, self.instead)
+        if request.is_for_good or self.needs_everything or self.is_local:
+            access.require_everything()
+
+
 def no_query(_tx: ReadTransaction, _run: Run, _request: Any) -> None:
     """Read nothing from the registry: the operation works on files."""
 
 
 async def as_read(_run: Run, _request: Request, data: dict[str, Any]) -> dict[str, Any]:
-    """Answer with what was read."""
     return data

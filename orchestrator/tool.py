@@ -14,9 +14,8 @@ from pydantic.fields import FieldInfo
 
 from orchestrator.requests.calls import source_of, unwrapped
 from orchestrator.requests.field_types import parsed
-from orchestrator.requests.queries import QueryShape
 from orchestrator.requests.refusals import checked, invalid_request
-from orchestrator.requests.shapes import Request
+from orchestrator.requests.shapes import QueryShape, Request
 from registry.errors import InvalidRequest
 
 Outcome = Mapping[str, Any]
@@ -37,8 +36,7 @@ class Caller(NamedTuple):
     client: str | None = None
     project: str | None = None
     is_local: bool = False
-    chat: str | None = None
-    """A name of the chat, where the client or the connection tells one chat from another."""
+    chat: str | None = None  # a name of the chat, where the client or the connection tells one chat from another
 
     @property
     def source(self) -> str:
@@ -74,7 +72,6 @@ class ToolArguments(QueryShape):
 
     @classmethod
     def names(cls) -> Collection[str]:
-        """Return the names of the arguments."""
         return cls.model_fields.keys()
 
     @classmethod
@@ -87,7 +84,6 @@ class ToolArguments(QueryShape):
         return self.asked.model_validate({"query": self.model_dump(), "source": caller.source})
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        """Return the result of a call that succeeded."""
         return {name: value for name, value in outcome.items() if name != "success"}
 
     def rehearsal(self) -> ToolArguments:
@@ -157,16 +153,11 @@ class Tool:
     description: str
     effect: Effect
     arguments: type[ToolArguments]
-    returns: Sequence[str]
-    """The fields of its result, as published; some may be missing."""
-    example: Mapping[str, Any]
-    """A correct call, shown to whoever makes a wrong one."""
-    toolset: str = "default"
-    """`default`, `history`, or a set that the user switches on: `archive`, `admin`."""
-    is_history: bool = True
-    """Belongs to the toolset `history` too, unless the user has to switch its own on."""
-    quotes: bool = False
-    """Its answers quote what was said."""
+    returns: Sequence[str]  # the fields of its result, as published; some may be missing
+    example: Mapping[str, Any]  # a correct call, shown to whoever makes a wrong one
+    toolset: str = "default"  # `default`, `history`, or a set that the user switches on: `archive`, `admin`
+    is_history: bool = True  # belongs to the toolset `history` too, unless the user has to switch its own on
+    quotes: bool = False  # its answers quote what was said
     aliases: Sequence[Alias] = field(default_factory=tuple)
 
     @property

@@ -1,7 +1,5 @@
 """Filters of the templates: figures, icons, and a record's fields in words."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -80,7 +78,6 @@ def plain(text: str) -> str:
 
 
 def weekday(day: str) -> str:
-    """Return the English short name of a date's weekday."""
     return f"{date.fromisoformat(day):%a}"
 
 
@@ -98,7 +95,6 @@ def is_instant(given: object) -> bool:
 
 
 def field(name: str) -> str:
-    """Return the English label of a record's field."""
     return FIELDS.get(name, name.replace("_", " "))
 
 
@@ -122,21 +118,6 @@ def seen(value: Any) -> Any:
     return type(value)(visible(value)) if isinstance(value, str) else value
 
 
-FILTERS: Mapping[str, Callable[..., Any]] = {
-    one.__name__: one
-    for one in (
-        duration,
-        bar,
-        number,
-        short_number,
-        plain,
-        weekday,
-        client_icon,
-        token,
-        field,
-        named,
-        value,
-        asked,
-        model_name,
-    )
-} | {"dollars": in_dollars}
+FIGURES = (duration, bar, number, short_number, weekday)
+TEXTS = (plain, client_icon, token, field, named, value, asked, model_name)
+FILTERS: Mapping[str, Callable[..., Any]] = {one.__name__: one for one in (*FIGURES, *TEXTS)} | {"dollars": in_dollars}

@@ -1,7 +1,5 @@
 """/insights: activity, answers, tokens and problems of a period on one page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
@@ -30,7 +28,6 @@ class InsightsQuery(StatisticsQuery):
     last: Literal["24h", "7d", "30d", "1y", "all"] = "30d"
 
     def period(self, at: datetime) -> StatisticsQuery:
-        """Return the period as two instants."""
         if self.from_ or self.to or self.last == "all":
             return self
         return self.model_copy(update={"from_": at - LAST[self.last], "to": at})

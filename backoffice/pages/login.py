@@ -1,7 +1,5 @@
 """/login: exchange a token or a one-time code for a session cookie."""
 
-from __future__ import annotations
-
 from typing import Annotated
 from urllib.parse import urlsplit
 

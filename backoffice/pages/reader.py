@@ -5,8 +5,6 @@ plurals. Days and times in filters are the reader's own: the browser tells its t
 beneath means UTC. Who has no script is told that it is UTC here too.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -25,8 +23,7 @@ from registry.text.times.time_words import parse_span
 DEFAULT = "en"
 LANGUAGES = (DEFAULT, "ko")
 FOLDER = Path(__file__).parent.parent / "translations"
-SAID = "said.json"
-"""The sentences that other parts of the program make: errors, and the reasons in records."""
+SAID = "said.json"  # the sentences that other parts of the program make: errors, and the reasons in records
 _FAULT = re.compile(r"; (?=[^;:]+: (?:given|missing))")
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -148,7 +145,6 @@ def reader_now(request: Request) -> datetime:
 
 
 def midnight(request: Request) -> datetime:
-    """Return when the reader's day began."""
     return reader_now(request).replace(hour=0, minute=0, second=0, microsecond=0)
 
 

@@ -1,7 +1,5 @@
 """Render templates in the reader's language and theme, with strict security headers; errors as pages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial
@@ -57,7 +55,6 @@ def address(path: str, **query: Any) -> str:
 
 
 def see_other(address: str) -> RedirectResponse:
-    """Redirect after a form was sent."""
     return RedirectResponse(address, 303)
 
 
@@ -81,12 +78,7 @@ environment.globals |= {
 
 
 def render(
-    request: Request,
-    template: str,
-    *,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    **context: Any,
+    request: Request, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
 ) -> HTMLResponse:
     page = environment.get_template(template).render(_with_frame(request, context))
     return HTMLResponse(page, status, {**HEADERS, **(headers or {})})

@@ -1,7 +1,5 @@
 """Add the pages, old addresses and static files to the application."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -17,17 +15,7 @@ from backoffice.pages.viewer import actions, channels, conversation, palette, to
 from orchestrator.views import conversations
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
-ROUTERS = (
-    channels.router,
-    today.router,
-    palette.router,
-    conversation.router,
-    actions.router,
-    insights.router,
-    settings.router,
-    playground.router,
-    runs.router,
-)
+ROUTERS = (channels, today, palette, conversation, actions, insights, settings, playground, runs)
 
 
 MOVED = {
@@ -72,6 +60,6 @@ def add_pages(app: FastAPI) -> None:
     app.include_router(login.router, include_in_schema=False)
     for path in MOVED:
         app.add_api_route(path, redirect_moved, include_in_schema=False)
-    for router in ROUTERS:
-        app.include_router(router, include_in_schema=False, dependencies=[Depends(load_rail)])
+    for page in ROUTERS:
+        app.include_router(page.router, include_in_schema=False, dependencies=[Depends(load_rail)])
     app.mount("/static", Assets(directory=STATIC), name="static")

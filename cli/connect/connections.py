@@ -1,7 +1,5 @@
 """Find out which clients on this machine are connected, and connect or disconnect them by changing their files."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -12,9 +10,8 @@ from pathlib import Path
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
 from cli.connect.installation import INSTALLABLE, OURS, ClientPart, parts_of
 from cli.connect.jsonc import is_bare
-from cli.connect.launcher import write_launcher
 from cli.connect.settings_files import Rewrite, apply, read, remember, remembered, rewrite
-from cli.connect.snippets import this_program, this_server
+from cli.connect.snippets import this_program, this_server, write_launcher
 from registry.errors import NotFound, StorageError
 from sources.base import Places
 from sources.client import Client
@@ -49,11 +46,9 @@ def connections_from(home: Path) -> Connections:
 def connection_of(client: Client, places: Places, projects: Sequence[Path] = ()) -> Connection:
     """Return the connection of one client; `projects`: folders in which its rule is looked for."""
     is_here = bool(client.folder and client.folder(places).exists()) or _has_store(client, places)
-    if not is_here:
-        return Connection(client.name, client.command, False, [])
-    parts = list(_parts(client, places, projects))
-    if not client.purge:
-        return Connection(client.name, client.command, True, parts)
+    parts = list(_parts(client, places, projects)) if is_here else []
+    if not (is_here and client.purge):
+        return Connection(client.name, client.command, is_here, parts)
     deleted_by = f"{'.'.join(client.purge.setting)} in {client.settings_file(places, client.purge.file)}"
     return Connection(client.name, client.command, True, parts, days_kept(client, places), deleted_by)
 
@@ -100,7 +95,6 @@ def _state_of(part: ClientPart) -> State:
 
 
 def changes_of(client: Client, places: Places, project: Path | None = None, *, installs: bool) -> list[Rewrite]:
-    """Return the changes of files that connect a client, or disconnect it."""
     files: dict[Path, list[ClientPart]] = {}
     for part in parts_of(client, this_server(), places, project):
         files.setdefault(part.file, []).append(part)

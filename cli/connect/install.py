@@ -1,7 +1,5 @@
 """`ctxr install` and `ctxr uninstall`: connect a client by changing its settings."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -12,9 +10,8 @@ import click
 
 from cli.connect.connections import changes_of, connection_of, write_changes
 from cli.connect.installation import INSTALLABLE, server_of
-from cli.connect.launcher import write_launcher
 from cli.connect.settings_files import Rewrite
-from cli.connect.snippets import this_program, this_server
+from cli.connect.snippets import this_program, this_server, write_launcher
 from cli.output import yes_option
 from cli.shared.place import current_folder, this_place
 from registry.extras import uninstall_command

@@ -3,8 +3,6 @@
 Clients refuse unknown keys, so our hooks are recognised by their command.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -29,8 +27,7 @@ OURS = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOK
 """Matches a command that runs our hook."""
 
 Edit = Callable[[str], str]
-Handlers = Mapping[str, Mapping[str, Any]]
-"""A hook's handler, by event."""
+Handlers = Mapping[str, Mapping[str, Any]]  # a hook's handler, by event
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +41,7 @@ class ClientPart:
     file: Path
     install: Edit
     uninstall: Edit
-    is_private: bool = False
-    """It holds other settings too, such as keys and tokens: no copy of it may be left behind."""
+    is_private: bool = False  # it holds other settings too, such as keys and tokens: no copy of it may be left behind
 
 
 def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[ClientPart]:

@@ -186,9 +186,7 @@ def _rendered(value: Any, style: _Style) -> str:
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALARS = json.JSONDecoder(strict=False)  # a string may hold a tab as it is
 
-
-Path = tuple[str | int, ...]
-"""From the document to a value: keys of objects, indexes of arrays."""
+Path = tuple[str | int, ...]  # from the document to a value: keys of objects, indexes of arrays
 
 
 @dataclass(slots=True)
@@ -214,8 +212,7 @@ class JsonEntry:
     key: str | None
     start: int
     value: Value
-    comma: int | None = None
-    """The position of the comma after it."""
+    comma: int | None = None  # the position of the comma after it
 
 
 def parse(text: str) -> Value:

@@ -3,8 +3,6 @@
 A copy of the old file is kept in the registry's folder, unless it may hold keys and tokens.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -27,10 +25,8 @@ class Rewrite:
     file: Path
     before: str | None
     after: str | None
-    is_private: bool = False
-    """No copy of it may be left behind."""
-    original: str | None = None
-    """For an installation into a file that is empty but for our entry: its text before, to be restored."""
+    is_private: bool = False  # no copy of it may be left behind
+    original: str | None = None  # of an installation into a file that is empty but for our entry: its text before
 
     def diff(self) -> Iterator[str]:
         old, new = ((text or "").splitlines() for text in (self.before, self.after))

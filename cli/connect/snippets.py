@@ -1,4 +1,7 @@
-"""Write the entry that starts our server: as JSON, as a link, and as a shell command."""
+"""Write the entry that starts our server, as JSON, as a link and as a shell command; and the launcher that it names.
+
+The launcher is the one path in clients' settings that survives upgrades, cache cleans and moved clones.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,22 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from cli.connect.launcher import launcher_file
+from cli.connect.settings_files import replace_file
 from registry.extras import PROGRAM, installer
-from registry.settings import Settings
+from registry.settings import Settings, default_home
 from sources.client import Client
 
-SERVER = "context-registry"
-"""Our name in every client's list of servers."""
+SERVER = "context-registry"  # our name in every client's list of servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,7 @@ class StdioServer:
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    client: str = ""
-    """The client that will start it (`ctxr mcp --client`)."""
+    client: str = ""  # the client that will start it (`ctxr mcp --client`)
     is_captured: bool = False
     """Hooks of ours capture the client's chats, so its model need not log them (`ctxr mcp --captured`)."""
 
@@ -46,7 +48,6 @@ class StdioServer:
         return (*self.command, *options)
 
     def entry(self) -> dict[str, Any]:
-        """Return the server's object in a client's list."""
         env = {"env": dict(self.env)} if self.env else {}
         return {"command": self.words[0], "args": list(self.words[1:]), **env}
 
@@ -95,6 +96,26 @@ def called() -> str:
 def as_called(text: str) -> str:
     """Let each command `ctxr …` in a text work as it is printed."""
     return re.sub(r"\bctxr (?=[a-z])", lambda _: f"{called()} ", text)
+
+
+def launcher_file() -> Path | None:
+    """Return where the launcher stands; None on Windows, where clients start no shell scripts."""
+    return None if os.name == "nt" else default_home() / "bin" / "ctxr"
+
+
+def write_launcher(program: Sequence[str]) -> None:
+    """Let the launcher start this program first; others that are installed are its fallbacks."""
+    file = launcher_file()
+    if file is None:
+        return
+    # In one step: a client may start it at this moment.
+    # A client that is no child of a shell has little on its PATH, so where uvx is now is kept.
+    words = {"PROGRAM": shlex.join(program), "UVX": shlex.quote(shutil.which("uvx") or "")}
+    script = Path(__file__).with_name("launcher.sh").read_text(encoding="utf-8")
+    for name, word in {**words, "VERSION": version("context-registry")}.items():
+        script = script.replace(f"@{name}@", word)
+    replace_file(file, script)
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
 
 def _lasting_program() -> tuple[str, ...]:

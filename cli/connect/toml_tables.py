@@ -3,8 +3,6 @@
 ValueError for a text that is no TOML, or where the table is written in a way that we cannot change alone.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """`ctxr blame`: find the conversations in which a line, a file or a commit came about."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -65,7 +65,6 @@ class Moment(click.ParamType[str]):
         self._is_end = is_end
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the instant as ISO 8601 with offset."""
         here = datetime.now().astimezone().replace(tzinfo=None)  # each day has its own offset, summer or winter
         span = parse_span(value, here)
         moment = span and (span.end if self._is_end else span.start)

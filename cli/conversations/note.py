@@ -4,8 +4,6 @@ A client waits for it. Where the local process does not answer, an embedded regi
 layer, which takes half a second to import.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`ctxr remember`: sentences that every later chat is told at its start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`ctxr resume`: continue a past conversation in another client."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

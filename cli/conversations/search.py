@@ -1,15 +1,12 @@
 """`ctxr search`: find past sessions by what was said in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
 from cli.conversations.log_and_extract import also_option, explain_option, from_option, print_explanation, to_option
-from cli.conversations.session_lines import elsewhere, more_to_come, session_entry
-from cli.conversations.transcript import WORDS_RELAXED
+from cli.conversations.transcript import WORDS_RELAXED, elsewhere, more_to_come, session_entry
 from cli.operations import project_option, run_operation, source_option
 from cli.output import as_json_option, dim, line_width, one_line, show, with_bold_hits, wrap
 from orchestrator.operations.search_sessions import search_result

@@ -1,7 +1,5 @@
 """Commands on past sessions: `ctxr list`, `recent`, `show`, `tag`, `nickname` and `export`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any, cast, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.session_lines import elsewhere, more_to_come, session_entry, session_page, sharing
+from cli.conversations.transcript import elsewhere, more_to_come, session_entry, session_page, sharing
 from cli.operations import (
     ProjectFolder,
     SessionId,
@@ -176,12 +174,7 @@ def share(session_id: str, group: str, until: datetime | None) -> dict[str, Any]
 @click.option("--share", is_flag=True, help="Remove secrets, folders, user names and addresses.")
 @click.option("--hide", multiple=True, metavar="NAME", help="With --share, also remove this name; may be repeated.")
 def export(
-    session_ids: tuple[str, ...],
-    project: str | None,
-    to: str,
-    output: Path | None,
-    share: bool,
-    hide: tuple[str, ...],
+    session_ids: tuple[str, ...], project: str | None, to: str, output: Path | None, share: bool, hide: tuple[str, ...]
 ) -> None:
     """Write whole sessions as documents.
 

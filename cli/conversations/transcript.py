@@ -1,6 +1,4 @@
-"""Show what `ctxr extract` found: messages to read."""
-
-from __future__ import annotations
+"""Show conversations: a list of sessions, one session to read, and what `ctxr extract` found."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,14 +13,119 @@ from cli.output import (
     line_width,
     local_time,
     one_line,
+    pad,
     printable,
     with_bold_hits,
     wrap,
 )
+from orchestrator.operations.usage import in_dollars
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "
 WORDS_RELAXED = "Nothing about these words in that time or place; this is what was said there last."
+Session = Mapping[str, Any]
+TIME = len("2025-09-29 14:30")
+
+
+def session_entry(session: Session, number: int | None = None) -> Iterator[str]:
+    """Return the two lines of a list: time, title and project, then the id, which is never cut.
+
+    `number`: its place in the list of all sessions. A search hit far down may lack time and message count.
+    """
+    margin = 6 if number else 0
+    project = cut(one_line(session.get("project_name", "")), 16)
+    time = local_time(session["updated_at"]) if "updated_at" in session else " " * TIME
+    title = click.style(pad(one_line(title_of(session)), line_width() - margin - TIME - 20), bold=True)
+    yield f"{pad(f'#{number}' if number else '', margin)}{time}  {title}  {project}".rstrip()
+    name = printable(session.get("nickname") or session["session_id"])
+    count = [counted(session["message_count"], "message")] if "message_count" in session else []
+    facts = ", ".join([*count, *_doubt(session), *session.get("tags", ())])
+    left = f"{' ' * margin}{pad(session['source'], TIME)}  {name}  "
+    yield dim((left + cut(one_line(facts), max(line_width() - display_width(left), 0))).rstrip())
+
+
+def more_to_come(found: Mapping[str, Any]) -> Iterator[str]:
+    """Return the line that says how to get the next page, if there is one."""
+    pagination = found["pagination"]
+    if pagination["has_more"]:
+        after = pagination["offset"] + len(found["sessions"])
+        yield dim(f"{after} of {pagination['total']}. For more: --offset {after}")
+
+
+def elsewhere(found: Mapping[str, Any]) -> str:
+    """Say where there are sessions instead; "" if there are none at all."""
+    other = found.get("elsewhere") or {}
+    if "all" not in other:
+        return ""
+    same = other.get("same_name")
+    folder = f", {same['count']} in {printable(same['path'])}" if same else ""
+    return f"elsewhere: {other['all']} in all projects{folder}"
+
+
+def title_of(session: Session) -> str:
+    return str(session.get("title") or session.get("first_message_preview") or session["channel"])
+
+
+def session_page(page: Mapping[str, Any], before: int | None, *, is_whole: bool) -> Iterator[str]:
+    session, messages = page["session"], page["messages"]
+    rule = "━" * line_width()
+    which = "" if is_whole else f" (before message {before})" if before else " (showing most recent)"
+    yield rule
+    yield from _session_head(session)
+    yield f"Messages: {len(messages)} / {session['message_count']}{which}"
+    yield rule
+    for message in messages:
+        yield from _message(message)
+        yield ""
+    yield rule
+
+
+def _doubt(session: Session) -> list[str]:
+    return ["time inferred"] if session.get("time") == "inferred" else []
+
+
+def _session_head(session: Session) -> Iterator[str]:
+    first, last = local_time(session["created_at"]), local_time(session["updated_at"])
+    facts = {
+        "Session": title_of(session),
+        "Date": ", ".join([first if first == last else f"{first} to {last}", *_doubt(session)]),
+        "Source": session["source"],
+        "Project": session["project_path"] or session["project_name"],
+        "Id": session["session_id"],
+        "Nickname": session["nickname"],
+        "Tags": ", ".join(session["tags"]),
+        "Sharing": sharing(session),
+        "Tokens": _tokens(session.get("usage")),
+    }
+    for label, value in facts.items():
+        if value:
+            lines = wrap(one_line(value), line_width() - 10)
+            yield f"{label + ':':<10}" + ("\n" + " " * 10).join(lines)
+
+
+def sharing(session: Session) -> str:
+    """Say whose a session is and whom it is shared with; "" for one without an owner that is not shared."""
+    until = f" until {local_time(session['shared_until'])}" if "shared_until" in session else ""
+    shared = f"shared with the {session['shared_with']}{until}" if "shared_with" in session else ""
+    owner = session.get("owner", "")
+    return f"{owner}, {shared or 'private'}" if owner else shared
+
+
+def _tokens(usage: Mapping[str, Any] | None) -> str:
+    if not usage or not usage["answers"]:
+        return ""
+    cached = usage["cache_read_tokens"] + usage["cache_write_tokens"]
+    counts = {"input": usage["input_tokens"], "output": usage["output_tokens"], "cache": cached}
+    told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    return told if usage["cost_usd"] is None else f"{told}; list price {in_dollars(usage['cost_usd'])}"
+
+
+def _message(message: Mapping[str, Any]) -> Iterator[str]:
+    role, text = message["role"], printable(message["text"])
+    label = f"[{role.upper()}]"
+    first, *more = wrap(f"{label}\n{text}" if text.startswith("```") else f"{label} {text}", line_width())
+    yield click.style(label, fg=ROLE_COLOURS.get(role, "yellow"), bold=True) + first.removeprefix(label)
+    yield from more
 
 
 def transcript(result: Mapping[str, Any]) -> Iterator[str]:

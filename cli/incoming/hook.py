@@ -28,12 +28,9 @@ KEPT = (
 )
 """The fields of a payload that are recorded: no e-mail address, no tool output, no environment."""
 
-STARTS = ("SessionStart", "sessionStart", "session.start")
-"""The events at which a chat begins."""
-NEW = ("new", "startup", "clear")
-"""Their `source` for a new chat, in contrast to a resumed one."""
-COMPACTED = "compact"
-"""Their `source` for a chat that goes on with a summary in the place of what was said."""
+STARTS = ("SessionStart", "sessionStart", "session.start")  # the events at which a chat begins
+NEW = ("new", "startup", "clear")  # their `source` for a new chat, in contrast to a resumed one
+COMPACTED = "compact"  # their `source` for a chat that goes on with a summary in the place of what was said
 NOTE_PATIENCE_S = 4.0
 
 PROMPTED = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message")

@@ -1,7 +1,5 @@
 """`ctxr import`: import account exports of Claude.ai, ChatGPT and Gemini, and `ctxr export`'s own JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """`ctxr sync`: import the histories that clients on this machine keep. And `ctxr hook`, which clients run."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -148,7 +146,6 @@ class Bars(ExitStack):
 
 
 def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
-    """Return the lines about stores, each with its first skipped items."""
     for report in reports:
         skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
         yield f"{report.source}: {_what_came([report])}{skipped} ({report.path})"
@@ -160,7 +157,6 @@ def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
 
 
 def summary(reports: Sequence[StoreReport]) -> str:
-    """Return one line about all stores."""
     from cli.connect.snippets import called
 
     skipped = sum(report.skipped_count for report in reports)

@@ -1,7 +1,5 @@
 """The server's address, whether it is in use, and database addresses without passwords."""
 
-from __future__ import annotations
-
 import re
 import socket
 from urllib.parse import urlsplit
@@ -13,7 +11,6 @@ LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 def local_address(settings: Settings) -> str:
-    """Return the server's address as this machine reaches it."""
     host = EVERYWHERE.get(settings.host, settings.host)
     scheme = "https" if settings.tls_cert else "http"
     return f"{scheme}://[{host}]:{settings.port}" if ":" in host else f"{scheme}://{host}:{settings.port}"

@@ -1,7 +1,5 @@
 """`ctxr mcp`: the registry for one chat window of a client, over stdin and stdout."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The composition root: backoffice and MCP as one application, on one port."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging
@@ -50,7 +48,6 @@ logger = logging.getLogger(__name__)
 
 
 def build_app(settings: Settings) -> FastAPI:
-    """Return the whole HTTP side: `/mcp` beside the backoffice, over one orchestrator that its lifespan opens."""
     rules = rules_of(settings)
 
     async def run(

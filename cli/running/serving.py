@@ -35,8 +35,7 @@ def up(**given: Any) -> None:
     While it runs it imports what your AI clients write, as they write it. May be
     run again at any time.
     """
-    from cli.connect.launcher import write_launcher
-    from cli.connect.snippets import this_program
+    from cli.connect.snippets import this_program, write_launcher
     from cli.incoming.sync import Bars, SkipReporter, summary
     from cli.running.serve import ServeCallbacks
 

@@ -1,7 +1,5 @@
 """Time limits for HTTP requests: a client that sends byte by byte does not keep its connection for ever."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

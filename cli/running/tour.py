@@ -134,8 +134,7 @@ async def _question_and_answer(orchestrator: Orchestrator, sessions: Sequence[Ma
         question = f"continue the conversation about {title}"
         start = time.perf_counter()
         outcome = await orchestrator.run(
-            {"operation": "extract", "query": {"text": question, "max_tokens": 1000}, "source": "ctxr"},
-            "ctxr try",
+            {"operation": "extract", "query": {"text": question, "max_tokens": 1000}, "source": "ctxr"}, "ctxr try"
         )
         seconds = time.perf_counter() - start
         if outcome["success"] and (answer := extract_result(outcome))["channel"] == session["channel"]:

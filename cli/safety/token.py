@@ -1,7 +1,5 @@
 """`ctxr token`: access to the registry over HTTP."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +20,6 @@ class Expiry(click.ParamType[datetime | None]):
     name = "WHEN"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
-        """Return the instant; None for never."""
         if value == "never":
             return None
         now = datetime.now(UTC)

@@ -1,7 +1,5 @@
 """Run commands in the local process for a user's terminal."""
 
-from __future__ import annotations
-
 import io
 import sys
 from contextvars import ContextVar

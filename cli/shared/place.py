@@ -228,7 +228,6 @@ def this_place() -> ProcessPlace | None:
 
 
 def current_folder() -> str:
-    """Return the working folder; "" if it has been removed."""
     try:
         return os.getcwd()
     except OSError:
@@ -269,7 +268,6 @@ def _identity(home: str, environment: Mapping[str, str]) -> str:
 
 
 def _line(connection: socket) -> bytes:
-    """Read the next short line, and not a byte more."""
     line = b""
     while not line.endswith(b"\n") and (letter := connection.recv(1)):
         line += letter

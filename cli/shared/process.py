@@ -91,7 +91,6 @@ class LocalProcess:
         await self._see_off()
 
     def end(self) -> None:
-        """Accept no new connections, and end when the present ones have moved on."""
         self._over.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -137,7 +136,7 @@ class LocalProcess:
         self.has_served_window = True
         if self._over.is_set():
             await _send(writer, LEAVE)
-        from mcp_server.transport.connection import serve_connection
+        from mcp_server.transport.stdio import serve_connection
 
         server = self._server(*options)
         task = asyncio.create_task(self._get_ready(hello["words"], server))
@@ -147,7 +146,7 @@ class LocalProcess:
 
     async def _get_ready(self, words: list[str], server: RegistryServer) -> None:
         """Record what the next window answers itself, then open the registry: this process may not live long."""
-        from mcp_server.transport.connection import first_answers
+        from mcp_server.transport.stdio import first_answers
 
         path = lists_file(self._place, words)
         if path not in self._recorded:
@@ -169,7 +168,7 @@ class LocalProcess:
         loop = asyncio.get_running_loop()
 
         def run(request: Mapping[str, Any]) -> dict[str, Any]:
-            return asyncio.run_coroutine_threadsafe(_awaited(self._run(request, this_client())), loop).result()
+            return asyncio.run_coroutine_threadsafe(self._run(request, this_client()), loop).result()
 
         are_terminals = hello["are_terminals"][0], hello["are_terminals"][1]
         terminal = Terminal(hello["folder"], hello["columns"], hello["is_utf8"], run, are_terminals)
@@ -357,10 +356,6 @@ def _listen(place: ProcessPlace, secret: str) -> socket.socket:
 async def _send(writer: asyncio.StreamWriter, content: bytes) -> None:
     writer.write(content)
     await writer.drain()
-
-
-async def _awaited(outcome: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    return await outcome
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def lists_file(place: ProcessPlace, words: list[str]) -> str:
-    """Return the file for windows that are started with these words."""
     return place.path(f"{crc32(chr(0).join(words).encode('utf-8', 'surrogateescape')):08x}.lists")
 
 

@@ -88,7 +88,6 @@ class ChatWindow:
         self._client_left = self._is_moving = False
 
     def run(self) -> None:
-        """Run until the client leaves and has got its answers."""
         self._connect(START_S)
         try:
             while not self._is_done():

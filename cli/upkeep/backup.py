@@ -1,7 +1,5 @@
 """`ctxr backup`: write everything that is kept to one file, and restore it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -75,7 +75,6 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
 
 
 def origins(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return every setting's value and where it comes from: environment, config.toml or default."""
     given = {name.upper() for name in os.environ}
     found = {}
     for name in Settings.model_fields:
@@ -161,7 +160,6 @@ def check_names(settings: Settings) -> Iterator[Result]:
 
 
 def check_secrets(settings: Settings) -> Iterator[Result]:
-    """Return whether the rules for secrets can be used, and what the last scan by them found."""
     from registry.ingest.redact_existing import scanned
     from registry.text.privacy.rules import load_rules, use_own_rules
 
@@ -183,7 +181,6 @@ def _unknown_setting(what: str, near: Sequence[str]) -> Result:
 
 
 def check_database(settings: Settings) -> Iterator[Result]:
-    """Check whether the database answers, and whether its tables are ours."""
     from registry.storage.migrations import HEAD
     from registry.storage.upkeep.inspection import has_fts5, inspect_database
 
@@ -255,7 +252,6 @@ def check_remote(settings: Settings) -> Iterator[Result]:
 
 
 def check_integrity(settings: Settings) -> Iterator[Result]:
-    """Check the structure, messages, counts and index of the whole registry."""
     from registry.storage.upkeep.inspection import damage_of
 
     try:
@@ -303,7 +299,6 @@ async def _try_model(settings: Settings, embedder: Embedder) -> Result:
 
 
 def check_server(settings: Settings) -> Iterator[Result]:
-    """Check whether `ctxr serve` runs at the configured address."""
     address = local_address(settings)
     found = is_registry(address)
     if found:

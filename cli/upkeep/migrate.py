@@ -1,7 +1,5 @@
 """`ctxr migrate` and `ctxr project move`: sessions whose project folder has changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ The tokens are JWTs of one issuer that the settings name; its keys are read from
 named an issuer loads this.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -100,7 +98,6 @@ class _Issuer:
         self._keys: jwt.PyJWKClient | None = None
 
     def claims_of(self, token: str, audience: str) -> dict[str, Any]:
-        """Return the claims of a valid token. Raises PyJWTError."""
         if self._keys is None:
             self._keys = jwt.PyJWKClient(self._address_of_keys(), timeout=PATIENCE_S)
         key = self._keys.get_signing_key_from_jwt(token)

@@ -11,7 +11,7 @@ from orchestrator.answer.delivery import fits
 from orchestrator.answer.finding.elsewhere import About
 from orchestrator.answer.finding.relevance import Found, Judged, outcome
 from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
-from orchestrator.requests.queries import SessionsQuery
+from orchestrator.requests.shapes import SessionsQuery
 from orchestrator.state import Run
 from registry.domain import format_time
 from registry.search.retrieval import SearchResult

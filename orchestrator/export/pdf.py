@@ -1,7 +1,5 @@
 """Write a session as a PDF with its Korean font. Typst gets the text as data, never as markup."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Remove personal data and secrets from a session for others to read. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_bytes

@@ -1,7 +1,5 @@
 """Write a session as a document: Markdown, JSON, HTML or PDF; read one in JSON back."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from orchestrator.requests.shapes import Request
 from registry.errors import InvalidRequest
 
 if TYPE_CHECKING:  # the database comes with the operations themselves: an MCP server answers its handshake without it
-    from orchestrator.operation import Operation
+    from orchestrator.state import Operation
     from orchestrator.tool import Tool
 
 

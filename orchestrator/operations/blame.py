@@ -1,7 +1,5 @@
 """blame: the conversations in which a line, a file or a commit came about; and the commits made in a conversation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,19 +18,9 @@ from orchestrator.answer.finding.change_origin import (
     significant,
     weigh_lines,
 )
-from orchestrator.operation import Operation
-from orchestrator.outside.git_history import (
-    Commit,
-    commit,
-    commit_of_line,
-    commits_between,
-    commits_of_file,
-    place_in,
-    repository_of,
-)
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.outside import git_history as git
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import ChannelRow, channel_item, channels_by_number, item_of, tags_of
@@ -60,9 +48,9 @@ class BlameRequest(Request):
 class Traced:
     """The commits, and the evidence for each channel; or the commits of one session."""
 
-    commits: list[Commit]
+    commits: list[git.Commit]
     about: dict[str, Any]
-    found: list[tuple[Evidence, dict[str, Any], Commit]] = field(default_factory=list)
+    found: list[tuple[Evidence, dict[str, Any], git.Commit]] = field(default_factory=list)
 
 
 def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
@@ -74,39 +62,39 @@ def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
         return _commits_from(tx, run, query.session_id)
     folder = Path(query.folder)
     traced, changes = _looked_up(query, folder)
-    within = place_in(query.file, folder)[0].parent if query.file else folder
-    traced.found = _conversations(tx, changes, str(repository_of(within)))
+    within = git.place_in(query.file, folder)[0].parent if query.file else folder
+    traced.found = _conversations(tx, changes, str(git.repository_of(within)))
     run.recorder.explain(by="time, project, files touched and lines written", candidates=len(traced.found))
     return traced
 
 
-def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[Commit, Change]]]:
+def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[git.Commit, Change]]]:
     if query.commit:
-        one = commit(repository_of(folder), query.commit)
+        one = git.commit(git.repository_of(folder), query.commit)
         return Traced([one], {"commit": one.sha}), [(one, _change(one))]
-    file, line = place_in(query.file or "", folder)
-    top = repository_of(file.parent)
+    file, line = git.place_in(query.file or "", folder)
+    top = git.repository_of(file.parent)
     name = file.relative_to(top.resolve()).as_posix() if file.is_relative_to(top.resolve()) else str(file)
     if line is None:
-        commits = commits_of_file(top, file)
+        commits = git.commits_of_file(top, file)
         if not commits:
             raise NotFound("That file is in no commit.", str(file))
         return Traced(commits, {"file": name}), [(one, _change(one)) for one in commits]
-    one, text = commit_of_line(top, file, line)
+    one, text = git.commit_of_line(top, file, line)
     lines = significant([text])
     change = Change(one.at, lines, frozenset([name])) if lines else _change(one)
     return Traced([one], {"file": name, "line": line, "text": text}), [(one, change)]
 
 
-def _change(one: Commit) -> Change:
+def _change(one: git.Commit) -> Change:
     return Change(one.at, significant(line for lines in one.added.values() for line in lines), frozenset(one.added))
 
 
 def _conversations(
-    tx: ReadTransaction, changes: Sequence[tuple[Commit, Change]], top: str
-) -> list[tuple[Evidence, dict[str, Any], Commit]]:
+    tx: ReadTransaction, changes: Sequence[tuple[git.Commit, Change]], top: str
+) -> list[tuple[Evidence, dict[str, Any], git.Commit]]:
     """Return the conversations with evidence, strongest first, each with its best commit."""
-    best: dict[int, tuple[Evidence, Commit]] = {}
+    best: dict[int, tuple[Evidence, git.Commit]] = {}
     rows: dict[int, ChannelRow] = {}
     for one, change in changes:
         # of each conversation the last 400 messages before the commit
@@ -134,12 +122,12 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     run.recorder.channel = row.name
     if not row.project_path or not Path(row.project_path).is_dir():
         raise NotFound("The conversation's folder is not here.", f"project: {row.project_path or 'none'}")
-    top = repository_of(Path(row.project_path))
+    top = git.repository_of(Path(row.project_path))
     messages = [_seen(each) for each in messages_of(tx, row.number, limit=5_000)]
     item = item_of(tx, row)
     traced = Traced([], {"session_id": item["session_id"]})
     if messages:
-        for one in commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):
+        for one in git.commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):
             change = _change(one)
             near = [each for each in messages if one.at - BEFORE <= each["time"] <= one.at + AFTER]
             evidence = evidence_of(change, near, str(top), row.project_path)
@@ -152,7 +140,6 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
 
 
 async def keep_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str, Any]:
-    """Return the conversations or commits, each with confidence and evidence. Raises NotFound."""
     if not data.found:
         looked = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
         told = f"looked at {looked}" if looked else "no commit holds lines that were written in it"

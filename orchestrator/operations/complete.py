@@ -1,16 +1,12 @@
 """complete: names of sessions, tags, projects and clients that begin with a text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field
 
-from orchestrator.operation import Operation
 from orchestrator.requests.field_types import Limit, NameKind
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps, as_read
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps, as_read
 from registry.access import Level
 from registry.storage.conversations.facets import names_like
 from registry.storage.database import ReadTransaction

@@ -1,7 +1,5 @@
 """conversation_log: store what a tool, a hook or another registry sends, each message once."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import replace
 from datetime import datetime
@@ -10,12 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation
 
-from orchestrator.operation import Operation
 from orchestrator.requests.calls import UNKNOWN, source_of
 from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
 from orchestrator.requests.messages import ROLES, SAID_BY, TEXTS, as_messages
 from orchestrator.requests.shapes import MessageIn, Meta, Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, Session, format_time, now
@@ -70,8 +67,7 @@ class PulledRequest(LogRequest):
     """Messages of a conversation from another registry. Only from our own exchange."""
 
     url: str
-    ids: list[str]
-    """The id of each message there."""
+    ids: list[str]  # the id of each message there
 
 
 def conversation_log(

@@ -1,7 +1,5 @@
 """create_backup: write the registry and the clients' histories into one file."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -11,10 +9,8 @@ from typing import Any
 from pydantic import Field
 
 from orchestrator.archive.container import VERSION, Archive, ArchiveWriter, add_stores
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import PartDone, Run, Shelf, Steps, shelf_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, PartDone, Run, Shelf, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import format_time, now
@@ -78,7 +74,6 @@ def manifest_of(archive: Archive) -> dict[str, Any]:
 
 
 def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
-    """Write the registry, table by table, in one read transaction."""
     shelf = shelf_of(run)
     path = _new_file(shelf, request.query.path)
     writer = write_registry(tx, path, run.tell)
@@ -99,7 +94,6 @@ def _new_file(shelf: Shelf, given: str | None) -> Path:
 
 
 async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) -> dict[str, Any]:
-    """Add the clients' stores, and finish the backup."""
     shelf = shelf_of(run)
     try:
         stores = []

@@ -1,7 +1,5 @@
 """daily_briefing: what was decided, left open and worked on in a day; delivered to outside systems once, and kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, timezone
@@ -11,13 +9,11 @@ from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.summary import WRITER, language_of, points_of
-from orchestrator.operation import Operation
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import OUTSIDE_ATTEMPTS, ExternalAction, GeneralState, Operation, Run, Steps
 from registry.access import Level
 from registry.domain import new_id, preview_of
 from registry.errors import NotFound
@@ -73,7 +69,6 @@ WORDS = {
     },
 }
 
-
 WRITE_IN = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""}
 
 
@@ -101,7 +96,6 @@ class TalksOfDay:
 
 
 def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
-    """Read the day's conversations, by channel."""
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
     # of a channel that says more in a day, the last 1000 messages
@@ -156,7 +150,6 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
 
 
 def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
-    """Return the briefing in Markdown, written without a model."""
     points = [(talk, points_of(talk.messages)) for talk in talks]
     lines = [f"# {words['title'].format(date=date)}"]
     for kind in ("decided", "open"):

@@ -8,11 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from orchestrator.operation import Operation
 from orchestrator.requests.field_types import ChannelName, Instant
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Question, Tool, ToolArguments, present
 from registry.access import Level
 from registry.errors import InvalidRequest
@@ -145,7 +143,6 @@ class ForgetArguments(ToolArguments):
         return self.model_copy(update={"dry_run": True})
 
     def question(self, result: Mapping[str, Any]) -> Question | None:
-        """Ask before something is forgotten."""
         if self.dry_run:
             return None
         receipt = result["receipt"]

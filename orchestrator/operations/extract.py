@@ -1,7 +1,5 @@
 """Extract: read the part of one conversation that answers a request, and record what was delivered."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -23,13 +21,11 @@ from orchestrator.answer.finding.reading import (
     messages_in,
 )
 from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
-from orchestrator.operation import Operation
 from orchestrator.outside.writing import SUMMARY, transcript, written_by
 from orchestrator.requests.calls import project_of, source_of, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
-from orchestrator.requests.queries import ExtractQuery
-from orchestrator.requests.shapes import ExtractRequest, Meta
-from orchestrator.state import GeneralState, Run, Steps, Tried
+from orchestrator.requests.shapes import ExtractQuery, ExtractRequest, Meta
+from orchestrator.state import GeneralState, Operation, Run, Steps, Tried
 from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Question, Tool, ToolArguments, with_own_names
 from registry.access import Level
 from registry.domain import parse_time, storable
@@ -99,7 +95,6 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
 
 
 def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) -> Tried:
-    """Choose between the request as it was asked and the relaxed one."""
     first, second = earlier.data, relaxed.data
     if relaxed.error or earlier.error:
         chosen = earlier if relaxed.error else relaxed
@@ -216,7 +211,6 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
 
 _NOTED = ("ranking", "extract_id")  # stored with the answer, and not sent
 
-
 _QUERY_NAMES = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
 
 
@@ -302,7 +296,6 @@ def extract_result(outcome: Outcome) -> dict[str, Any]:
 
 _BEFORE = ("newer", "title", "source", "project", "confidence", "note", "stands_at")
 _AFTER = ("first", "last", "summary", "summary_by", "candidates")
-
 
 EXTRACT_TOOL = Tool(
     name="extract",

@@ -1,7 +1,5 @@
 """fetch: one session's messages, as an answer or a document."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,11 +22,9 @@ from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.answer.fitting import page_within, piece_of
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_path, export, write_new_file
-from orchestrator.operation import Operation
 from orchestrator.requests.field_types import MOST_COUNTED, Limit
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps
 from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import parse_time, preview_of
@@ -36,12 +32,7 @@ from registry.errors import InvalidRequest, NotFound
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations.channels import ChannelRow, item_of, model_facts
 from registry.storage.conversations.message_windows import read_window
-from registry.storage.conversations.messages import (
-    MessageRow,
-    get_message,
-    message_place,
-    messages_of,
-)
+from registry.storage.conversations.messages import MessageRow, get_message, message_place, messages_of
 from registry.storage.conversations.references import aliases_of, links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor

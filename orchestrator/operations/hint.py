@@ -1,7 +1,5 @@
 """hint: tell a model what a past conversation clearly says about a prompt, a command or an edit, before it goes on."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 
@@ -13,11 +11,9 @@ from orchestrator.answer.finding.before_act import CURE_WITHIN, Act, told_agains
 from orchestrator.answer.finding.choosing import chosen
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.reading import NEAR
-from orchestrator.operation import Operation
 from orchestrator.operations.search_sessions import numbers_of
-from orchestrator.requests.queries import ExtractQuery, QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps, as_read
+from orchestrator.requests.shapes import ExtractQuery, QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps, as_read
 from registry.access import Level
 from registry.domain import Role, new_id
 from registry.project import Project

@@ -1,14 +1,11 @@
 """import: store the sessions that a reader found in a client's store."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ConfigDict
 
-from orchestrator.operation import Operation
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from registry.access import Level
 from registry.ingest.from_client import ingest_all
 from registry.storage.client_stores import save_seen_sessions

@@ -1,17 +1,14 @@
 """list_backups: the backups in the folder of backups."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from orchestrator.archive.container import Archive
-from orchestrator.operation import Operation
 from orchestrator.operations.create_backup import manifest_of
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps, no_query, shelf_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps, no_query, shelf_of
 from orchestrator.tool import Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import StorageError
@@ -23,19 +20,15 @@ class ListBackupsRequest(Request):
 
 
 async def listed(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:
-    return {"backups": await asyncio.to_thread(_listed, shelf_of(run).folder)}
+    return {"backups": await asyncio.to_thread(lambda: list(_listed(shelf_of(run).folder)))}
 
 
-def _listed(folder: Path) -> list[dict[str, Any]]:
-    files = sorted(folder.glob("*.zip"), key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
-    return [_in_short(path) for path in files]
-
-
-def _in_short(path: Path) -> dict[str, Any]:
-    try:
-        return {"path": str(path), "manifest": manifest_of(Archive.open(path))}
-    except StorageError as exc:
-        return {"path": str(path), "manifest": None, "error": exc.details}
+def _listed(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob("*.zip"), key=lambda path: (path.stat().st_mtime, path.name), reverse=True):
+        try:
+            yield {"path": str(path), "manifest": manifest_of(Archive.open(path))}
+        except StorageError as exc:
+            yield {"path": str(path), "manifest": None, "error": exc.details}
 
 
 class ListBackupsArguments(ToolArguments):

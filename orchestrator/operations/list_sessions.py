@@ -1,7 +1,5 @@
 """list: sessions by last activity."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,24 +10,12 @@ from pydantic import Field
 
 from orchestrator.answer.digests.summaries import LISTED, add_summaries
 from orchestrator.answer.session_list import pagination, within_client
-from orchestrator.operation import Operation
 from orchestrator.operations.blame import BlameQuery, BlameRequest
 from orchestrator.requests.calls import project_of, searched_project
 from orchestrator.requests.field_types import EndInstant, Instant, Limit, Offset
-from orchestrator.requests.queries import ListQuery
-from orchestrator.requests.shapes import ListRequest
-from orchestrator.state import Run, Steps
-from orchestrator.tool import (
-    WHEN,
-    Alias,
-    Caller,
-    Effect,
-    Outcome,
-    ProjectName,
-    Tool,
-    ToolArguments,
-    present,
-)
+from orchestrator.requests.shapes import ListQuery, ListRequest
+from orchestrator.state import Operation, Run, Steps
+from orchestrator.tool import WHEN, Alias, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import format_time, now, parse_time, preview_of
 from registry.storage.conversations.channels import ChannelFilter, places_among_recent, some_channels
@@ -45,7 +31,6 @@ class Listed:
 
 
 def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed:
-    """Read a page of sessions by last activity."""
     query = request.query
     given = query.model_dump(include={"source", "project", "tag"}) | {"from_": query.since, "to": query.until}
     wanted = ChannelFilter(**given, is_named=query.tagged_only)

@@ -1,7 +1,5 @@
 """note: tell a new chat about the latest conversations of its folder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field
@@ -10,10 +8,8 @@ from orchestrator.answer.delivery import message_dict, tokens_in
 from orchestrator.answer.digests.recap import recap
 from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
 from orchestrator.answer.standing import where_it_stands
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps, as_read
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps, as_read
 from registry.access import Level
 from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
 from registry.storage.conversations.message_windows import remembered

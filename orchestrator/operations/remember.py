@@ -3,16 +3,12 @@
 They are messages of a channel of their own: search, extract, export, deletion and tokens treat them as any other.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, now

@@ -1,13 +1,9 @@
 """restore: undo a soft deletion."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import find_channel, item_of
@@ -28,7 +24,6 @@ class RestoreRequest(Request):
 
 
 def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: GeneralState) -> dict[str, Any]:
-    """Undo the soft deletion of a message or of a channel."""
     run.recorder.explain(id=request.query.id, channel=request.channel)
     if request.query.id:
         message = get_message(tx, request.query.id, include_deleted=True)

@@ -1,7 +1,5 @@
 """restore_backup: replace everything that is stored by a backup."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -12,11 +10,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from orchestrator.archive.container import MANIFEST, Archive, Damage, give_back
-from orchestrator.operation import Operation
 from orchestrator.operations.create_backup import free_names, write_registry
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps, shelf_of
+from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
 from orchestrator.tool import Effect, Tool
 from registry.access import Level
 from registry.errors import StorageError

@@ -1,7 +1,5 @@
 """resume: write a conversation as a session of another client, and return the command that opens it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -16,10 +14,8 @@ from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.carried import take_along
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps, shelf_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
 from registry.access import Level
 from registry.domain import Role, digest_of, new_id, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
@@ -62,8 +58,7 @@ class Resumable:
     row: ChannelRow
     messages: list[MessageDict]
     written: dict[str, Any] | None
-    own_keys: list[str]
-    """Keys of the session in the client's own store."""
+    own_keys: list[str]  # keys of the session in the client's own store
 
 
 def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:

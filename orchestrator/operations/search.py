@@ -1,23 +1,13 @@
 """search: messages by what they say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.delivery import delivered, message_dict
 from orchestrator.answer.finding.looking_up import SPOKEN, ask, find, scope_of, subject_of, understood
-from orchestrator.answer.finding.relevance import (
-    Found,
-    explanation,
-    is_about_something,
-    judge,
-    outcome,
-)
-from orchestrator.operation import Operation
-from orchestrator.requests.queries import SearchQuery
-from orchestrator.requests.shapes import SearchRequest
-from orchestrator.state import Run, Steps
+from orchestrator.answer.finding.relevance import Found, explanation, is_about_something, judge, outcome
+from orchestrator.requests.shapes import SearchQuery, SearchRequest
+from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
 from registry.search.scope import messages_in
 from registry.storage.conversations.channels import get_channel
@@ -28,7 +18,6 @@ from registry.text.ranking.matching import matched_words
 
 
 def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> Found:
-    """Find messages about some words in the registry or in one channel."""
     query = request.query
     channel = get_channel(tx, request.channel) if request.channel else None
     read, scope = ask(tx, query.text, None, scope_of(query, channel.number if channel else None))

@@ -1,7 +1,5 @@
 """Search sessions by what was said in them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -29,12 +27,10 @@ from orchestrator.answer.finding.relevance import (
     judge,
 )
 from orchestrator.answer.session_list import SessionsFound, pagination, sessions_shown, within_client
-from orchestrator.operation import Operation
 from orchestrator.requests.calls import project_of, searched_project, utc_offset_minutes
 from orchestrator.requests.field_types import Also, EndInstant, Instant, Limit, Offset
-from orchestrator.requests.queries import SessionsQuery
-from orchestrator.requests.shapes import SessionsRequest
-from orchestrator.state import Run, Steps, Tried
+from orchestrator.requests.shapes import SessionsQuery, SessionsRequest
+from orchestrator.state import Operation, Run, Steps, Tried
 from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import format_time, preview_of
@@ -67,7 +63,6 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
 
 
 def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) -> Tried:
-    """Choose between the request as it was asked and the relaxed one."""
     first, second = earlier.data, relaxed.data
     is_better = _is_sure(second) or (not first.best and bool(second.best))
     if not is_better:

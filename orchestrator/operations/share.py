@@ -6,11 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from orchestrator.operation import Operation
 from orchestrator.requests.field_types import ChannelName, EndInstant
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from registry.access import Level
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest

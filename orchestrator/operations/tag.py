@@ -1,7 +1,5 @@
 """tag: set a session's title, nickname, tags and pin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any
@@ -9,12 +7,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from orchestrator.answer.digests.summaries import add_summaries
-from orchestrator.operation import Operation
 from orchestrator.requests.calls import UNKNOWN
 from orchestrator.requests.field_types import Nickname, Tag, Tags
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Run, Steps
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import Caller, Effect, Outcome, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import now, preview_of

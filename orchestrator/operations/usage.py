@@ -1,30 +1,19 @@
 """usage: the tokens that clients have counted, and their list price."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field
 
-from orchestrator.operation import Operation
 from orchestrator.requests.field_types import EndInstant, Instant, Limit, UtcOffset
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Steps, as_read
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps, as_read
 from registry.access import Level
 from registry.monitor.prices import check_prices
 from registry.monitor.prices import in_dollars as in_dollars
 from registry.monitor.token_usage import GROUPS as GROUPS
 from registry.monitor.token_usage import KINDS as KINDS
 from registry.monitor.token_usage import By as By
-from registry.monitor.token_usage import (
-    Span,
-    answers_without_counts,
-    grouped,
-    read_usage,
-    total,
-    unpriced,
-)
+from registry.monitor.token_usage import Span, answers_without_counts, grouped, read_usage, total, unpriced
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 
@@ -32,11 +21,11 @@ from registry.storage.database import ReadTransaction
 class UsageQuery(QueryShape):
     """The span whose tokens are summed, and what by."""
 
-    by: By = "project"
+    by: By = Field("project", description="what the rows stand for")
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
     limit: Limit = Field(50, description="rows at most; the total is of all")
-    utc_offset_minutes: UtcOffset = 0
+    utc_offset_minutes: UtcOffset = Field(0, description="whose days the rows are, as minutes east of UTC")
 
 
 class UsageRequest(Request):

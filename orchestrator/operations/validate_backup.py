@@ -1,7 +1,5 @@
 """validate_backup: compare every part of a backup with its SHA-256."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
@@ -10,11 +8,9 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from orchestrator.archive.container import Archive
-from orchestrator.operation import Operation
 from orchestrator.operations.create_backup import manifest_of, refuse_far_path
-from orchestrator.requests.queries import QueryShape
-from orchestrator.requests.shapes import Request
-from orchestrator.state import Run, Shelf, Steps, no_query, shelf_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Shelf, Steps, no_query, shelf_of
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import NotFound

@@ -1,7 +1,5 @@
 """Ask git for the commits of files and lines. Changes nothing in a repository, and runs nothing from it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

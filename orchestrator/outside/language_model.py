@@ -1,7 +1,5 @@
 """Ask a language model behind an OpenAI-compatible endpoint."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Read Notion's pages through its own MCP server: a snapshot of each changed page, as Markdown."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +30,6 @@ class Notion(Source):
         self._server, self._environment = server, environment
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the one workspace that the token opens."""
         yield Path("Notion")
 
     def stamp(self, store: Path) -> str:

@@ -1,7 +1,5 @@
 """Call tools of other MCP servers with the result of an operation."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -14,7 +12,6 @@ from registry.settings import ActionSettings, McpServerSettings
 PART = 1000  # characters of a {part}: some systems refuse longer blocks
 _FIELD = re.compile(r"\{(id|date|text|part)\}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
-
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 

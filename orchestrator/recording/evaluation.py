@@ -1,7 +1,5 @@
 """Evaluate the registry: ask the kept test cases again, each by its own operation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +11,7 @@ from registry.storage.records.executions import Expectation, list_expectations
 from registry.storage.records.extract_results import EVALUATION, save_result
 
 SOURCE = "eval"
-JUDGED = ("extract", "search", "search_sessions")
-"""Operations that find something by words."""
+JUDGED = ("extract", "search", "search_sessions")  # operations that find something by words
 
 
 @dataclass(frozen=True, slots=True)

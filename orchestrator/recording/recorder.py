@@ -4,8 +4,6 @@ Records are stored in batches behind the answers. While the registry takes none,
 Reading the conversations of other people is recorded, too. Old executions are rolled up into figures.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time
@@ -33,8 +31,7 @@ from registry.text.privacy.masking import holds_secret
 
 logger = logging.getLogger(__name__)
 
-KEPT_ITEMS = 30
-"""Items kept of a long list in a step's detail (candidates, ids)."""
+KEPT_ITEMS = 30  # items kept of a long list in a step's detail (candidates, ids)
 
 
 @dataclass(slots=True)
@@ -71,10 +68,8 @@ class Recorder:
         self.door: Door = "inside"
         self.request: dict[str, Any] = {}
         self.steps: list[RecordedStep] = []
-        self.summaries: list[MadeSummary] = []
-        """Summaries made during the run: stored together with its record."""
-        self.is_stored = False
-        """The record was stored in the transaction of what the operation stored."""
+        self.summaries: list[MadeSummary] = []  # summaries made during the run: stored together with its record
+        self.is_stored = False  # the record was stored in the transaction of what the operation stored
         self.started_at = now()
         self._started = time.perf_counter()
 
@@ -212,8 +207,7 @@ def _short(value: Any) -> Any:
     return value
 
 
-RECORDING_S = 0.5
-"""Seconds that an answer waits for its record; the end of a program waits four times as long."""
+RECORDING_S = 0.5  # seconds that an answer waits for its record; the end of a program waits four times as long
 
 
 class Records:

@@ -1,7 +1,5 @@
 """Call the HTTP API of another registry."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -25,8 +23,7 @@ _REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
 _CLOSED = frozenset({401, 403})
 _ALWAYS_THERE = frozenset({("POST", "/bo/conversations"), ("GET", "/bo/changes")})
 """Requests to which a registry never answers NOT_FOUND."""
-_BUSY = frozenset({429, 502, 503, 504})
-"""Statuses of a proxy while the registry behind it is away."""
+_BUSY = frozenset({429, 502, 503, 504})  # statuses of a proxy while the registry behind it is away
 
 
 class Unreachable(Exception):

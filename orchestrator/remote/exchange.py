@@ -59,8 +59,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST = 200
-"""Messages in one request."""
+MOST = 200  # messages in one request
 CLIENT = "ctxr pull"
 _PASSING = {error.code: error for error in (StorageError, OperationTimeout)}
 """Errors that pass: what failed with one of these is asked for again."""

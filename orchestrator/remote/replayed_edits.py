@@ -1,7 +1,5 @@
 """Repeat edits of another machine here, by the operations that made them there."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -20,8 +18,7 @@ from registry.storage.exchange.edits import (
     is_known,
 )
 
-Ask = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Runs an operation."""
+Ask = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]  # runs an operation
 SOURCE = "remote"
 
 

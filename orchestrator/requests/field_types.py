@@ -1,7 +1,5 @@
 """Define the types of request fields: times (also in words), names, limits."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -109,10 +107,8 @@ def _role(given: object) -> object:
 
 GivenRole = Annotated[RoleName, BeforeValidator(_role)]
 Limit = Annotated[int, Field(ge=1, le=1000)]
-MOST_MESSAGES = 20_000
-"""Messages in one call: more would block other writers for too long."""
-MOST_COUNTED = 2**31 - 1
-"""Largest count: every database can hold it."""
+MOST_MESSAGES = 20_000  # messages in one call: more would block other writers for too long
+MOST_COUNTED = 2**31 - 1  # largest count: every database can hold it
 Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Mode = Literal["raw", "summary", "digest"]
 GivenMode = Annotated[Mode, BeforeValidator(_in_small_letters)]

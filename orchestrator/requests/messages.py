@@ -1,7 +1,5 @@
 """Read the shapes in which models and their APIs write messages. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

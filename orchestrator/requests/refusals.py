@@ -1,6 +1,4 @@
-"""Describe invalid requests: each problem names the field, what was given and what is allowed."""
-
-from __future__ import annotations
+"""Refusals: each problem of a request names the field, what was given and what is allowed; failures as exceptions."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.requests.field_types import MOST_MESSAGES
-from registry.errors import InvalidRequest
+from registry.errors import InvalidRequest, RegistryError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,17 @@ def checked(known: Sequence[str] = ()) -> Iterator[None]:
     except ValidationError as exc:
         problems = sorted(exc.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
         raise invalid_request(problems, known) from exc
+
+
+_ERRORS = {kind.code: kind for kind in RegistryError.__subclasses__()}
+
+
+def succeeded(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an operation has answered; raise its failure as the RegistryError of that code."""
+    if not outcome["success"]:
+        error = outcome["error"]
+        raise _ERRORS[error["code"]](error["message"], error["details"])
+    return {name: value for name, value in outcome.items() if name != "success"}
 
 
 def refuse_too_many(messages: object) -> None:

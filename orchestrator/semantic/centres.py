@@ -5,8 +5,6 @@ A small multilingual model calls texts of one language similar, whatever they sa
 fitted on the sets in benchmarks/retrieval.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from importlib.resources import as_file, files

@@ -1,7 +1,5 @@
 """Define the interface of an embedding model, and the prefixes of texts that known models need."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -28,10 +26,8 @@ class Embedder(Protocol):
     """
 
     name: str
-    patience_s: float
-    """Seconds that a search waits."""
-    answer_s: float | None
-    """Seconds that a batch waits; None: without limit, for a model in this process."""
+    patience_s: float  # seconds that a search waits
+    answer_s: float | None  # seconds that a batch waits; None: without limit, for a model in this process
 
     async def warm_up(self) -> None:
         """Load the model. Raises Unavailable."""

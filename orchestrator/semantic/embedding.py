@@ -4,8 +4,6 @@ The model is called outside of any transaction, and its vectors are stored in sm
 with the messages that still lack a vector.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -204,10 +202,8 @@ async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.E
         news.clear()
 
 
-LONGEST = 1_000
-"""Characters of a passage: about what a small model reads of a text."""
-MOST = 8
-"""Passages of a message; what follows is found by its words only."""
+LONGEST = 1_000  # characters of a passage: about what a small model reads of a text
+MOST = 8  # passages of a message; what follows is found by its words only
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", "다 ", " ")
 
 

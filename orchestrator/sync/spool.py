@@ -154,12 +154,9 @@ MASKING = "masking.json"
 """File in the registry's folder: the key of masks, the projects whose secrets are kept, and the words of the rules."""
 SAID = ("prompt", "text", "last_assistant_message", "attachments")
 BUILT_IN_RULES = os.path.join(__file__, "../../../registry/text/privacy/rules.toml")
-OWN_RULES = "secret-rules.toml"
-"""Name of the user's rules, as in `registry.text.privacy.rules`."""
-LONGEST = 20
-"""Characters: no key that is recognised by its prefix alone is shorter."""
-SHORTEST_ODD = 8
-"""Characters: no password that is recognised by its form alone is shorter."""
+OWN_RULES = "secret-rules.toml"  # name of the user's rules, as in `registry.text.privacy.rules`
+LONGEST = 20  # characters: no key that is recognised by its prefix alone is shorter
+SHORTEST_ODD = 8  # characters: no password that is recognised by its form alone is shorter
 
 
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:

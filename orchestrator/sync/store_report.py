@@ -72,10 +72,8 @@ class StoreReport:
     new_messages: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     skipped_count: int = 0
-    is_complete: bool = True
-    """False if the whole store must be read again next time."""
-    has_news: bool = False
-    """False if nothing has changed since the last sync."""
+    is_complete: bool = True  # False if the whole store must be read again next time
+    has_news: bool = False  # False if nothing has changed since the last sync
 
     def skip(self, some: Iterable[Skipped]) -> None:
         for one in some:

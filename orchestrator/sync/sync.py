@@ -30,8 +30,7 @@ logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 500, 20
 """Messages in one transaction; and while others ask something, who wait for its end."""
-BATCH_CHARACTERS = 8 * 2**20
-"""Characters in one transaction: a few sessions full of long results fill the memory, too."""
+BATCH_CHARACTERS = 8 * 2**20  # characters in one transaction: a few sessions full of long results fill the memory, too
 
 CLIENT = "ctxr sync"
 Progress = Callable[[StoreReport, int], None]
@@ -223,10 +222,8 @@ def _length(value: Any) -> int:
 
 WORTH = 10
 """The stores are not checked again for this many times the duration of the last sync: nearly every question asks."""
-PATIENCE_S = 0.25
-"""Seconds that a question waits for a sync, which then continues behind it."""
-FIRST_PATIENCE_S = 2.0
-"""Seconds that it waits while stores are read for the first time."""
+PATIENCE_S = 0.25  # seconds that a question waits for a sync, which then continues behind it
+FIRST_PATIENCE_S = 2.0  # seconds that it waits while stores are read for the first time
 
 
 class Freshness:

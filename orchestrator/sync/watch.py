@@ -33,10 +33,8 @@ from watchfiles import awatch
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 3.0
-"""Seconds between two regular syncs if they are cheap and the system reports no changes ..."""
-SELDOM_S = 60.0
-"""... and at most: where it reports changes, and after trouble."""
+EVERY_S = 3.0  # seconds between two regular syncs if they are cheap and the system reports no changes ...
+SELDOM_S = 60.0  # ... and at most: where it reports changes, and after trouble.
 
 Told = Callable[[list[StoreReport]], None]
 

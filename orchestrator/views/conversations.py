@@ -1,7 +1,5 @@
 """Read channels and messages for lists and pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -109,17 +107,12 @@ _BY_PREFIX: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] 
 
 
 class Stretch(NamedTuple):
-    size: int
-    """Messages in it."""
-    ahead: int
-    """Messages above the one of `at`."""
-    at: str | None = None
-    """A message's id, or `latest`."""
+    size: int  # messages in it
+    ahead: int  # messages above the one of `at`
+    at: str | None = None  # a message's id, or `latest`
     after: str | None = None
-    before: str | None = None
-    """Cursors."""
-    deleted: bool = False
-    """The deleted messages. A deleted conversation is shown with all its messages."""
+    before: str | None = None  # cursors
+    deleted: bool = False  # the deleted messages. A deleted conversation is shown with all its messages.
 
 
 def conversation(tx: ReadTransaction, name: str, wanted: Stretch) -> dict[str, Any]:

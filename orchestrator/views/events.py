@@ -1,7 +1,5 @@
 """Stream stored messages and finished executions; list messages and edits for registries that follow this one."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Read activity, token usage and recurring errors as figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any

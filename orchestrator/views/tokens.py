@@ -1,7 +1,5 @@
 """Look up and manage access tokens."""
 
-from __future__ import annotations
-
 from registry.storage.safety.tokens import PREFIX as PREFIX
 from registry.storage.safety.tokens import Shown as Shown
 from registry.storage.safety.tokens import create_token as create_token

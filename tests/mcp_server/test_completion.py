@@ -13,9 +13,7 @@ from orchestrator.service import Orchestrator
 
 pytestmark = pytest.mark.anyio
 
-LOAD, ELSEWHERE, TAG, SEARCH = (
-    PromptReference(type="ref/prompt", name=name) for name in ("load", "elsewhere", "tag", "search")
-)
+LOAD, TAG, SEARCH = (PromptReference(type="ref/prompt", name=name) for name in ("load", "tag", "search"))
 
 
 @pytest.fixture
@@ -34,7 +32,6 @@ OFFERED: list[tuple[PromptReference | ResourceTemplateReference, str, str, list[
     (LOAD, "nickname", "auth", ["Auth-design"]),
     (LOAD, "nickname", "shop", ["shop-login", "shop-basket"]),
     (LOAD, "nickname", "100%", []),
-    (ELSEWHERE, "session", "auth", ["Auth-design"]),
     (TAG, "tags", "a", ["api", "auth"]),
     (TAG, "tags", "api,au", ["api,auth"]),
     (SEARCH, "query", "shop", []),

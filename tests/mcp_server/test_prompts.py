@@ -31,9 +31,9 @@ async def text_of(client: Client, name: str, arguments: Mapping[str, str]) -> st
     return message.content.text
 
 
-async def test_there_are_seven_prompts_that_say_what_they_are_for(client: Client) -> None:
+async def test_there_are_six_prompts_that_say_what_they_are_for(client: Client) -> None:
     prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
-    assert list(prompts) == ["continue", "recent", "search", "load", "elsewhere", "tag", "briefing"]
+    assert list(prompts) == ["continue", "recent", "search", "load", "tag", "briefing"]
     assert all(prompt.title and prompt.description for prompt in prompts.values())
     required = {name: [a.name for a in p.arguments or () if a.required] for name, p in prompts.items()}
     assert required == {
@@ -41,7 +41,6 @@ async def test_there_are_seven_prompts_that_say_what_they_are_for(client: Client
         "recent": [],
         "search": ["query"],
         "load": ["nickname"],
-        "elsewhere": ["client"],
         "tag": ["nickname"],
         "briefing": [],
     }
@@ -54,7 +53,6 @@ async def test_there_are_seven_prompts_that_say_what_they_are_for(client: Client
         ("recent", {}, "list_sessions", '{"project": "all", "limit": 10}'),
         ("search", {"query": "cors"}, "search_sessions", '{"query": "cors", "project": "all"}'),
         ("load", {"nickname": "auth-design"}, "fetch_session_by_id", '{"session_id": "auth-design"}'),
-        ("elsewhere", {"client": "codex"}, "fetch_session_by_id", '{"session_id": "#1", "message_limit": 2}'),
         (
             "tag",
             {"nickname": "auth", "tags": "api, 설계,"},

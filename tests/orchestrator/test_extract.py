@@ -236,7 +236,7 @@ async def test_a_conversation_that_only_shares_the_subject_of_several_wordings_i
 ) -> None:
     await log(orchestrator, "school", [("she has a hearing aid in her left ear", "Ask for a seat on the right.")])
     also = ["hearing aid brand", "hearing aid model left ear", "audiologist device"]
-    asked = {"text": "what make of hearing aid does Elsie have?", "also": also}
+    asked: dict[str, Any] = {"text": "what make of hearing aid does Elsie have?", "also": also}
     assert (await extract(orchestrator, **asked))["confidence"] == "low"
     told = ("It is a Phonak Sky model of 2024, the audiologist set the brand's device", "Then it streams by itself.")
     await log(orchestrator, "shop", [("which hearing aid make has Elsie, left ear?", "Say the brand."), told])

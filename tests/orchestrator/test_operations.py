@@ -12,10 +12,10 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import TOOLSETS, create_server, tools_of
-from orchestrator.operation import Operation
 from orchestrator.operations import aliases, labels, operation_of, operations, tools
 from orchestrator.requests.shapes import Request
 from orchestrator.service import Orchestrator
+from orchestrator.state import Operation
 from orchestrator.tool import Caller
 from registry.access import Access, Level
 from registry.errors import Unauthorized

@@ -1,20 +1,16 @@
 """Lay out the graph: nodes in a row, edges that skip nodes as arcs above and below. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 
 from orchestrator.graph import describe_graph
 
 STEP, MARGIN, WIDTH = 160, 4, 132
-UPPER, MIDDLE, LOWER = 56, 80, 104
-"""The edges of a node's box, and the line between."""
+UPPER, MIDDLE, LOWER = 56, 80, 104  # the edges of a node's box, and the line between
 RISE, ROUND, TIP = 16, 16, 4
 """Each further arc on a side is so much farther away; its corners; the room for an arrow's tip."""
 
-Edge = tuple[int, int]
-"""From one place in the row to another."""
+Edge = tuple[int, int]  # from one place in the row to another
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """/flow/try and /flow/cases: the playground and the test cases."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args

@@ -1,7 +1,5 @@
 """A run's waterfall, and its state at each step. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,8 +18,7 @@ class Span(NamedTuple):
 
 
 WAITING, BETWEEN, FINISHING = "before the first step", "between two steps", "after the last step"
-LEAST_GAP_MS = 1.0
-"""The steps' beginnings are noted to the millisecond: what is shorter says nothing."""
+LEAST_GAP_MS = 1.0  # the steps' beginnings are noted to the millisecond: what is shorter says nothing
 
 
 def waterfall(run: Mapping[str, Any]) -> list[Span]:

@@ -1,7 +1,5 @@
 """/settings: clients and sources of this machine, backups, the trash, forgetting, access."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
@@ -57,11 +55,7 @@ def _parts_of(client: Connection) -> tuple[dict[str, list[ConnectionPart]], bool
 
 @router.post("/settings/clients/{name}", response_model=None)
 async def connect_client(
-    request: Request,
-    machine: Local,
-    name: str,
-    connects: Annotated[bool, Form()],
-    shown: Annotated[str, Form()] = "",
+    request: Request, machine: Local, name: str, connects: Annotated[bool, Form()], shown: Annotated[str, Form()] = ""
 ) -> Response:
     """Show the changes that connect or disconnect a client; write them if these are the ones that were shown."""
     plan = await machine.plan(name, connects=connects)
@@ -76,7 +70,6 @@ async def connect_client(
 
 @router.post("/settings/sync")
 async def start_sync(machine: Local) -> RedirectResponse:
-    """Read what is new in the stores; the page shows how it goes."""
     machine.start_sync()
     return see_other("/settings")
 
@@ -90,7 +83,6 @@ async def import_export(machine: Local, file: UploadFile) -> RedirectResponse:
 
 @router.get("/settings/backups", dependencies=[without_parameters])
 async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLResponse:
-    """List the backups, newest first."""
     return render(request, "flow/backups.html", backups=await _backups(client))
 
 

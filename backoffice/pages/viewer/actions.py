@@ -1,7 +1,5 @@
 """Actions on conversations and messages: name, pin, delete, restore, export; saved views."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from io import BytesIO
@@ -128,7 +126,6 @@ def as_file(kind: ExportFormat, session: Session, messages: Messages) -> Respons
 
 
 def as_archive(conversations: Sequence[tuple[Session, Messages]]) -> Response:
-    """Return several conversations as Markdown in one ZIP."""
     file = BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         for session, messages in conversations:
@@ -137,8 +134,7 @@ def as_archive(conversations: Sequence[tuple[Session, Messages]]) -> Response:
     return Response(file.getvalue(), media_type="application/zip", headers=headers)
 
 
-LISTS = ("/?", "/flow?")
-"""Addresses of lists: only these can be saved as views."""
+LISTS = ("/?", "/flow?")  # addresses of lists: only these can be saved as views
 ViewName = Annotated[str, Form(min_length=1, max_length=100)]
 
 

@@ -48,7 +48,10 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
         named = await client.view(views.find_by_id, query.q.strip())
         if named:
-            return _jump(request, *named)
+            kind, name = named
+            place = channel_url(name) if kind == "channel" else f"/{'messages' if kind == 'message' else 'flow'}/{name}"
+            is_part = "hx-request" in request.headers  # htmx is redirected by a header of its own
+            return Response(headers={"HX-Redirect": place}) if is_part else see_other(place)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     listing = await list_context(request, client, query, given)
     page = render(request, "channels.html", elsewhere=elsewhere, **listing)
@@ -84,12 +87,6 @@ async def list_context(
         "narrowed": {name: given[name] for name in NARROWING if given[name]},
         **shown,
     }
-
-
-def _jump(request: Request, kind: str, name: str) -> Response:
-    """Redirect to what an id names; a request by htmx is redirected by its own header."""
-    place = channel_url(name) if kind == "channel" else f"/{'messages' if kind == 'message' else 'flow'}/{name}"
-    return Response(headers={"HX-Redirect": place}) if "hx-request" in request.headers else see_other(place)
 
 
 @router.get("/suggestions/{kind}")

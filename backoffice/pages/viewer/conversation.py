@@ -1,7 +1,5 @@
 """/channels/{channel}: a conversation, read a stretch at a time, searched, and handed on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex
@@ -20,7 +18,7 @@ from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given
 from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import blocks_of, shown
 from backoffice.queries import Word
-from orchestrator.requests.queries import QueryShape
+from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import conversations as views
 from registry.access import ASKING
 from registry.errors import NotFound
@@ -100,7 +98,6 @@ async def _hits(client: Client, channel: str, words: str, *, is_recorded: bool) 
 
 
 def continue_prompt(channel: dict[str, Any]) -> str:
-    """Return the prompt that makes another AI continue a conversation with `extract`."""
     name = channel["title"] or channel["first_message_preview"] or channel["channel"]
     call = json.dumps({"channel": channel["channel"], "query": {"limit": 50}}, ensure_ascii=False)
     return (
@@ -111,7 +108,6 @@ def continue_prompt(channel: dict[str, Any]) -> str:
 
 
 def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the clients that can resume it, each with its command."""
     named = shlex.quote(channel["nickname"] or channel["session_id"])
     return [(writer.client.name, f"ctxr resume {named} --in {source} --run") for source, writer in WRITERS.items()]
 
@@ -165,6 +161,5 @@ async def raw_message(client: Asking, message_id: Id) -> Response:
 
 @router.get("/messages/{id}/facts")
 async def message_facts(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
-    """Show where a message comes from."""
     item = await client.view(views.show_message, message_id)
     return render(request, "facts.html", message=shown(item))

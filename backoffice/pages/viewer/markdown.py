@@ -4,8 +4,6 @@ Three walls: HTML in the text is shown as text; what leaves the renderer goes th
 and the page's own headers allow no script and nothing from elsewhere.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
@@ -99,7 +97,6 @@ _BEGINNINGS = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": 
 
 
 def code_html(code: str, language: str) -> str:
-    """Render a block of code, highlighted if the language is known."""
     return _CLEANER.clean(_block(code, language))
 
 
@@ -141,7 +138,6 @@ def _image(_renderer: object, tokens: Sequence[Token], index: int, _options: obj
 
 
 def _lower_headings(state: Any) -> None:
-    """Lower headings by two levels, below those of the page."""
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + 2, 6)}"
@@ -163,7 +159,6 @@ def _tick_tasks(state: Any) -> None:
 
 
 def _link_addresses(state: Any) -> None:
-    """Turn bare addresses into links."""
     for block in state.tokens:
         if block.type == "inline" and "://" in block.content:
             block.children = list(_with_links(block.children or []))

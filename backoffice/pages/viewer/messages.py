@@ -1,7 +1,5 @@
 """Stored messages as the conversation page shows them. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -145,7 +143,6 @@ def is_pasted(text: str) -> bool:
 
 
 def _below_headline(text: str) -> str:
-    """Drop the first line, which is shown as the headline."""
     first, _, rest = text.lstrip().partition("\n")
     return rest.lstrip("\n") if len(first) <= _HEADLINE else text
 
@@ -158,7 +155,6 @@ def _output(text: str) -> str:
 
 
 def _changes(params: Mapping[str, Any], most: int) -> Iterator[str]:
-    """Yield the file changes of a tool call as diffs."""
     for edit in [params, *map(_mapping, _listed(params.get("edits")))]:
         old, new = edit.get("old_string"), edit.get("new_string")
         if isinstance(old, str) and isinstance(new, str):

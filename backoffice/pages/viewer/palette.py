@@ -1,7 +1,5 @@
 """/palette: conversations, messages, runs and commands, from everywhere."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -17,7 +15,6 @@ from backoffice.queries import ChannelsQuery
 from orchestrator.views import runs
 
 router = APIRouter(default_response_class=HTMLResponse)
-
 
 # English label, address and icon of each command.
 COMMANDS = (

@@ -1,7 +1,5 @@
 """/overview and /today: the year as a map, the last week, answers to check; a day and its briefing."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, timedelta

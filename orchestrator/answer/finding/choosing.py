@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.relevance import Judged, best_channels, confidence_in, judge
-from orchestrator.requests.queries import ExtractQuery
+from orchestrator.requests.shapes import ExtractQuery
 from registry.domain import is_within, now, preview_of
 from registry.errors import NotFound
 from registry.search.candidates import CANDIDATES

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from orchestrator.answer.finding.looking_up import Lookup, Query, local_time
 from orchestrator.answer.finding.relevance import CLOSE, best_channels, judge
 from orchestrator.recording.recorder import Recorder
-from orchestrator.requests.queries import ListQuery
-from orchestrator.requests.shapes import ListRequest, Request, SessionsRequest
+from orchestrator.requests.shapes import ListQuery, ListRequest, Request, SessionsRequest
 from orchestrator.state import Run
 from registry.domain import preview_of
 from registry.errors import NotFound

@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.requests.calls import UNKNOWN
-from orchestrator.requests.queries import ExtractQuery, NarrowedQuery, SessionsQuery, WordsQuery
-from orchestrator.requests.shapes import ExtractRequest, Request
+from orchestrator.requests.shapes import ExtractQuery, ExtractRequest, NarrowedQuery, Request, SessionsQuery, WordsQuery
 from orchestrator.state import Run
 from registry.domain import Role, format_time, now
 from registry.errors import InvalidRequest

@@ -13,7 +13,7 @@ from orchestrator.answer.finding.elsewhere import About, nearest_about, note_of,
 from orchestrator.answer.finding.looking_up import Lookup
 from orchestrator.answer.finding.newer import change_of
 from orchestrator.answer.finding.relevance import Judged, turns_in
-from orchestrator.requests.queries import ExtractQuery
+from orchestrator.requests.shapes import ExtractQuery
 from registry.domain import Role
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from cli.connect.installation import INSTALLABLE, parts_of
 from cli.connect.jsonc import is_bare, parse
-from cli.connect.launcher import launcher_file
-from cli.connect.snippets import StdioServer
+from cli.connect.snippets import StdioServer, launcher_file
 from registry.extras import uninstall_command
 from registry.settings import default_home
 from sources.base import Places

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.connect.launcher import launcher_file, write_launcher
+from cli.connect.snippets import launcher_file, write_launcher
 from tests.cli.conftest import Ctxr
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="clients on Windows start no shell scripts")

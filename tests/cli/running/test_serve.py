@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
-from cli.connect.launcher import launcher_file
+from cli.connect.snippets import launcher_file
 from cli.main import cli
 from cli.running.serve import build_app
 from registry.settings import Settings, read_settings

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.connect import snippets
-from cli.connect.launcher import write_launcher
-from cli.connect.snippets import StdioServer, as_called, this_program, this_server
+from cli.connect.snippets import StdioServer, as_called, this_program, this_server, write_launcher
 from cli.running.serving import welcome
 from registry.settings import read_settings
 from sources.clients import CURSOR

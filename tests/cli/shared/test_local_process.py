@@ -338,7 +338,7 @@ def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home
         assert cold[0].hear()["result"]["structuredContent"]["ok"]
     for lists in listed:
         assert [tool["name"] for tool in lists["tools"]] == [tool["name"] for tool in by_the_process["tools"]]
-        assert len(lists["prompts"]) == 7
+        assert len(lists["prompts"]) == 6
         assert len(lists["resources"]) == 1
 
 
