@@ -253,9 +253,10 @@ def test_the_locks_pin_what_the_product_needs(metadata: Message) -> None:
     assert runtime.items() <= everything.items()
 
 
-@pytest.mark.parametrize("name", [".git/config", ".venv/bin/ctxr", ".env", "cli/.env", "registry.db", "dist/x.whl"])
-def test_nothing_private_is_sent_to_the_image(name: str) -> None:
-    assert not is_sent(name, ignore_rules())
+def test_nothing_private_is_sent_to_the_image() -> None:
+    cases: list[str] = [".git/config", ".venv/bin/ctxr", ".env", "cli/.env", "registry.db", "dist/x.whl"]
+    for name in cases:
+        assert not is_sent(name, ignore_rules())
 
 
 def test_no_file_that_git_ignores_is_sent_to_the_image() -> None:
@@ -272,9 +273,8 @@ def test_no_file_that_git_ignores_is_sent_to_the_image() -> None:
     assert asked.stdout == ""
 
 
-@pytest.mark.parametrize(
-    ("path", "rules", "sent"),
-    [
+def test_the_ignore_file_is_read_as_docker_reads_it() -> None:
+    cases: list[tuple[str, list[str], bool]] = [
         ("a.md", ["*.md"], False),
         ("docs/a.md", ["*.md"], True),
         ("docs/deep/a.md", ["**/*.md"], False),
@@ -289,10 +289,9 @@ def test_no_file_that_git_ignores_is_sent_to_the_image() -> None:
         ("x/a/b/c.md", ["*/b"], True),
         ("registry/x.py", ["*", "!registry"], True),
         ("sources/x.py", ["*", "!registry"], False),
-    ],
-)
-def test_the_ignore_file_is_read_as_docker_reads_it(path: str, rules: list[str], sent: bool) -> None:
-    assert is_sent(path, rules) is sent
+    ]
+    for path, rules, sent in cases:
+        assert is_sent(path, rules) is sent
 
 
 def test_the_version_is_typed_in_pyproject_and_the_plugin_repeats_it(metadata: Message) -> None:

@@ -33,8 +33,14 @@ def target(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return ("http", request.getfixturevalue("product_url"))
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One home for all clients over stdio, so that one local process starts for them; each has its own channel."""
+    return tmp_path_factory.mktemp("home")
+
+
 def test_a_typescript_client_logs_and_finds_a_conversation(
-    sdk: str, target: tuple[str, ...], node: Node, tmp_path: Path
+    sdk: str, target: tuple[str, ...], node: Node, home: Path
 ) -> None:
     channel = f"cursor_session_{sdk}"
     conversation = {"channel": channel, "messages": [ASKED, ANSWERED]}
@@ -42,7 +48,7 @@ def test_a_typescript_client_logs_and_finds_a_conversation(
         node,
         sdk,
         target,
-        tmp_path,
+        home,
         {"method": "listTools"},
         call("conversation_log", conversation),
         call("conversation_log", conversation),

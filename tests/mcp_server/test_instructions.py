@@ -23,10 +23,8 @@ async def told(mode: Any, name: str, *, is_captured: bool = False) -> str:
         return client.instructions or ""
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize(
-    ("name", "logs"),
-    [
+async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat() -> None:
+    cases_of_name: list[tuple[str, str]] = [
         ("cursor", "After each turn call conversation_log"),
         ("claude-desktop", "with only the new turns and with the channel that its first answer gave, and only where"),
         ("claude-code", "captured without you: do not log it"),
@@ -34,16 +32,14 @@ async def told(mode: Any, name: str, *, is_captured: bool = False) -> str:
         ("gemini-cli", "captured without you: do not log it"),
         ("opencode", "captured without you: do not log it"),
         ("", "Elsewhere, after each turn call conversation_log"),
-    ],
-)
-async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat(
-    mode: str, name: str, logs: str
-) -> None:
-    said = await told(mode, name)
-    assert logs in said
-    assert ("conversation_log" in said) == ("do not log it" not in said)
-    assert "Add as query.also always 3-4 other wordings of the same question" in said
-    assert '"speed up sign-in"' in said
+    ]
+    for mode in ["auto", "legacy"]:
+        for name, logs in cases_of_name:
+            said = await told(mode, name)
+            assert logs in said
+            assert ("conversation_log" in said) == ("do not log it" not in said)
+            assert "Add as query.also always 3-4 other wordings of the same question" in said
+            assert '"speed up sign-in"' in said
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

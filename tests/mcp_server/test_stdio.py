@@ -14,12 +14,15 @@ from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from tests.conformance.servers import environment
 
 HEAVY = ("numpy", "orchestrator.semantic.meaning", "sqlalchemy", "langgraph", "fastapi", "alembic", "httpx")
-
-
-def test_the_handshake_waits_for_no_graph_and_no_database() -> None:
-    code = f"import sys, mcp_server.transport.stdio; print([name for name in {HEAVY} if name in sys.modules])"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert loaded.stdout.strip() == "[]"
+PROGRAM = f"""
+import json, sys
+from mcp_server.transport.stdio import run_stdio
+loaded = [name for name in {HEAVY} if name in sys.modules]
+from orchestrator.operations import operations
+operations()
+print(json.dumps([loaded, "langgraph" in sys.modules]), flush=True)
+run_stdio()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +33,15 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Pop
     (home / "registry" / "registry.db").write_bytes(b"no database at all" * 100)
     first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     with subprocess.Popen(
-        [sys.executable, "-c", "from mcp_server.transport.stdio import run_stdio; run_stdio()"],
+        [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**environment(home), "CTXR_SHARED": "off"},
         text=True,
     ) as started:
+        loaded, operations_load_the_graph = heard(started)
+        assert loaded == [], "the handshake waits for no graph and no database"
+        assert not operations_load_the_graph
         say(started, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}), "")
         assert heard(started)["id"] == 1
         yield started
@@ -49,10 +55,9 @@ def say(process: subprocess.Popen[str], *lines: str) -> None:
     process.stdin.flush()
 
 
-def heard(process: subprocess.Popen[str]) -> dict[str, Any]:
+def heard(process: subprocess.Popen[str]) -> Any:
     assert process.stdout
-    answer: dict[str, Any] = json.loads(process.stdout.readline())
-    return answer
+    return json.loads(process.stdout.readline())
 
 
 def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(process: subprocess.Popen[str]) -> None:
@@ -62,25 +67,23 @@ def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(process: subp
         assert heard(process)["result"]["structuredContent"]["error"]["code"] == "STORAGE_ERROR"
 
 
-@pytest.mark.parametrize(
-    ("line", "request_id", "code"),
-    [
-        (
-            r'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list","arguments":{"q":"\ud800"}}}',
-            7,
-            PARSE_ERROR,
-        ),
-        (r'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"\udfff"}}', "a", PARSE_ERROR),
-        ('{"id":8,"method":"ping"}', 8, INVALID_REQUEST),
-        ('{"jsonrpc":"2.0","id":9,', None, PARSE_ERROR),
-        ("[" * 5000, None, PARSE_ERROR),
-    ],
+UNREADABLE: tuple[tuple[str, int | str | None, int], ...] = (
+    (
+        r'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list","arguments":{"q":"\ud800"}}}',
+        7,
+        PARSE_ERROR,
+    ),
+    (r'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"\udfff"}}', "a", PARSE_ERROR),
+    ('{"id":8,"method":"ping"}', 8, INVALID_REQUEST),
+    ('{"jsonrpc":"2.0","id":9,', None, PARSE_ERROR),
+    ("[" * 5000, None, PARSE_ERROR),
 )
-def test_a_line_that_cannot_be_read_gets_an_error_and_the_next_one_its_answer(
-    process: subprocess.Popen[str], line: str, request_id: int | str | None, code: int
-) -> None:
-    say(process, line, json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}))
-    answers = [heard(process) for _ in range(2)]
-    [error] = [answer["error"] for answer in answers if answer["id"] == request_id]
-    assert error["code"] == code
-    assert {answer["id"] for answer in answers} == {2, request_id}
+
+
+def test_a_line_that_cannot_be_read_gets_an_error_and_the_next_one_its_answer(process: subprocess.Popen[str]) -> None:
+    for line, request_id, code in UNREADABLE:
+        say(process, line, json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}))
+        answers = [heard(process) for _ in range(2)]
+        [error] = [answer["error"] for answer in answers if answer["id"] == request_id]
+        assert error["code"] == code, line
+        assert {answer["id"] for answer in answers} == {2, request_id}

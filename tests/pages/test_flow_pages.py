@@ -308,19 +308,15 @@ async def test_times_of_a_period_are_shown_in_the_readers_zone_and_led_to_as_ins
     assert 'name="to" value="2100-01-01T23:59"' in listed
 
 
-@pytest.mark.parametrize(
-    ("ms", "text", "width"),
-    [
+def test_durations_are_written_and_drawn_so_that_they_can_be_told_apart() -> None:
+    cases: list[tuple[float | None, str, int | None]] = [
         (None, "–", None),
         (0, "0.00 ms", 2),
         (0.04, "0.04 ms", 2),
         (3.21, "3.2 ms", 13),
         (48.4, "48 ms", 36),
         (61_000, "61.0 s", 96),
-    ],
-)
-def test_durations_are_written_and_drawn_so_that_they_can_be_told_apart(
-    ms: float | None, text: str, width: int | None
-) -> None:
-    assert duration(ms) == text
-    assert ms is None or bar(ms) == width
+    ]
+    for ms, text, width in cases:
+        assert duration(ms) == text
+        assert ms is None or bar(ms) == width

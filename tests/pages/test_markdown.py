@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from html.parser import HTMLParser
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,12 +80,12 @@ def dangers(html: str) -> list[str]:
     return Inspector(html).bad
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_nothing_in_a_message_runs_loads_or_leaves_its_place(attack: str) -> None:
-    for text in (attack, f"- {attack}", f"> {attack}", f"**{attack}**", f"a\n\n{attack}\n\nb"):
-        assert dangers(html_of(text)) == []
-    for language in ("", "html", "diff", attack):
-        assert dangers(code_html(attack, language)) == []
+def test_nothing_in_a_message_runs_loads_or_leaves_its_place() -> None:
+    for attack in ATTACKS:
+        for text in (attack, f"- {attack}", f"> {attack}", f"**{attack}**", f"a\n\n{attack}\n\nb"):
+            assert dangers(html_of(text)) == []
+        for language in ("", "html", "diff", attack):
+            assert dangers(code_html(attack, language)) == []
 
 
 FRAGMENTS = st.sampled_from(
@@ -121,9 +120,8 @@ def test_code_and_diffs_are_highlighted() -> None:
     assert "print" in html_of("```no-such-language\nprint\n```")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_text_made_to_be_slow_is_not() -> None:
+    cases: list[str] = [
         "a*" * 50_000,
         "[" * 20_000,
         "> " * 5_000 + "x",
@@ -131,12 +129,11 @@ def test_code_and_diffs_are_highlighted() -> None:
         "$a" * 50_000,
         "https://" * 20_000,
         "```js\n'" + "\\" * 100_000 + "\n```",
-    ],
-)
-def test_a_text_made_to_be_slow_is_not(text: str) -> None:
-    start = time.process_time()
-    html_of(text)
-    assert time.process_time() - start < 3
+    ]
+    for text in cases:
+        start = time.process_time()
+        html_of(text)
+        assert time.process_time() - start < 3
 
 
 PIXEL = (

@@ -94,9 +94,8 @@ def test_every_error_is_told_in_korean_too() -> None:
     assert {text for text in errors_said() if said(text) == text} == set()
 
 
-@pytest.mark.parametrize(
-    ("english", "korean"),
-    [
+def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
+    cases: list[tuple[str, str]] = [
         ("No channel 'a; b' in the registry", "레지스트리에 'a; b' 채널이 없습니다"),
         ("limit: given 0; allowed: greater than 1", "limit: 받은 값 0, 허용: 1보다 큰 수"),
         (
@@ -110,11 +109,10 @@ def test_every_error_is_told_in_korean_too() -> None:
         ),
         ("the path of extract", "extract 작업의 경로"),
         ("disk I/O error {0}", "disk I/O error {0}"),
-    ],
-)
-def test_what_others_have_put_into_words_is_translated_with_its_facts(english: str, korean: str) -> None:
-    assert teller("ko")(english) == korean
-    assert teller("en")(english) == english
+    ]
+    for english, korean in cases:
+        assert teller("ko")(english) == korean
+        assert teller("en")(english) == english
 
 
 def test_every_reason_for_a_verdict_has_a_korean_one() -> None:
@@ -136,9 +134,8 @@ def test_counts_have_their_plural_where_a_language_has_one() -> None:
     assert [korean("{n} message", "{n} messages", n) for n in (1, 2)] == ["메시지 1개", "메시지 2개"]
 
 
-@pytest.mark.parametrize(
-    ("header", "cookie", "language"),
-    [
+def test_the_language_is_the_chosen_one_else_the_browsers() -> None:
+    cases: list[tuple[str, str, str]] = [
         ("", "", "en"),
         ("ko-KR,ko;q=0.9,en;q=0.8", "", "ko"),
         ("en-US,en;q=0.9,ko;q=0.8", "", "en"),
@@ -148,9 +145,8 @@ def test_counts_have_their_plural_where_a_language_has_one() -> None:
         ("en", "lang=ko", "ko"),
         ("ko", "lang=en", "en"),
         ("ko", "lang=tlh", "ko"),
-    ],
-)
-def test_the_language_is_the_chosen_one_else_the_browsers(header: str, cookie: str, language: str) -> None:
-    headers = [(b"accept-language", header.encode()), (b"cookie", cookie.encode())]
-    assert language_of(Request({"type": "http", "headers": headers})) == language
-    assert language in LANGUAGES
+    ]
+    for header, cookie, language in cases:
+        headers = [(b"accept-language", header.encode()), (b"cookie", cookie.encode())]
+        assert language_of(Request({"type": "http", "headers": headers})) == language
+        assert language in LANGUAGES

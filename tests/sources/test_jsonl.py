@@ -24,20 +24,18 @@ def test_a_line_of_just_the_greatest_length_is_read_and_a_longer_one_costs_only_
     assert list(read_lines(BytesIO(written), longest=8)) == lines
 
 
-@pytest.mark.parametrize(
-    ("line", "records"),
-    [
+def test_a_line_is_one_record_or_as_many_as_ran_into_it() -> None:
+    cases: list[tuple[bytes, list[Record]]] = [
         (b'{"a": 1}\r\n', [{"a": 1}]),
         (b'{"a": 1}{"b": 2}\n', [{"a": 1}, {"b": 2}]),
         (b'\0\0{"a": 1}\n', [{"a": 1}]),
         (b'\xef\xbb\xbf{"a": 1} \n', [{"a": 1}]),
         (b"\n", []),
-    ],
-)
-def test_a_line_is_one_record_or_as_many_as_ran_into_it(line: bytes, records: list[Record]) -> None:
-    damage = Damage()
-    assert list(records_of([line], damage)) == records
-    assert damage.skipped() == ()
+    ]
+    for line, records in cases:
+        damage = Damage()
+        assert list(records_of([line], damage)) == records
+        assert damage.skipped() == ()
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,8 @@ def test_a_session_without_any_time_is_as_old_as_its_file(
     assert dates == {(datetime.fromtimestamp(LONG_AGO, UTC), "inferred")}
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_a_time_is_read_in_seconds_milliseconds_or_iso_8601() -> None:
+    cases: list[tuple[object, datetime | None]] = [
         (946_684_800_000, datetime(2000, 1, 1, tzinfo=UTC)),
         (946_684_800, datetime(2000, 1, 1, tzinfo=UTC)),
         (1_746_000_000_123, datetime(2025, 4, 30, 8, 0, 0, 123000, tzinfo=UTC)),
@@ -79,7 +78,6 @@ def test_a_session_without_any_time_is_as_old_as_its_file(
         (12, None),
         (True, None),
         ("soon", None),
-    ],
-)
-def test_a_time_is_read_in_seconds_milliseconds_or_iso_8601(given: object, expected: datetime | None) -> None:
-    assert moment(given) == expected
+    ]
+    for given, expected in cases:
+        assert moment(given) == expected

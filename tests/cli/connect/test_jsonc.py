@@ -110,9 +110,8 @@ def test_a_new_file_is_readable_and_bare_again_without_us() -> None:
     assert is_bare(drop(text, SERVER))
 
 
-@pytest.mark.parametrize(
-    "text", ["[]", '{"mcpServers": []}', '{"mcpServers": {}', "{} x", '{"a": 1 "b": 2}', "[" * 999]
-)
-def test_a_file_that_cannot_take_us_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        put(text, SERVER, ENTRY)
+def test_a_file_that_cannot_take_us_is_refused() -> None:
+    cases: list[str] = ["[]", '{"mcpServers": []}', '{"mcpServers": {}', "{} x", '{"a": 1 "b": 2}', "[" * 999]
+    for text in cases:
+        with pytest.raises(ValueError, match=r"."):
+            put(text, SERVER, ENTRY)

@@ -187,9 +187,8 @@ def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr, given: Any, na
     assert named in failed.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_wrong_usage_is_exit_status_2_and_one_line_of_what_was_wrong() -> None:
+    cases: list[tuple[str, ...]] = [
         ("extract",),
         ("extract", "x", "--limit", "0"),
         ("extract", "x", "--from", "someday"),
@@ -197,13 +196,12 @@ def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr, given: Any, na
         ("log", "/no/such/file"),
         ("no-such-command",),
         ("--no-such-option",),
-    ],
-)
-def test_wrong_usage_is_exit_status_2_and_one_line_of_what_was_wrong(words: tuple[str, ...]) -> None:
-    failed = bare_ctxr(*words)
-    assert failed.exit_code == 2
-    assert failed.stderr.startswith("error: INVALID_REQUEST: ")
-    assert " -h' for help." in failed.stderr
+    ]
+    for words in cases:
+        failed = bare_ctxr(*words)
+        assert failed.exit_code == 2
+        assert failed.stderr.startswith("error: INVALID_REQUEST: ")
+        assert " -h' for help." in failed.stderr
 
 
 def test_a_command_that_is_misspelt_is_told_the_nearest() -> None:

@@ -77,10 +77,11 @@ def test_no_place_to_write_holds_nobody_up(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (0, b"{}\n")
 
 
-@pytest.mark.parametrize("words", [[], ["cursor"], ["netscape", "stop"], ["cursor", "stop", "more"], ["--what"]])
-def test_a_wrong_call_holds_nobody_up(words: list[str]) -> None:
-    command = [sys.executable, "-m", "cli.entry", "hook", *words]
-    assert subprocess.run(command, input=b"{}", capture_output=True, timeout=20, check=False).returncode == 0
+def test_a_wrong_call_holds_nobody_up() -> None:
+    cases: list[list[str]] = [[], ["cursor"], ["netscape", "stop"], ["cursor", "stop", "more"], ["--what"]]
+    for words in cases:
+        command = [sys.executable, "-m", "cli.entry", "hook", *words]
+        assert subprocess.run(command, input=b"{}", capture_output=True, timeout=20, check=False).returncode == 0
 
 
 def test_a_client_that_reads_no_answer_and_closes_nothing_is_no_trouble(empty_home: Path) -> None:

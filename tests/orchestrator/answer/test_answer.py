@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,9 +131,8 @@ def test_what_there_is_none_of_is_left_out() -> None:
     assert told == {"last_question": "hello", "last_answer": "Hello, all is done."}
 
 
-@pytest.mark.parametrize(
-    ("role", "text", "is_open"),
-    [
+def test_a_question_at_the_end_is_open() -> None:
+    cases: list[tuple[str, str, bool]] = [
         ("user", "fix the tests", True),
         ("user", "Thanks. Now fix the tests", True),
         ("user", "Please fix the login bug, thanks", True),
@@ -150,10 +148,9 @@ def test_what_there_is_none_of_is_left_out() -> None:
         ("assistant", "커밋할까요?", True),
         ("assistant", "다음으로 무엇을 할까요", True),
         ("assistant", "모두 끝났습니다.", False),
-    ],
-)
-def test_a_question_at_the_end_is_open(role: str, text: str, is_open: bool) -> None:
-    assert ("open_question" in where_it_stands([said("user", "?"), said(role, text)])) == is_open
+    ]
+    for role, text, is_open in cases:
+        assert ("open_question" in where_it_stands([said("user", "?"), said(role, text)])) == is_open
 
 
 def test_long_texts_and_many_files_are_cut() -> None:

@@ -112,9 +112,8 @@ def test_after_a_closed_text_no_code_block_is_open(lines: list[str]) -> None:
     assert not list(passages(f"{text}\nafter"))[-1].is_code
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_pdf_shows_hostile_texts_as_texts() -> None:
+    cases: list[str] = [
         '#read("/etc/passwd") #import "@preview/x:1.0.0" $x$ #eval("1")',
         "![a](http://169.254.169.254/latest) ![b](file:///etc/passwd) [c](javascript:alert(1))",
         '```"} #panic()\nx\n```',
@@ -123,9 +122,8 @@ def test_after_a_closed_text_no_code_block_is_open(lines: list[str]) -> None:
         "\n".join("  " * depth + "- x" for depth in range(100)),
         "a\x00b\x07\u202e",
         "999999999. x",
-    ],
-)
-def test_a_pdf_shows_hostile_texts_as_texts(text: str) -> None:
-    pytest.importorskip("typst")
-    pytest.importorskip("pylopdf_fonts_ko")
-    assert exported("pdf", SESSION, [message("user", text), message("tool", text, 1)]).startswith(b"%PDF")
+    ]
+    for text in cases:
+        pytest.importorskip("typst")
+        pytest.importorskip("pylopdf_fonts_ko")
+        assert exported("pdf", SESSION, [message("user", text), message("tool", text, 1)]).startswith(b"%PDF")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from registry.domain import Role, digest_of
 from registry.ingest.alignment import Transcript, Utterance, matching_turns
 from registry.ingest.same_conversation import Verdict, compare
@@ -23,21 +21,16 @@ RENEWED, COOKIE = "It makes a new list each time.", "They keep theirs in a cooki
 NO_IDEA, ASK = "Sorry, nobody knows that, really.", "Better ask somebody else, please."
 
 
-@pytest.mark.parametrize(
-    ("answers", "verdict"),
-    [
+def test_equal_questions_are_one_conversation_unless_their_answers_differ() -> None:
+    cases: list[tuple[tuple[str, str | None], Verdict]] = [
         ((RENEWED, COOKIE), Verdict.SAME),
         ((RENEWED, ASK), Verdict.SAME),
         ((NO_IDEA, ASK), Verdict.PERHAPS),
         ((NO_IDEA, None), Verdict.SAME),
-    ],
-    ids=["the same answers", "one of two the same", "both others", "one other, and one not given yet"],
-)
-def test_equal_questions_are_one_conversation_unless_their_answers_differ(
-    answers: tuple[str, str | None], verdict: Verdict
-) -> None:
-    one = transcript((LOGIN, RENEWED), (GUESTS, COOKIE))
-    assert compare(one, transcript((LOGIN, answers[0]), (GUESTS, answers[1]))).verdict is verdict
+    ]
+    for answers, verdict in cases:
+        one = transcript((LOGIN, RENEWED), (GUESTS, COOKIE))
+        assert compare(one, transcript((LOGIN, answers[0]), (GUESTS, answers[1]))).verdict is verdict
 
 
 def test_a_turn_that_may_be_several_is_the_last_one_for_who_sends_a_part_sends_the_end() -> None:

@@ -235,7 +235,7 @@ class Case:
         return asked, text if name in may else text.replace(f"s-{name[:-1]}", ""), None, may
 
 
-@pytest.fixture(params=[("sqlite", 1000), ("postgresql", 200)], ids=["sqlite", "postgresql"])
+@pytest.fixture(params=[("sqlite", 400), ("postgresql", 100)], ids=["sqlite", "postgresql"])
 def cases(request: pytest.FixtureRequest) -> tuple[str, int]:
     name, count = request.param
     return str(request.getfixturevalue({"sqlite": "sqlite_url", "postgresql": "postgres_url"}[name])), count

@@ -2,7 +2,6 @@
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,9 +9,8 @@ from registry.text.analysis.analyzer import LONGEST_TOKEN, Kind, Word, analyze, 
 from registry.text.analysis.particles import strip_particles
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_an_identifier_is_found_whole_and_in_parts() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("Running tests", ["run", "test"]),
         ("the cache, caching, cached", ["the", "cach"]),
         ("user_id", ["zziduserid", "user", "id"]),
@@ -26,15 +24,13 @@ from registry.text.analysis.particles import strip_particles
         ("Done. Next", ["done", "next"]),
         ("___", []),
         ("404", ["404"]),
-    ],
-)
-def test_an_identifier_is_found_whole_and_in_parts(text: str, expected: list[str]) -> None:
-    assert analyze(text) == expected
+    ]
+    for text, expected in cases:
+        assert analyze(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_korean_japanese_and_chinese_are_found_by_pairs_of_characters() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("시간복잡도", ["시간", "간복", "복잡", "잡도"]),
         ("시간 복잡도", ["시간", "복잡", "잡도"]),
         ("배포", ["배포"]),
@@ -43,25 +39,22 @@ def test_an_identifier_is_found_whole_and_in_parts(text: str, expected: list[str
         ("食べる", ["食べ", "べる"]),
         ("ガイド", ["ガイ", "イド"]),
         ("漢字를", ["漢字", "를"]),
-    ],
-)
-def test_korean_japanese_and_chinese_are_found_by_pairs_of_characters(text: str, expected: list[str]) -> None:
-    assert analyze(text) == expected
+    ]
+    for text, expected in cases:
+        assert analyze(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_other_scripts_are_found_without_case_and_accents() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("МОСКВА", ["москва"]),
         ("ΟΔΟΣ οδός", ["οδοσ"]),
         ("café Straße İstanbul", ["cafe", "strass", "istanbul"]),
         ("مرحبا", ["مرحبا"]),
         ("สวัสดี", ["สว", "วส", "สด"]),
         ("हिन्दी", ["हनद"]),
-    ],
-)
-def test_other_scripts_are_found_without_case_and_accents(text: str, expected: list[str]) -> None:
-    assert analyze(text) == expected
+    ]
+    for text, expected in cases:
+        assert analyze(text) == expected
 
 
 def test_a_soft_hyphen_does_not_cut_a_word() -> None:
@@ -84,9 +77,8 @@ def test_a_message_cannot_forge_the_tokens_the_index_adds() -> None:
     assert analyze("zzpsecret zzc12") == ["zzidzzpsecret", "zzidzzc12", "12"]
 
 
-@pytest.mark.parametrize(
-    ("word", "bare"),
-    [
+def test_particles_are_stripped_and_nouns_are_not() -> None:
+    cases: list[tuple[str, str]] = [
         ("서버에서는", "서버"),
         ("시간복잡도는", "시간복잡도"),
         ("미들웨어가", "미들웨어"),
@@ -98,10 +90,9 @@ def test_a_message_cannot_forge_the_tokens_the_index_adds() -> None:
         ("전문가", "전문가"),
         ("매니저", "매니저"),
         ("경로", "경로"),
-    ],
-)
-def test_particles_are_stripped_and_nouns_are_not(word: str, bare: str) -> None:
-    assert strip_particles(word) == bare
+    ]
+    for word, bare in cases:
+        assert strip_particles(word) == bare
 
 
 def test_raw_words_keep_their_case_and_say_what_they_are() -> None:

@@ -1,24 +1,18 @@
 """How sure an answer is: by the share of the request that the conversation holds, and by its lead."""
 
-import pytest
-
 from registry.text.ranking.confidence import Confidence, confidence_of
 
 
-@pytest.mark.parametrize(
-    ("covered", "lead", "level"),
-    [
+def test_an_answer_is_sure_that_holds_most_of_the_request_and_leads_the_others() -> None:
+    cases: list[tuple[float, float, Confidence]] = [
         (0.9, 0.5, Confidence.HIGH),
         (0.9, 0.15, Confidence.MEDIUM),
         (0.7, 0.5, Confidence.MEDIUM),
         (0.9, 0.05, Confidence.LOW),
         (0.5, 0.9, Confidence.LOW),
-    ],
-)
-def test_an_answer_is_sure_that_holds_most_of_the_request_and_leads_the_others(
-    covered: float, lead: float, level: Confidence
-) -> None:
-    assert confidence_of(covered, lead) is level
+    ]
+    for covered, lead, level in cases:
+        assert confidence_of(covered, lead) is level
 
 
 def test_a_conversation_that_was_named_needs_no_lead() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from registry.text.model_names import model_name
 
 
-@pytest.mark.parametrize(
-    ("noted", "said"),
-    [
+def test_a_model_is_called_as_people_call_it() -> None:
+    cases: list[tuple[str, str]] = [
         ("claude-4.5-opus-high-thinking", "Claude Opus 4.5 (Thinking)"),
         ("claude-4-sonnet", "Claude Sonnet 4"),
         ("claude-4-sonnet-low-thinking", "Claude Sonnet 4 (Low, Thinking)"),
@@ -24,7 +21,6 @@ from registry.text.model_names import model_name
         ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B"),
         ("default", "default"),
         ("", ""),
-    ],
-)
-def test_a_model_is_called_as_people_call_it(noted: str, said: str) -> None:
-    assert model_name(noted) == said
+    ]
+    for noted, said in cases:
+        assert model_name(noted) == said

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import pytest
-
 from registry.text.problems import problems_in
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("TypeError: Cannot read properties of undefined (reading 'map')",
-         "Uncaught TypeError: Cannot read properties of undefined (reading 'id')"),
-        ("E   sqlalchemy.exc.OperationalError: connection to server at 10.0.0.3, port 5432 failed",
-         "OperationalError: connection to server at 127.0.0.1, port 6543 failed"),
-        ("src/a.ts(3,1): error TS2345: Argument of type 'X' is not assignable",
-         "lib/b.ts(40,12): error TS2345: Argument of type 'Y' is not assignable"),
+def test_the_same_problem_is_recognised() -> None:
+    cases: list[tuple[str, str]] = [
+        (
+            "TypeError: Cannot read properties of undefined (reading 'map')",
+            "Uncaught TypeError: Cannot read properties of undefined (reading 'id')",
+        ),
+        (
+            "E   sqlalchemy.exc.OperationalError: connection to server at 10.0.0.3, port 5432 failed",
+            "OperationalError: connection to server at 127.0.0.1, port 6543 failed",
+        ),
+        (
+            "src/a.ts(3,1): error TS2345: Argument of type 'X' is not assignable",
+            "lib/b.ts(40,12): error TS2345: Argument of type 'Y' is not assignable",
+        ),
         ("Error: connect ECONNREFUSED 127.0.0.1:5432", "Error: connect ECONNREFUSED 10.1.1.1:6379"),
         ("오류: 포트 8080 이미 사용 중", "오류: 포트 9090 이미 사용 중"),
-    ],
-)  # fmt: skip
-def test_the_same_problem_is_recognised(one: str, other: str) -> None:
-    assert list(problems_in(one)) == list(problems_in(other)) != []
+    ]
+    for one, other in cases:
+        assert list(problems_in(one)) == list(problems_in(other)) != []
 
 
-@pytest.mark.parametrize(
-    "text", ["except KeyError: continue", "raise ValueError('x')", "There was an error.", "errors: 0", "no problem"]
-)
-def test_source_code_and_talk_name_no_problem(text: str) -> None:
-    assert problems_in(text) == {}
+def test_source_code_and_talk_name_no_problem() -> None:
+    cases: list[str] = [
+        "except KeyError: continue",
+        "raise ValueError('x')",
+        "There was an error.",
+        "errors: 0",
+        "no problem",
+    ]
+    for text in cases:
+        assert problems_in(text) == {}

@@ -1,6 +1,5 @@
 """What is left of a request, and by which tokens it is looked for."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,9 +16,8 @@ def only(text: str) -> QueryWord:
     return word
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_request_words_and_particles_are_dropped() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("피보나치 관련 대화 이어서", ["피보나치"]),
         ("우리 지난번에 미들웨어 어떻게 하기로 했지?", ["미들웨어"]),
         ("배포했던 거 찾아줘", ["배포"]),
@@ -46,45 +44,39 @@ def only(text: str) -> QueryWord:
         ("머지 충돌", ["머지", "충돌"]),
         ("because of which boiler, and not the pump", ["boiler", "pump"]),
         ("whats the rota now btw", ["rota"]),
-    ],
-)
-def test_request_words_and_particles_are_dropped(text: str, expected: list[str]) -> None:
-    assert subject(text) == expected
+    ]
+    for text, expected in cases:
+        assert subject(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_the_verb_of_a_question_counts_less_than_its_subject() -> None:
+    cases: list[tuple[str, dict[str, float]]] = [
         ("난로 어떻게 청소했더라", {"난로": 1.0, "청소": 1.0}),
         ("난로 겉면 닦았더라", {"난로": 1.0, "겉면": 1.0}),
         ("정산 오류 왜 고쳤지, 이유가 뭐야", {"정산": 1.0, "오류": 0.5}),
         ("wich flue did we clean", {"flue": 1.0, "clean": 1.0}),
         ("who went to the bakery", {"went": 0.5, "bakery": 1.0}),
         ("where does it matter", {"matter": 0.5}),
-    ],
-)
-def test_the_verb_of_a_question_counts_less_than_its_subject(text: str, expected: dict[str, float]) -> None:
-    assert {word.text: word.share for word in parse_query(text).words} == expected
+    ]
+    for text, expected in cases:
+        assert {word.text: word.share for word in parse_query(text).words} == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_request_without_a_subject_has_no_words() -> None:
+    cases: list[str] = [
         "",
         "?!",
         "대화 이어서",
         "우리 지난번에 이야기한 대화 보여줘",
         "please continue the conversation",
         "이거 알려줄래",
-    ],
-)
-def test_a_request_without_a_subject_has_no_words(text: str) -> None:
-    assert parse_query(text).words == ()
+    ]
+    for text in cases:
+        assert parse_query(text).words == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_word_of_requests_is_asked_about_where_the_subject_goes_on_or_it_is_all() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("session", ["session"]),
         ("session cookie timeout", ["session", "cookie", "timeout"]),
         ("sessions instead of JWT", ["sessions", "instead", "JWT"]),
@@ -93,17 +85,13 @@ def test_a_request_without_a_subject_has_no_words(text: str) -> None:
         ("작업 큐", ["작업", "큐"]),
         ("배치작업", ["배치작업"]),
         ("일정", ["일정"]),
-    ],
-)
-def test_a_word_of_requests_is_asked_about_where_the_subject_goes_on_or_it_is_all(
-    text: str, expected: list[str]
-) -> None:
-    assert subject(text) == expected
+    ]
+    for text, expected in cases:
+        assert subject(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_sentence_without_spaces_is_asked_for_piece_by_piece() -> None:
+    cases: list[tuple[str, list[str]]] = [
         ("データベースの接続プールの設定", ["データベース", "接続", "プール", "設定"]),
         ("夏の旅行はどこに行く", ["夏の", "旅行", "行く"]),
         ("木曜日の会議", ["木曜日", "会議"]),
@@ -112,10 +100,9 @@ def test_a_word_of_requests_is_asked_about_where_the_subject_goes_on_or_it_is_al
         ("数据库连接池", ["数据", "据库", "库连", "连接", "接池"]),
         ("ひらがな", ["ひら", "らが", "がな"]),
         ("猫", ["猫"]),
-    ],
-)
-def test_a_sentence_without_spaces_is_asked_for_piece_by_piece(text: str, expected: list[str]) -> None:
-    assert subject(text) == expected
+    ]
+    for text, expected in cases:
+        assert subject(text) == expected
 
 
 def test_a_word_asked_twice_counts_once() -> None:

@@ -5,8 +5,6 @@ import string
 import time
 from pathlib import Path
 
-import pytest
-
 from benchmarks.secrets.pieces import is_missed, read_pieces
 from registry.text.privacy.masking import mask_value
 from registry.text.privacy.rules import OWN_RULES, load_rules, use_own_rules
@@ -36,9 +34,8 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
     assert [text for text in innocent if masked(text) != text] == []
 
 
-@pytest.mark.parametrize(
-    ("said", "secret"),
-    [
+def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() -> None:
+    cases: list[tuple[str, str]] = [
         ("the wifi pw at the new office is %s if you need to print", "Alder-52-fern"),
         ("log in as admin and then %s, it still kicks me out", "Gr4nite!moss"),
         ("you get in with %s as the password", "Plum_Tree_88"),
@@ -150,20 +147,18 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
         ("--set auth.password=%s", "Pine\\,Cone\\,12"),
         ("my SSN is %s", "187-52-4256"),
         ("newrelic_license='%s'", "eu01xx3f9a1c7b2e8d4056af13bc97de02468fNRAL"),
-    ],
-)
-def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(said: str, secret: str) -> None:
-    text = masked(said % secret)
-    assert "[secret:" in text
-    assert secret not in text
-    before, after = said.split("%s")
-    assert text.startswith(before)
-    assert text.endswith(after)
+    ]
+    for said, secret in cases:
+        text = masked(said % secret)
+        assert "[secret:" in text
+        assert secret not in text
+        before, after = said.split("%s")
+        assert text.startswith(before)
+        assert text.endswith(after)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_what_is_said_about_passwords_and_codes_stays() -> None:
+    cases: list[str] = [
         "The password is weak.",
         "the password_age was changed to Tomato22 for all of them",
         "the password is stored as argon2id since Python3",
@@ -222,16 +217,13 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs(sa
         "비밀번호는 개별 안내드렸으며 문의는 내선 3021로 주세요",
         "AMI ami-0a1b2c3d4e5f67890 with a key pair",
         "color #2F8F83, see draft#section-2, Sheet1!A1:B20 and HEAD~3",
-    ],
-)
-def test_what_is_said_about_passwords_and_codes_stays(said: str) -> None:
-    assert masked(said) == said
+    ]
+    for said in cases:
+        assert masked(said) == said
 
 
-@pytest.mark.parametrize("length", [12, 301, 10_000])
-@pytest.mark.parametrize(
-    "noted",
-    [
+def test_a_secret_of_any_length_is_masked_whole() -> None:
+    cases_of_noted: list[str] = [
         "API_TOKEN=%s",
         "access_token: %s",
         '{"refresh_token": "%s", "expires_in": 3600}',
@@ -245,24 +237,23 @@ def test_what_is_said_about_passwords_and_codes_stays(said: str) -> None:
         "https://ann:%s@shop.example",
         "<api_token>%s</api_token>",
         "export API_TOKEN='%s'",
-    ],
-)
-def test_a_secret_of_any_length_is_masked_whole(noted: str, length: int) -> None:
-    secret = made(max(length, 24) if "Cookie" in noted or "?" in noted or "Bearer" in noted else length)
-    text = masked(noted % secret)
-    assert not [at for at in range(len(secret) - 11) if secret[at : at + 12] in text]
-    before, after = noted.split("%s")
-    assert text.startswith(before)
-    assert text.endswith(after)
+    ]
+    for length in [12, 301, 10_000]:
+        for noted in cases_of_noted:
+            secret = made(max(length, 24) if "Cookie" in noted or "?" in noted or "Bearer" in noted else length)
+            text = masked(noted % secret)
+            assert not [at for at in range(len(secret) - 11) if secret[at : at + 12] in text]
+            before, after = noted.split("%s")
+            assert text.startswith(before)
+            assert text.endswith(after)
 
 
 BODY = ["MIIEpAIBAAKCAQEA" + made(48), made(64, string.ascii_letters + "+/0189"), made(64), "dGhlIGVuZA=="]
 BLOCK = ["-----BEGIN RSA PRIVATE KEY-----", *BODY, "-----END RSA PRIVATE KEY-----"]
 
 
-@pytest.mark.parametrize(
-    "quoted",
-    [
+def test_a_private_key_is_masked_in_whatever_it_is_quoted() -> None:
+    cases_of_quoted: list[str] = [
         "> {line}",
         "# {line}",
         "- {line}",
@@ -275,15 +266,14 @@ BLOCK = ["-----BEGIN RSA PRIVATE KEY-----", *BODY, "-----END RSA PRIVATE KEY----
         "     {number}\t{line}",
         " * {line}",
         "// {line}",
-    ],
-)
-@pytest.mark.parametrize("last", [6, 4], ids=["whole", "cut"])
-def test_a_private_key_is_masked_in_whatever_it_is_quoted(quoted: str, last: int) -> None:
-    lines = [quoted.format(line=line, number=number) for number, line in enumerate(BLOCK[:last], 1)]
-    text = masked("\n".join(["look:", *lines, "and then?"]))
-    assert [line for line in BODY[: last - 1] if line[:12] in text] == []
-    assert text.startswith("look:\n")
-    assert text.endswith("and then?")
+    ]
+    for quoted in cases_of_quoted:
+        for last in [6, 4]:
+            lines = [quoted.format(line=line, number=number) for number, line in enumerate(BLOCK[:last], 1)]
+            text = masked("\n".join(["look:", *lines, "and then?"]))
+            assert [line for line in BODY[: last - 1] if line[:12] in text] == []
+            assert text.startswith("look:\n")
+            assert text.endswith("and then?")
 
 
 def test_a_secret_is_masked_in_lists_and_in_names_of_fields_too() -> None:
@@ -304,9 +294,8 @@ def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> 
     assert key[:40] not in text
 
 
-@pytest.mark.parametrize(
-    "repeated",
-    [
+def test_a_hostile_text_is_searched_in_time() -> None:
+    cases: list[str] = [
         "token=",
         "id/pw: 11111111111111111111",
         "password ",
@@ -314,12 +303,11 @@ def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> 
         "a|password|b\n",
         "-----BEGIN PRIVATE KEY-----\n",
         "password: a1b2c3\n",
-    ],
-)
-def test_a_hostile_text_is_searched_in_time(repeated: str) -> None:
-    start = time.process_time()
-    masked(repeated * (20_000 // len(repeated)))
-    assert time.process_time() - start < 1
+    ]
+    for repeated in cases:
+        start = time.process_time()
+        masked(repeated * (20_000 // len(repeated)))
+        assert time.process_time() - start < 1
 
 
 def test_a_user_adds_rules_in_a_file_without_code(tmp_path: Path) -> None:

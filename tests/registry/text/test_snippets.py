@@ -2,7 +2,6 @@
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +11,8 @@ from registry.text.ranking.term_weights import best_first, sum_weights
 from registry.text.request.query import parse_query
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "expected"),
-    [
+def test_the_hit_is_marked() -> None:
+    cases: list[tuple[str, str, str]] = [
         ("시간 복잡도", "이 **함수**의 시간복잡도를", "이 함수의 **시간복잡도**를"),
         ("시간복잡도", "시간 복잡도를", "**시간** **복잡도**를"),
         ("analyzer", "edit search/analyzer.py now", "edit search/**analyzer**.py now"),
@@ -23,10 +21,9 @@ from registry.text.request.query import parse_query
         ("café", "un CAFÉ noir", "un **CAFÉ** noir"),
         ("漢字", "この漢字は", "この**漢字**は"),
         ("nothing", "of the kind", "of the kind"),
-    ],
-)
-def test_the_hit_is_marked(query: str, text: str, expected: str) -> None:
-    assert snippet(text, parse_query(query)) == expected
+    ]
+    for query, text, expected in cases:
+        assert snippet(text, parse_query(query)) == expected
 
 
 def test_a_long_message_is_shown_around_its_hits() -> None:

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,9 +16,8 @@ def read(text: str) -> Search:
     return read_search(text, NOW)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_what_is_written_in_a_search_is_understood() -> None:
+    cases: list[tuple[str, dict[str, Any]]] = [
         ('"time complexity" redis -cluster', {"words": '"time complexity" redis', "excluded": ("cluster",)}),
         ("레디스 -클러스터", {"words": "레디스", "excluded": ("클러스터",)}),
         ('tag:work tag:"my tag" x', {"words": "x", "tags": ("work", "my tag")}),
@@ -30,32 +28,48 @@ def read(text: str) -> Search:
         ("after:어제 x", {"words": "x", "after": datetime(2026, 3, 11, tzinfo=UTC)}),
         ("before:2026-03-10 x", {"words": "x", "before": datetime(2026, 3, 9, 23, 59, 59, 999000, tzinfo=UTC)}),
         ('after:"last week" x', {"words": "x", "after": datetime(2026, 3, 2, tzinfo=UTC)}),
-    ],
-)
-def test_what_is_written_in_a_search_is_understood(text: str, expected: dict[str, Any]) -> None:
-    search = read(text)
-    assert {name: getattr(search, name) for name in expected} == expected
+    ]
+    for text, expected in cases:
+        search = read(text)
+        assert {name: getattr(search, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "foo-bar baz", "a - b", "C++ vs C#", "https://x.y/a?tag:b=1 me@x.com", "xyz:abc", "time: 3",
-        "ls -la and rm -rf", "git commit -amend foo", "--verbose flag", "temperature -5",
+def test_an_ordinary_sentence_means_what_it_says() -> None:
+    cases: list[str] = [
+        "foo-bar baz",
+        "a - b",
+        "C++ vs C#",
+        "https://x.y/a?tag:b=1 me@x.com",
+        "xyz:abc",
+        "time: 3",
+        "ls -la and rm -rf",
+        "git commit -amend foo",
+        "--verbose flag",
+        "temperature -5",
         "role:king hello",
-        '"one phrase" conf*', 'big -"two words"', "before:사과 x", "source:https://a", '"" a', "*", "**bold**",
-        "a* b", 'a "broken',
-        "e-mail and re-run", "first line\n-second line\ntag:third", "std::vector", "x = y*z", "yesterday.py",
-        "report_last_week", "어제처럼보이는",
-    ],
-)  # fmt: skip
-def test_an_ordinary_sentence_means_what_it_says(text: str) -> None:
-    assert read(text) == Search(words=text)
+        '"one phrase" conf*',
+        'big -"two words"',
+        "before:사과 x",
+        "source:https://a",
+        '"" a',
+        "*",
+        "**bold**",
+        "a* b",
+        'a "broken',
+        "e-mail and re-run",
+        "first line\n-second line\ntag:third",
+        "std::vector",
+        "x = y*z",
+        "yesterday.py",
+        "report_last_week",
+        "어제처럼보이는",
+    ]
+    for text in cases:
+        assert read(text) == Search(words=text)
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "end"),
-    [
+def test_time_words_are_spans() -> None:
+    cases: list[tuple[str, str, str]] = [
         ("yesterday", "03-11", "03-11"),
         ("the day before yesterday", "03-10", "03-10"),
         ("3 days ago", "03-09", "03-09"),
@@ -78,13 +92,12 @@ def test_an_ordinary_sentence_means_what_it_says(text: str) -> None:
         ("지난달", "02-01", "02-28"),
         ("한 달 전", "02-01", "02-28"),
         ("최근 3일", "03-09", "03-12"),
-    ],
-)
-def test_time_words_are_spans(text: str, start: str, end: str) -> None:
-    [word] = find_times(f"redis {text} cache", NOW)
-    assert word.span.start is not None
-    assert word.span.end is not None
-    assert (f"{word.span.start:%m-%d}", f"{word.span.end:%m-%d}") == (start, end)
+    ]
+    for text, start, end in cases:
+        [word] = find_times(f"redis {text} cache", NOW)
+        assert word.span.start is not None
+        assert word.span.end is not None
+        assert (f"{word.span.start:%m-%d}", f"{word.span.end:%m-%d}") == (start, end)
 
 
 @given(st.text(max_size=80))

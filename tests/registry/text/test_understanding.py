@@ -30,24 +30,21 @@ def days(first: str, last: str = "") -> tuple[str, str]:
     return f"{first} 00", f"{last or first} 23"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_another_project_or_chat_is_a_place_and_no_words() -> None:
+    cases: list[str] = [
         "the cache size in my other project",
         "in another chat the cache size",
         "from a different conversation: cache size",
         "다른 프로젝트에서 cache size",
-    ],
-)
-def test_another_project_or_chat_is_a_place_and_no_words(text: str) -> None:
-    words = [word.text for word in parse_query(read(text).search.words).words]
-    assert words[-2:] == ["cache", "size"]
-    assert not {"other", "another", "chat", "project", "conversation", "다른"} & set(words)
+    ]
+    for text in cases:
+        words = [word.text for word in parse_query(read(text).search.words).words]
+        assert words[-2:] == ["cache", "size"]
+        assert not {"other", "another", "chat", "project", "conversation", "다른"} & set(words)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_time_that_was_said_narrows() -> None:
+    cases: list[tuple[str, tuple[str, str]]] = [
         ("yesterday", days("2026-03-17")),
         ("what did I work on yesterday?", days("2026-03-17")),
         ("the day before yesterday", days("2026-03-16")),
@@ -149,15 +146,13 @@ def test_another_project_or_chat_is_a_place_and_no_words(text: str) -> None:
         ("between Monday and Wednesday we talked", ("2026-03-16 00", "2026-03-18 15")),
         ("around March 5 we talked", days("2026-03-02", "2026-03-08")),
         ("3월 5일쯤 한 얘기", days("2026-03-02", "2026-03-08")),
-    ],
-)
-def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> None:
-    assert span(text) == expected
+    ]
+    for text, expected in cases:
+        assert span(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_only_looks_like_a_time_is_left_alone() -> None:
+    cases: list[str] = [
         "1/2 of the users",
         "반입 마감 각각 몇시간 전",
         "예약은 며칠 전까지 바꿀 수 있지?",
@@ -197,16 +192,14 @@ def test_a_time_that_was_said_narrows(text: str, expected: tuple[str, str]) -> N
         "각주 11.12에 있는 문장",
         "the other days are off",
         "stock export format of the shop today",
-    ],
-)
-def test_what_only_looks_like_a_time_is_left_alone(text: str) -> None:
-    found = read(text)
-    assert (found.search.when, found.dates, found.search.words) == (EVER, (), text)
+    ]
+    for text in cases:
+        found = read(text)
+        assert (found.search.when, found.dates, found.search.words) == (EVER, (), text)
 
 
-@pytest.mark.parametrize(
-    ("text", "month", "day"),
-    [
+def test_a_date_that_may_be_what_was_spoken_about_only_speaks_for_its_time() -> None:
+    cases: list[tuple[str, int, int]] = [
         ("what happened on 14 October?", 10, 14),
         ("2월 월세 얼마였지", 2, 1),
         ("2024-01-05 backup", 1, 5),
@@ -215,15 +208,14 @@ def test_what_only_looks_like_a_time_is_left_alone(text: str) -> None:
         ("월요일 회의", 3, 16),
         ("지은님 겨울에는 몇 분할로 했지", 12, 1),
         ("what was the house heated to in winter?", 12, 1),
-    ],
-)
-def test_a_date_that_may_be_what_was_spoken_about_only_speaks_for_its_time(text: str, month: int, day: int) -> None:
-    found = read(text)
-    assert found.search.when == EVER
-    assert found.search.words == text
-    [date] = found.dates
-    assert date.start
-    assert (date.start.month, date.start.day) == (month, day)
+    ]
+    for text, month, day in cases:
+        found = read(text)
+        assert found.search.when == EVER
+        assert found.search.words == text
+        [date] = found.dates
+        assert date.start
+        assert (date.start.month, date.start.day) == (month, day)
 
 
 def test_a_date_narrows_where_nothing_else_is_asked_for_or_we_talked_then() -> None:
@@ -270,21 +262,19 @@ def test_past_midnight_a_part_of_the_day_is_the_one_that_was() -> None:
         assert start.astimezone(SEOUL).day == day, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_who_asks_what_was_done_then_names_no_subject() -> None:
+    cases: list[str] = [
         "summarize what I did this week",
         "what happened yesterday",
         "a recap of last week",
         "yesterday's progress",
         "이번 주 작업 목록 보여줘",
         "어제 대화 목록",
-    ],
-)
-def test_who_asks_what_was_done_then_names_no_subject(text: str) -> None:
-    found = read(text)
-    assert found.search.when != EVER
-    assert not found.has_words
+    ]
+    for text in cases:
+        found = read(text)
+        assert found.search.when != EVER
+        assert not found.has_words
 
 
 def test_the_time_is_no_word_to_look_for() -> None:
@@ -296,9 +286,8 @@ def test_the_time_is_no_word_to_look_for() -> None:
     assert read("어제 redis").has_words
 
 
-@pytest.mark.parametrize(
-    ("text", "sources", "words"),
-    [
+def test_a_client_that_is_named_narrows() -> None:
+    cases: list[tuple[str, tuple[str, ...], str]] = [
         ("redis in Cursor", ("cursor",), "redis"),
         ("what I asked in Claude about redis", ("claude", "claude-code"), "what I asked about redis"),
         ("the bug from Claude Code", ("claude-code",), "the bug"),
@@ -313,16 +302,14 @@ def test_the_time_is_no_word_to_look_for() -> None:
         ("what Claude said about taxes", ("claude", "claude-code"), "what said about taxes"),
         ("챗지피티가 추천한 책", ("chatgpt",), "추천한 책"),
         ("커서 대화에서 redis", ("cursor",), "대화에서 redis"),
-    ],
-)
-def test_a_client_that_is_named_narrows(text: str, sources: tuple[str, ...], words: str) -> None:
-    found = read(text)
-    assert (found.sources, found.search.words) == (sources, words)
+    ]
+    for text, sources, words in cases:
+        found = read(text)
+        assert (found.sources, found.search.words) == (sources, words)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone() -> None:
+    cases: list[str] = [
         "cursor pagination in Postgres",
         "in cursor pagination",
         "use the cursor in postgres",
@@ -334,16 +321,14 @@ def test_a_client_that_is_named_narrows(text: str, sources: tuple[str, ...], wor
         "set the cursor in the chat box",
         "the claude api pricing",
         "커서 위치 계산",
-    ],
-)
-def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone(text: str) -> None:
-    found = read(text)
-    assert (found.sources, found.search.words) == ((), text)
+    ]
+    for text in cases:
+        found = read(text)
+        assert (found.sources, found.search.words) == ((), text)
 
 
-@pytest.mark.parametrize(
-    ("text", "project", "words"),
-    [
+def test_a_project_that_is_here_narrows() -> None:
+    cases: list[tuple[str, str | None, str]] = [
         ("redis in the shop project", "/home/me/shop", "redis"),
         ("the redis bug in shop", "/home/me/shop", "the redis bug"),
         ("shop 프로젝트에서 배포", "/home/me/shop", "배포"),
@@ -355,11 +340,10 @@ def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone(text: str) -
         ("a shop that sells shoes", None, "a shop that sells shoes"),
         ("in the barber project", None, "in the barber project"),
         ("in shop/cart.py", None, "in shop/cart.py"),
-    ],
-)
-def test_a_project_that_is_here_narrows(text: str, project: str | None, words: str) -> None:
-    found = read(text)
-    assert (found.search.project, found.search.words) == (project, words)
+    ]
+    for text, project, words in cases:
+        found = read(text)
+        assert (found.search.project, found.search.words) == (project, words)
 
 
 def test_a_korean_verb_beside_a_client_and_a_date_asks_for_all_that_was_done_then() -> None:
@@ -380,9 +364,8 @@ def test_what_was_written_as_a_filter_holds_beside_what_was_said() -> None:
     assert found.search.when != EVER
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_who_wants_to_go_on_is_understood() -> None:
+    cases: list[str] = [
         "continue the fibonacci conversation",
         "please continue with the parser",
         "Let's pick up where we left off",
@@ -407,15 +390,13 @@ def test_what_was_written_as_a_filter_holds_beside_what_was_said() -> None:
         "결제 작업 계속 진행하자",
         "그 대화 이어받아서 해줘",
         "아까 그 대화로 돌아가자",
-    ],
-)
-def test_who_wants_to_go_on_is_understood(text: str) -> None:
-    assert read(text).goes_on
+    ]
+    for text in cases:
+        assert read(text).goes_on
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_only_looks_like_going_on_does_not_go_on() -> None:
+    cases: list[str] = [
         "continue statement in a for loop",
         "how does continue work in a for loop",
         "continue or break",
@@ -431,10 +412,9 @@ def test_who_wants_to_go_on_is_understood(text: str) -> None:
         "go on vacation",
         "continuous integration",
         "이어달리기 일정",
-    ],
-)
-def test_what_only_looks_like_going_on_does_not_go_on(text: str) -> None:
-    assert not read(text).goes_on
+    ]
+    for text in cases:
+        assert not read(text).goes_on
 
 
 def test_a_pasted_text_is_looked_for_and_narrows_nothing() -> None:
@@ -447,11 +427,10 @@ def test_a_pasted_text_is_looked_for_and_narrows_nothing() -> None:
     assert not found.goes_on
 
 
-@pytest.mark.parametrize(
-    "text", ["", "   ", "?", "어제 어제 어제", "in in in", "1000000 days ago", "999 years ago", "0일 전"]
-)
-def test_nothing_one_may_type_breaks_it(text: str) -> None:
-    read(text)
+def test_nothing_one_may_type_breaks_it() -> None:
+    cases: list[str] = ["", "   ", "?", "어제 어제 어제", "in in in", "1000000 days ago", "999 years ago", "0일 전"]
+    for text in cases:
+        read(text)
 
 
 @pytest.mark.parametrize("text", ["shop 이어서 하자", "let's continue shop", "continue working on shop"])
@@ -491,9 +470,8 @@ def test_what_belongs_to_a_day_is_no_time_of_a_conversation() -> None:
     assert read("what was yesterday's chat about").search.when != EVER
 
 
-@pytest.mark.parametrize(
-    ("text", "begin", "end"),
-    [
+def test_a_part_of_a_month_or_year_narrows() -> None:
+    cases: list[tuple[str, str, str]] = [
         ("the login bug from early February", "2026-02-01", "2026-02-10"),
         ("mid-July cache talk", "2025-07-10", "2025-07-20"),
         ("7월 중순에 캐시 어떻게 했지", "2025-07-10", "2025-07-20"),
@@ -505,13 +483,12 @@ def test_what_belongs_to_a_day_is_no_time_of_a_conversation() -> None:
         ("what did we do around last Christmas", "2025-12-22", "2025-12-28"),
         ("what did we discuss on the 24th about the deploy", "2026-04-24", "2026-04-24"),
         ("what did we discuss in autumn 2025", "2025-09-01", "2025-11-30"),
-    ],
-)
-def test_a_part_of_a_month_or_year_narrows(text: str, begin: str, end: str) -> None:
-    search = understand(text, datetime(2026, 5, 20, 10, tzinfo=UTC)).search
-    assert search.when.start is not None
-    assert search.when.end is not None
-    assert (f"{search.when.start:%Y-%m-%d}", f"{search.when.end:%Y-%m-%d}") == (begin, end)
+    ]
+    for text, begin, end in cases:
+        search = understand(text, datetime(2026, 5, 20, 10, tzinfo=UTC)).search
+        assert search.when.start is not None
+        assert search.when.end is not None
+        assert (f"{search.when.start:%Y-%m-%d}", f"{search.when.end:%Y-%m-%d}") == (begin, end)
 
 
 def test_today_may_mean_now() -> None:

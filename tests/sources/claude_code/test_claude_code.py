@@ -193,9 +193,8 @@ def test_an_error_of_the_service_is_an_error_and_no_answer() -> None:
     assert all("model" not in message.more for message in session.messages)
 
 
-@pytest.mark.parametrize(
-    ("sent", "typed", "context"),
-    [
+def test_what_was_typed_is_kept_apart_from_what_was_put_around_it() -> None:
+    cases: list[tuple[Any, list[str], list[str]]] = [
         ("Just a question", ["Just a question"], []),
         ("<ide_opened_file>The user opened a.py</ide_opened_file>", [], ["The user opened a.py"]),
         (
@@ -232,18 +231,17 @@ def test_an_error_of_the_service_is_an_error_and_no_answer() -> None:
         ("Caveat: The messages below were generated", [], ["Caveat: The messages below were generated"]),
         ("[Request interrupted by user for tool use]", [], ["[Request interrupted by user for tool use]"]),
         ("How do I write <system-reminder> in XML?", ["How do I write <system-reminder> in XML?"], []),
-    ],
-)
-def test_what_was_typed_is_kept_apart_from_what_was_put_around_it(
-    sent: Any, typed: list[str], context: list[str]
-) -> None:
-    talk = Dialogue(session_id(1))
-    talk.user(sent)
+    ]
+    for sent, typed, context in cases:
+        talk = Dialogue(session_id(1))
+        talk.user(sent)
 
-    session = read(talk)
-    assert said(session, Role.USER) == typed
-    assert said(session, Role.SYSTEM) == context
-    assert all(message.more.get("injected") is (message.role is Role.SYSTEM or None) for message in session.messages)
+        session = read(talk)
+        assert said(session, Role.USER) == typed
+        assert said(session, Role.SYSTEM) == context
+        assert all(
+            message.more.get("injected") is (message.role is Role.SYSTEM or None) for message in session.messages
+        )
 
 
 @pytest.mark.parametrize("flag", [{"isMeta": True}, {"isVisibleInTranscriptOnly": True}, {"promptSource": "system"}])

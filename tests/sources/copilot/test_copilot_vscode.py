@@ -128,9 +128,8 @@ def test_a_call_has_what_the_model_asked_for_and_got_where_that_is_kept() -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    ("fields", "status", "result"),
-    [
+def test_a_call_says_how_it_ended() -> None:
+    cases: list[tuple[Record, str, str | None]] = [
         ({"isConfirmed": {"type": 0}}, "rejected", "Read a"),
         ({"isConfirmed": False}, "rejected", "Read a"),
         ({"isConfirmed": True}, "completed", "Read a"),
@@ -146,11 +145,10 @@ def test_a_call_has_what_the_model_asked_for_and_got_where_that_is_kept() -> Non
             "completed",
             "Read a",
         ),
-    ],
-)
-def test_a_call_says_how_it_ended(fields: Record, status: str, result: str | None) -> None:
-    [call] = tools_of(read(chat(1, asked("r1", "?", tool("c", "copilot_readFile", "Reading a", **fields)))))
-    assert (call["status"], call["result"]) == (status, result)
+    ]
+    for fields, status, result in cases:
+        [call] = tools_of(read(chat(1, asked("r1", "?", tool("c", "copilot_readFile", "Reading a", **fields)))))
+        assert (call["status"], call["result"]) == (status, result)
 
 
 def test_the_results_of_calls_are_read_also_where_they_are_a_tree() -> None:

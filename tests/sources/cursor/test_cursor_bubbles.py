@@ -56,23 +56,24 @@ def test_a_command_shows_what_ran_what_came_out_and_how_it_ended() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("fields", "status", "text"),
-    [
+def test_a_tool_call_tells_how_it_ended() -> None:
+    cases: list[tuple[Json, str, str]] = [
         ({"status": "running"}, "pending", "edit_file a.py"),
         ({"status": "completed"}, "completed", "edit_file a.py"),
         ({"status": "cancelled"}, "rejected", "edit_file a.py"),
         ({"userDecision": "rejected"}, "rejected", "edit_file a.py"),
-        ({"status": "error", "error": '{"clientVisibleErrorMessage": "No such file"}'}, "failed",
-         "edit_file a.py\n\nNo such file"),
+        (
+            {"status": "error", "error": '{"clientVisibleErrorMessage": "No such file"}'},
+            "failed",
+            "edit_file a.py\n\nNo such file",
+        ),
         ({"params": None, "rawArgs": '{"target_file": "b.py"}'}, "completed", "edit_file b.py"),
         ({"params": {"relativeWorkspacePath": "c.py"}}, "completed", "edit_file c.py"),
         ({"params": "{torn", "name": "mcp-github-search"}, "completed", "mcp-github-search {torn"),
-    ],
-)  # fmt: skip
-def test_a_tool_call_tells_how_it_ended(fields: Json, status: str, text: str) -> None:
-    message = only(called("t1", "edit_file_v2", {"path": "a.py"}, None, **fields))
-    assert (message.more["tool"]["status"], message.text) == (status, text)
+    ]
+    for fields, status, text in cases:
+        message = only(called("t1", "edit_file_v2", {"path": "a.py"}, None, **fields))
+        assert (message.more["tool"]["status"], message.text) == (status, text)
 
 
 def test_a_long_result_is_shortened_in_the_text_only() -> None:
@@ -170,6 +171,7 @@ def test_what_was_typed_is_read_from_the_editor_where_there_is_no_text(state: Js
     assert only(asked("u1", "Plain.", richText=json.dumps(state))).text == "Plain."
 
 
-@pytest.mark.parametrize("state", [None, "", "{torn", 7, [], {"root": 3}, {"root": {"children": [None, 4, "a"]}}])
-def test_a_damaged_editor_state_gives_what_text_it_has(state: Any) -> None:
-    assert plain_text(state) in ("", "a")
+def test_a_damaged_editor_state_gives_what_text_it_has() -> None:
+    cases: list[Any] = [None, "", "{torn", 7, [], {"root": 3}, {"root": {"children": [None, 4, "a"]}}]
+    for state in cases:
+        assert plain_text(state) in ("", "a")

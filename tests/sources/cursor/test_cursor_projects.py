@@ -16,9 +16,8 @@ def cursor(empty_home: Path) -> CursorFiles:
     return CursorFiles(empty_home / ".config" / "Cursor" / "User")
 
 
-@pytest.mark.parametrize(
-    ("uri", "path"),
-    [
+def test_a_uri_names_the_path_the_project_has_on_its_machine() -> None:
+    cases: list[tuple[object, str]] = [
         ("file:///home/me/my%20app", "/home/me/my app"),
         ("file:///home/me/app/", "/home/me/app"),
         ("file:///c%3A/src/app", "c:\\src\\app"),
@@ -35,25 +34,22 @@ def cursor(empty_home: Path) -> CursorFiles:
         ("file://[broken/x", ""),
         (None, ""),
         (7, ""),
-    ],
-)
-def test_a_uri_names_the_path_the_project_has_on_its_machine(uri: object, path: str) -> None:
-    assert path_of(uri) == path
+    ]
+    for uri, path in cases:
+        assert path_of(uri) == path
 
 
-@pytest.mark.parametrize(
-    ("files", "folder"),
-    [
+def test_files_point_to_their_common_folder_unless_it_is_nobodys_project() -> None:
+    cases: list[tuple[list[str], str | None]] = [
         (["/home/me/app/src/a.py", "/home/me/app/b.py"], "/home/me/app"),
         (["c:\\src\\app\\a.py", "C:/src/app/x/b.py"], "c:\\src\\app"),
         (["/home/me/a.py", "/home/me/app/b.py"], None),
         (["/tmp/a.py"], None),
         (["a.py"], None),
         ([], None),
-    ],
-)
-def test_files_point_to_their_common_folder_unless_it_is_nobodys_project(files: list[str], folder: str | None) -> None:
-    assert common_folder(files) == folder
+    ]
+    for files, folder in cases:
+        assert common_folder(files) == folder
 
 
 GREP = called("g", "ripgrep_raw_search", {}, {"success": {"workspaceResults": {"/by/search": {}}}})

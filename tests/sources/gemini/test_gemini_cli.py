@@ -98,21 +98,19 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert [tool["status"] for tool in tools] == ["completed", "failed", "rejected"]
 
 
-@pytest.mark.parametrize(
-    ("display", "shown"),
-    [
+def test_what_was_shown_stands_for_a_result_that_is_not_kept() -> None:
+    cases: list[tuple[object, str]] = [
         ("plain", "plain"),
         ({"fileDiff": "--- a\n+++ b"}, "--- a\n+++ b"),
         ([[{"text": "red  "}, {"text": "  "}], [{"text": "green"}], 7], "red\ngreen\n"),
         ({"summary": "FoundSession 1 item(s).", "files": ["a"]}, "FoundSession 1 item(s)."),
         ({"other": 1}, '{"other": 1}'),
-    ],
-)
-def test_what_was_shown_stands_for_a_result_that_is_not_kept(display: object, shown: str) -> None:
-    chat = Chat()
-    chat.gemini("", call("shell", {}, None, resultDisplay=display))
-    [message] = read(chat).messages
-    assert message.more["tool"]["result"] == shown
+    ]
+    for display, shown in cases:
+        chat = Chat()
+        chat.gemini("", call("shell", {}, None, resultDisplay=display))
+        [message] = read(chat).messages
+        assert message.more["tool"]["result"] == shown
 
 
 def test_a_call_that_is_still_running_has_no_result_until_it_has_one() -> None:

@@ -121,20 +121,18 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert tools[3]["agent"] == "ses_agent"
 
 
-@pytest.mark.parametrize(
-    ("part", "status"),
-    [
+def test_a_call_says_how_it_ended() -> None:
+    cases: list[tuple[Record, str]] = [
         (tool("invalid", {}, "no such tool"), "failed"),
         (tool("bash", {}, "boom", "error"), "failed"),
         (tool("bash", {}, status="running"), "pending"),
         (tool("bash", {}, metadata={"exit": 0}), "completed"),
         ({"type": "tool"}, "pending"),
-    ],
-)
-def test_a_call_says_how_it_ended(part: Record, status: str) -> None:
-    dialogue = Dialogue()
-    dialogue.answer(part)
-    assert read(dialogue).messages[0].more["tool"]["status"] == status
+    ]
+    for part, status in cases:
+        dialogue = Dialogue()
+        dialogue.answer(part)
+        assert read(dialogue).messages[0].more["tool"]["status"] == status
 
 
 def test_errors_retries_aborts_and_compactions_are_told() -> None:
