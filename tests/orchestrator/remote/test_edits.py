@@ -63,23 +63,15 @@ async def both(laptops: Laptops) -> Laptops:
     return laptops
 
 
-async def test_names_and_tags_travel_both_ways(both: Laptops, elsewhere: Orchestrator) -> None:
+async def test_names_tags_and_pins_travel_both_ways(both: Laptops, elsewhere: Orchestrator) -> None:
     one, two = both
-    await name(one, title="Lost basket", nickname="basket1", add_tags=["shop"])
+    await name(one, title="Lost basket", nickname="basket1", add_tags=["shop"], pinned=True)
     await exchange(one, two)
-    await name(two, remove_tags=["shop"], add_tags=["web"])
+    assert [await pinned(some) for some in (one.orchestrator, two.orchestrator, elsewhere)] == [1, 1, 1]
+    await name(two, remove_tags=["shop"], add_tags=["web"], pinned=False)
     await exchange(two, one)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
         assert await names(orchestrator) == [("Lost basket", "basket1", ["web"])]
-
-
-async def test_a_pin_travels_and_is_taken_away_everywhere(both: Laptops, elsewhere: Orchestrator) -> None:
-    one, two = both
-    await name(one, pinned=True)
-    await exchange(one, two)
-    assert [await pinned(some) for some in (one.orchestrator, two.orchestrator, elsewhere)] == [1, 1, 1]
-    await name(two, pinned=False)
-    await exchange(two, one)
     assert [await pinned(some) for some in (one.orchestrator, two.orchestrator, elsewhere)] == [0, 0, 0]
 
 
@@ -160,37 +152,42 @@ async def test_what_was_restored_before_another_machine_knew_it_comes_there(
     assert await said(one.orchestrator) == await said(two.orchestrator) == {"basket": [QUESTION, ANSWER]}
 
 
-@pytest.mark.parametrize("what", ["channel", "message"])
-async def test_what_was_restored_before_it_was_sent_goes(laptops: Laptops, elsewhere: Orchestrator, what: str) -> None:
+async def test_what_was_restored_before_it_was_sent_goes(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, _ = laptops
     await one.log("basket", QUESTION)
-    [message] = await one.orchestrator.registry.get_conversations("basket")
-    meant: dict[str, Any] = {"channel": "basket"} if what == "channel" else {"id": message["id"]}
-    await ask(one.orchestrator, "delete", **meant)
+    await one.log("lamp", "Which lamp for the cellar?")
+    [message] = await one.orchestrator.registry.get_conversations("lamp")
+    deleted: tuple[dict[str, Any], ...] = ({"channel": "basket"}, {"id": message["id"]})
+    for meant in deleted:
+        await ask(one.orchestrator, "delete", **meant)
     await one.log("phone", "And on the phone?")
     await exchange(one)
     await one.orchestrator.registry.write(lambda tx: tx.exec_driver_sql("UPDATE remote SET sent = 1000000"))
-    await ask(one.orchestrator, "restore", **meant)
+    for meant in deleted:
+        await ask(one.orchestrator, "restore", **meant)
     await exchange(one)
-    assert await said(elsewhere) == {"basket": [QUESTION], "phone": ["And on the phone?"]}
+    all_of_it = {"basket": [QUESTION], "lamp": ["Which lamp for the cellar?"], "phone": ["And on the phone?"]}
+    assert await said(elsewhere) == all_of_it
 
 
-@pytest.mark.parametrize("what", ["channel", "message"])
-async def test_what_is_forgotten_here_is_forgotten_everywhere(
-    both: Laptops, elsewhere: Orchestrator, what: str
+async def test_what_is_forgotten_here_is_forgotten_everywhere_and_told_without_a_word_of_it(
+    both: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, two = both
-    [_, second] = await one.orchestrator.registry.get_conversations("basket")
-    if what == "channel":
-        await ask(one.orchestrator, "delete", "basket", soft=False)
-    else:
-        await ask(one.orchestrator, "delete", id=second["id"], soft=False)
+    await one.log("lamp", "Which lamp for the cellar?", "A green one.")
+    await exchange(one, two)
+    [_, second] = await one.orchestrator.registry.get_conversations("lamp")
+    await ask(one.orchestrator, "delete", "basket", soft=False)
+    await ask(one.orchestrator, "delete", id=second["id"], soft=False)
+    rows = await one.orchestrator.registry.read(lambda tx: str(tx.exec_driver_sql("SELECT * FROM edit").all()))
+    assert "conv_" in rows
+    assert "basket" not in rows
     await exchange(one, two)
     await two.log("basket", QUESTION, ANSWER)
+    await two.log("lamp", "Which lamp for the cellar?", "A green one.")
     await exchange(two, one)
-    left = {} if what == "channel" else {"basket": [QUESTION]}
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
-        assert await said(orchestrator) == left
+        assert await said(orchestrator) == {"lamp": ["Which lamp for the cellar?"]}
 
 
 SAID = (
@@ -222,7 +219,7 @@ async def merged(laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path) -> s
     return name
 
 
-async def test_a_name_given_to_one_of_two_channels_that_are_one_elsewhere_stays(
+async def test_two_channels_that_are_one_elsewhere_keep_a_name_and_go_whole_from_where_they_are_two(
     merged: str, laptops: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, two = laptops
@@ -232,28 +229,16 @@ async def test_a_name_given_to_one_of_two_channels_that_are_one_elsewhere_stays(
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
         sessions = (await ask(orchestrator, "list"))["sessions"]
         assert [one["nickname"] for one in sessions if one["nickname"]] == ["shop"]
-
-
-@pytest.mark.parametrize("soft", [True, False])
-async def test_what_is_one_conversation_elsewhere_goes_whole_from_where_it_is_two(
-    merged: str, laptops: Laptops, elsewhere: Orchestrator, soft: bool
-) -> None:
-    await ask(elsewhere, "delete", merged, soft=soft)
+    await ask(elsewhere, "delete", merged)
     await exchange(*laptops)
     assert [await said(laptop.orchestrator) for laptop in laptops] == [{}, {}]
-    if soft:
-        await ask(elsewhere, "restore", merged)
-        await exchange(*laptops)
-        for laptop in laptops:
-            assert (await said(laptop.orchestrator)).keys() == {merged, "mine"}
-
-
-async def test_what_is_to_be_told_of_the_forgotten_holds_no_word_of_it(both: Laptops) -> None:
-    one, _ = both
-    await ask(one.orchestrator, "delete", "basket", soft=False)
-    rows = await one.orchestrator.registry.read(lambda tx: str(tx.exec_driver_sql("SELECT * FROM edit").all()))
-    assert "conv_" in rows
-    assert "basket" not in rows
+    await ask(elsewhere, "restore", merged)
+    await exchange(*laptops)
+    for laptop in laptops:
+        assert (await said(laptop.orchestrator)).keys() == {merged, "mine"}
+    await ask(elsewhere, "delete", merged, soft=False)
+    await exchange(*laptops)
+    assert [await said(laptop.orchestrator) for laptop in laptops] == [{}, {}]
 
 
 async def test_what_is_known_already_is_done_once(both: Laptops, elsewhere: Orchestrator) -> None:
