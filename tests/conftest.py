@@ -87,6 +87,11 @@ def is_repeated(item: pytest.Item, names: set[str]) -> bool:
     return twin != item.nodeid and twin in names and not ON_BOTH_DATABASES.match(item.nodeid)
 
 
+def is_on_server(item: pytest.Item) -> bool:
+    """Return whether a test needs PostgreSQL."""
+    return "[postgresql" in item.nodeid or "postgres_server" in getattr(item, "fixturenames", ())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make quick` leaves out: PostgreSQL, browsers, processes, many examples. What takes long goes first."""
     names = {item.nodeid for item in items}
@@ -97,6 +102,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # A worker takes a run of neighbours, and others steal from its end: who goes first shares what was built once.
     # What takes half a minute by itself, or waits for processes, would be waited for at the end.
     items.sort(key=lambda item: not LONG_NAMES.search(item.nodeid))
+    # The second worker begins with what needs PostgreSQL, so that few of them start a server.
+    share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[share:] = sorted(items[share:], key=lambda item: not is_on_server(item))
 
 
 def pytest_collection_finish() -> None:

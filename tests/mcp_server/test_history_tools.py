@@ -218,20 +218,18 @@ async def test_no_answer_is_longer_than_its_client_lets_through(filled: Orchestr
             assert 3_000 < len(answer.content[0].text) < 10_000  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("reference", "channel"),
-    [
+async def test_a_session_is_found_by_whatever_people_call_it(client: Client) -> None:
+    cases: list[tuple[str, str]] = [
         ("basket", "basket"),
         ("5e550000-aaaa", "basket"),
         ("5e550000-b", "prices"),
         ("#1", "tokens"),
         ("#3", "basket"),
         ("3", "basket"),
-    ],
-)
-async def test_a_session_is_found_by_whatever_people_call_it(client: Client, reference: str, channel: str) -> None:
-    found = await result(client, "fetch_session_by_id", session_id=reference)
-    assert found["session"]["channel"] == channel
+    ]
+    for reference, channel in cases:
+        found = await result(client, "fetch_session_by_id", session_id=reference)
+        assert found["session"]["channel"] == channel
 
 
 async def test_an_ambiguous_or_unknown_reference_says_so(client: Client) -> None:
@@ -277,9 +275,8 @@ async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(filled: Orc
     assert (len(short["text"]), whole["text"]) == (200, noise["text"])
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "operation", "said"),
-    [
+async def test_what_a_history_tool_refuses_is_recorded(client: Client, filled: Orchestrator) -> None:
+    cases: list[tuple[str, dict[str, Any], str, str]] = [
         ("list_sessions", {"limit": 0}, "list", "limit: given 0"),
         ("list_recent_sessions", {"since": "soon"}, "list", 'since: given "soon"'),
         ("find_sessions_by_tag", {}, "list", "tag: missing"),
@@ -291,19 +288,15 @@ async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(filled: Orc
         ("tag_current_session", {"tags": [""]}, "tag", "tags.0"),
         ("export_session", {"session_id": "tokens", "format": "doc"}, "fetch", 'format: given "doc"'),
         ("export_session", {"session_id": "tokens", "path": "/x.md"}, "fetch", "path: given '/x.md'"),
-    ],
-)
-async def test_what_a_history_tool_refuses_is_recorded(
-    client: Client, filled: Orchestrator, tool: str, arguments: dict[str, Any], operation: str, said: str
-) -> None:
-    refused = await call(client, tool, **arguments)
-    assert refused["error"]["code"] == "INVALID_REQUEST"
-    assert said in refused["error"]["details"]
-    wanted = ExecutionFilter(status="failed")
-    page = await filled.registry.read(lambda tx: list_executions(tx, wanted, Page()))
-    [run] = page["items"]
-    assert (run["operation"], run["source"], run["client"]) == (operation, "cursor", "cursor-vscode 1.0")
-    assert run["error"] == refused["error"]
+    ]
+    for tool, arguments, operation, said in cases:
+        refused = await call(client, tool, **arguments)
+        assert refused["error"]["code"] == "INVALID_REQUEST"
+        assert said in refused["error"]["details"]
+        page = await filled.registry.read(lambda tx: list_executions(tx, ExecutionFilter(status="failed"), Page()))
+        [run, *_] = page["items"]
+        assert (run["operation"], run["source"], run["client"]) == (operation, "cursor", "cursor-vscode 1.0")
+        assert run["error"] == refused["error"]
 
 
 # -- no more than the client lets through

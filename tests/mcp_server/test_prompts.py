@@ -46,9 +46,8 @@ async def test_there_are_six_prompts_that_say_what_they_are_for(client: Client) 
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "tool", "given"),
-    [
+async def test_a_prompt_tells_the_ai_what_to_call(client: Client) -> None:
+    cases: list[tuple[str, dict[str, str], str, str]] = [
         ("continue", {"text": 'the "인증" chat'}, "extract", r'{"query": {"text": "the \"인증\" chat"}}'),
         ("recent", {}, "list_sessions", '{"project": "all", "limit": 10}'),
         ("search", {"query": "cors"}, "search_sessions", '{"query": "cors", "project": "all"}'),
@@ -62,16 +61,13 @@ async def test_there_are_six_prompts_that_say_what_they_are_for(client: Client) 
         ("tag", {"nickname": "auth"}, "tag_current_session", '{"nickname": "auth"}'),
         ("briefing", {"date": "2026-01-31"}, "list_sessions", '"2026-01-31"'),
         ("briefing", {}, "list_sessions", '"today"'),
-    ],
-)
-async def test_a_prompt_tells_the_ai_what_to_call(
-    client: Client, name: str, arguments: dict[str, str], tool: str, given: str
-) -> None:
-    text = await text_of(client, name, arguments)
-    assert f"Call the tool {tool} of the MCP server context-registry" in text
-    assert given in text
-    assert ("always 3-4 other wordings" in text) == (name in ("continue", "search"))
-    assert tool in {published.name for published in (await client.list_tools()).tools}
+    ]
+    for name, arguments, tool, given in cases:
+        text = await text_of(client, name, arguments)
+        assert f"Call the tool {tool} of the MCP server context-registry" in text
+        assert given in text
+        assert ("always 3-4 other wordings" in text) == (name in ("continue", "search"))
+        assert tool in {published.name for published in (await client.list_tools()).tools}
 
 
 @pytest.mark.parametrize(

@@ -58,20 +58,20 @@ async def test_the_channels_are_listed_with_the_resource_of_each(client: Client)
     assert {item["channel"]: item["uri"] for item in listed["channels"]} == {name: uri_of(name) for name in NAMES}
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_channel_of_any_name_is_read(client: Client, name: str) -> None:
-    found = json.loads(await read(client, uri_of(name)))
-    assert found["session"]["channel"] == name
-    assert [message["text"] for message in found["messages"][:2]] == [turn["text"] for turn in TURN[:2]]
-    assert len(found["messages"][2]["text"]) == 200
+async def test_a_channel_of_any_name_is_read(client: Client) -> None:
+    for name in NAMES:
+        found = json.loads(await read(client, uri_of(name)))
+        assert found["session"]["channel"] == name
+        assert [message["text"] for message in found["messages"][:2]] == [turn["text"] for turn in TURN[:2]]
+        assert len(found["messages"][2]["text"]) == 200
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_channel_is_read_in_short(client: Client, name: str) -> None:
-    assert (
-        await read(client, f"{uri_of(name)}/summary")
-        == f"{QUOTED}\n\nAsked: How do I cache this?\nAnswered: With redis. · It is fast."
-    )
+async def test_a_channel_is_read_in_short(client: Client) -> None:
+    for name in NAMES:
+        assert (
+            await read(client, f"{uri_of(name)}/summary")
+            == f"{QUOTED}\n\nAsked: How do I cache this?\nAnswered: With redis. · It is fast."
+        )
 
 
 async def test_no_text_in_a_resource_can_hide_and_it_is_said_to_be_quoted(client: Client) -> None:

@@ -73,9 +73,8 @@ async def test_a_session_found_says_where_the_words_stand(client: Client) -> Non
     assert result["pagination"] == {"total": 1, "limit": 10, "offset": 0, "has_more": False}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
+async def test_a_search_is_narrowed(client: Client) -> None:
+    cases: list[tuple[dict[str, Any], set[str]]] = [
         ({"after_date": "2026-01-03"}, {"prices", "tokens"}),
         ({"before_date": "2026-01-03"}, {"basket"}),
         ({"source": "codex"}, set()),
@@ -83,10 +82,9 @@ async def test_a_session_found_says_where_the_words_stand(client: Client) -> Non
         ({"current_session_id": "5e550000"}, {"basket"}),
         ({"current_session_id": "5e550000", "exclude_current": True}, {"prices", "tokens"}),
         ({"current_session_id": "never logged", "exclude_current": True}, {"basket", "prices", "tokens"}),
-    ],
-)
-async def test_a_search_is_narrowed(client: Client, arguments: dict[str, Any], expected: set[str]) -> None:
-    assert await found(client, project="all", **arguments) == expected
+    ]
+    for arguments, expected in cases:
+        assert await found(client, project="all", **arguments) == expected
 
 
 async def test_a_search_that_finds_nothing_in_its_folder_says_where_it_would(client: Client) -> None:
@@ -103,9 +101,8 @@ async def test_to_exclude_the_current_session_it_must_be_named(client: Client) -
     assert "current_session_id: missing" in refused["error"]["details"]
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
-    [
+async def test_bad_arguments_are_refused_by_the_name_of_the_field(client: Client) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("list_sessions", {"limit": 5000}, "limit: given 5000; allowed: less than or equal to 1000"),
         ("list_sessions", {"limit": "many"}, 'limit: given "many"; allowed: a valid integer; a correct call: '),
         ("list_sessions", {"limt": 5}, "limt: given 5; allowed: no such field"),
@@ -113,14 +110,11 @@ async def test_to_exclude_the_current_session_it_must_be_named(client: Client) -
         ("search_sessions", {"query": "x", "source": "curser"}, "source: given 'curser'; allowed: cursor"),
         ("search_sessions", {}, "query: missing"),
         ("fetch_session_by_id", {}, "session_id: missing"),
-    ],
-)
-async def test_bad_arguments_are_refused_by_the_name_of_the_field(
-    client: Client, tool: str, arguments: dict[str, Any], said: str
-) -> None:
-    answer = await client.call_tool(tool, arguments)
-    assert isinstance(answer, CallToolResult)
-    assert isinstance(answer.structured_content, dict)
-    assert answer.is_error
-    assert answer.structured_content["error"]["code"] == "INVALID_REQUEST"
-    assert said in answer.structured_content["error"]["details"]
+    ]
+    for tool, arguments, said in cases:
+        answer = await client.call_tool(tool, arguments)
+        assert isinstance(answer, CallToolResult)
+        assert isinstance(answer.structured_content, dict)
+        assert answer.is_error
+        assert answer.structured_content["error"]["code"] == "INVALID_REQUEST"
+        assert said in answer.structured_content["error"]["details"]

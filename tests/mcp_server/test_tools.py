@@ -110,9 +110,10 @@ async def test_arguments_sent_as_json_text_are_understood(client: Client) -> Non
     assert logged["result"]["new_count"] == 2
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
-    [
+async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
+    client: Client, orchestrator: Orchestrator
+) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("conversation_log", {"channel": "\n", "messages": [ASKED]}, 'channel: given "\\n"'),
         ("conversation_log", {"channel": "c", "messages": []}, "messages: given []"),
         ("conversation_log", {"channel": "c", "messages": "hello"}, 'messages: given "hello"'),
@@ -128,18 +129,14 @@ async def test_arguments_sent_as_json_text_are_understood(client: Client) -> Non
         ),
         ("extract", {"query": {"limit": 5000}}, "query.limit: given 5000; allowed: less than or equal to 1000"),
         ("extract", {"chanel": "c"}, 'chanel: given "c"; allowed: no such field, channel, meta, project, query'),
-    ],
-)
-async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
-    client: Client, orchestrator: Orchestrator, tool: str, arguments: dict[str, Any], said: str
-) -> None:
-    refused = await call(client, tool, **arguments)
-    assert refused["error"]["code"] == "INVALID_REQUEST"
-    assert said in refused["error"]["details"]
-    page = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(), Page()))
-    assert [(run["operation"], run["client"], run["status"]) for run in page["items"]] == [
-        (tool, "cursor-vscode 1.0", "failed")
     ]
+    for tool, arguments, said in cases:
+        refused = await call(client, tool, **arguments)
+        assert refused["error"]["code"] == "INVALID_REQUEST"
+        assert said in refused["error"]["details"]
+        page = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(), Page()))
+        [run, *_] = page["items"]
+        assert (run["operation"], run["client"], run["status"]) == (tool, "cursor-vscode 1.0", "failed")
 
 
 @pytest.mark.parametrize(
@@ -205,17 +202,17 @@ async def test_an_archive_tool_answers_how_to_switch_it_on(client: Client) -> No
     assert "--toolsets default,archive" in answer["error"]["details"]
 
 
-@pytest.mark.parametrize("tool", tools_of("all"))
-async def test_each_refusal_shows_a_call_that_is_understood(orchestrator: Orchestrator, tool: str) -> None:
-    async with Client(create_server(orchestrator.run)) as client:
-        refused = await call(client, tool, nonsense=1)
-        details = refused["error"]["details"]
-        assert details.startswith("nonsense: given 1; allowed: no such field, ")
-        [shown] = re.findall(rf"; a correct call: {tool}\((.+)\)$", details)
-        copied = await call(client, tool, **json.loads(shown))
-        answer = await call(client, tool, **json.loads(re.sub(r"<[^>]+>", "some", shown)))
-    assert ("<" in shown) == (copied.get("error", {}).get("message") == "The example's placeholder was sent.")
-    assert answer["ok"] or answer["error"]["code"] == "NOT_FOUND"
+async def test_each_refusal_shows_a_call_that_is_understood(orchestrator: Orchestrator) -> None:
+    for tool in tools_of("all"):
+        async with Client(create_server(orchestrator.run)) as client:
+            refused = await call(client, tool, nonsense=1)
+            details = refused["error"]["details"]
+            assert details.startswith("nonsense: given 1; allowed: no such field, ")
+            [shown] = re.findall(rf"; a correct call: {tool}\((.+)\)$", details)
+            copied = await call(client, tool, **json.loads(shown))
+            answer = await call(client, tool, **json.loads(re.sub(r"<[^>]+>", "some", shown)))
+        assert ("<" in shown) == (copied.get("error", {}).get("message") == "The example's placeholder was sent.")
+        assert answer["ok"] or answer["error"]["code"] == "NOT_FOUND"
 
 
 async def test_no_refusal_names_a_class_of_the_program(client: Client) -> None:

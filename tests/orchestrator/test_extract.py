@@ -110,20 +110,18 @@ async def test_who_continues_gets_the_whole_conversation_if_it_fits_and_else_its
     assert "stands_at" not in some  # the messages say it
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+async def test_the_channel_is_found_by_what_was_said_in_it(orchestrator: Orchestrator) -> None:
+    cases: list[str] = [
         "get_user_by_id",
         "what was E1234 about?",
         "user service",
         "KEYERROR",
         "도커 compose 대화 찾아줘",
-    ],
-)
-async def test_the_channel_is_found_by_what_was_said_in_it(orchestrator: Orchestrator, words: str) -> None:
+    ]
     await log(orchestrator, "fib", FIBONACCI)
     await log(orchestrator, "ops", DOCKER)
-    assert (await extract(orchestrator, text=words))["channel"] == "ops"
+    for words in cases:
+        assert (await extract(orchestrator, text=words))["channel"] == "ops"
 
 
 async def test_the_channel_is_found_by_its_title(orchestrator: Orchestrator) -> None:
@@ -151,17 +149,18 @@ async def test_only_the_named_project_is_searched(orchestrator: Orchestrator) ->
     assert "not all" in (await asked("shop", "sourdough bread recipe"))["error"]["details"]
 
 
-@pytest.mark.parametrize("words", ["kubernetes helm chart", "양자 역학 강의", "sourdough bread recipe", "Germany"])
-async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator, words: str) -> None:
+async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator) -> None:
+    cases: list[str] = ["kubernetes helm chart", "양자 역학 강의", "sourdough bread recipe", "Germany"]
     await log(orchestrator, "fib", FIBONACCI)
     await log(orchestrator, "ops", DOCKER)
-    for channel in (None, "fib"):
-        answer = await extract(orchestrator, channel, text=words)
-        assert answer["error"] == {
-            "code": "NOT_FOUND",
-            "message": "No matching conversations found",
-            "details": f"No conversations found for query: '{words}'",
-        }
+    for words in cases:
+        for channel in (None, "fib"):
+            answer = await extract(orchestrator, channel, text=words)
+            assert answer["error"] == {
+                "code": "NOT_FOUND",
+                "message": "No matching conversations found",
+                "details": f"No conversations found for query: '{words}'",
+            }
 
 
 MAIL = [("Which provider sends the mail of the shop?", "Postmark: it is the mail provider of the shop.")]
@@ -469,9 +468,8 @@ async def test_a_deleted_message_is_not_found_at_once(orchestrator: Orchestrator
     assert code(await extract(orchestrator, text="점심")) == "NOT_FOUND"
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
+async def test_a_bad_query_is_refused_by_the_name_of_its_field(orchestrator: Orchestrator) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"limit": 0}, "query.limit: given 0"),
         ({"limit": 1001}, "query.limit: given 1001"),
         ({"mode": "short"}, "query.mode: given \"short\"; allowed: 'raw', 'summary' or 'digest'"),
@@ -479,15 +477,12 @@ async def test_a_deleted_message_is_not_found_at_once(orchestrator: Orchestrator
         ({"cursor": "made up"}, "cursor: given 'made up'"),
         ({"text": "x", "cursor": "e30"}, "cursor: given 'e30'"),
         ({"txt": "x"}, 'query.txt: given "x"; allowed: no such field'),
-    ],
-)
-async def test_a_bad_query_is_refused_by_the_name_of_its_field(
-    orchestrator: Orchestrator, query: dict[str, Any], field: str
-) -> None:
+    ]
     await log(orchestrator, "c", DOCKER)
-    answer = await extract(orchestrator, "c", **query)
-    assert code(answer) == "INVALID_REQUEST"
-    assert field in answer["error"]["details"]
+    for query, field in cases:
+        answer = await extract(orchestrator, "c", **query)
+        assert code(answer) == "INVALID_REQUEST"
+        assert field in answer["error"]["details"]
 
 
 async def test_a_long_agent_turn_is_shown_by_its_question_its_hit_and_its_answer(orchestrator: Orchestrator) -> None:
@@ -529,15 +524,13 @@ async def test_initials_that_nobody_wrote_find_nothing_and_not_the_latest_conver
     assert "검색창" in (await extract(orchestrator, text="ㄱㅂㅈㅁ"))["messages"][-2]["text"]
 
 
-@pytest.mark.parametrize(
-    "laughter", ["ㄹㅇㅋㅋ 이어서 하자", "ㅇㅋㄷㅋ 어디까지 했지", "ㅇㅈㅋㅋ", "ㅋㅋㅠㅠ 이어서 하자"]
-)
-async def test_laughter_and_slang_are_no_initials(orchestrator: Orchestrator, laughter: str) -> None:
+async def test_laughter_and_slang_are_no_initials(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", [("김밥 가격 정하자", "3,500원")])
     await log(orchestrator, "latest", [("울타리 색 정하자", "초록")], day="2026-01-06")
-    assert (await extract(orchestrator, text=laughter))["channel"] == "latest"
-    answer = await extract(orchestrator, text="ㄹㅇㅋㅋ 김밥 가격 얼마였지")
-    assert (answer["channel"], answer["confidence"]) == ("old", "high")
+    for laughter in ["ㄹㅇㅋㅋ 이어서 하자", "ㅇㅋㄷㅋ 어디까지 했지", "ㅇㅈㅋㅋ", "ㅋㅋㅠㅠ 이어서 하자"]:
+        assert (await extract(orchestrator, text=laughter))["channel"] == "latest"
+        answer = await extract(orchestrator, text="ㄹㅇㅋㅋ 김밥 가격 얼마였지")
+        assert (answer["channel"], answer["confidence"]) == ("old", "high")
 
 
 def numbered(count: int, hour: int, said: str) -> list[dict[str, Any]]:

@@ -68,17 +68,17 @@ async def many(orchestrator: Orchestrator) -> None:
         await log(orchestrator, number)
 
 
-@pytest.mark.parametrize("operation", MOST)
-async def test_asking_costs_no_more_statements_with_more_sessions(seeded: Seeded, operation: str) -> None:
-    query, most = MOST[operation]
-    for sessions in (few, many):
-        registry = Registry(await seeded(sessions))
-        orchestrator = Orchestrator(registry)
-        with statements(orchestrator) as seen:
-            answer = await orchestrator.run({"operation": operation, "query": query})
-        registry.close()
-        assert answer["success"], answer
-        assert len(seen) <= most, "\n".join(seen)
+async def test_asking_costs_no_more_statements_with_more_sessions(seeded: Seeded) -> None:
+    for operation in MOST:
+        query, most = MOST[operation]
+        for sessions in (few, many):
+            registry = Registry(await seeded(sessions))
+            orchestrator = Orchestrator(registry)
+            with statements(orchestrator) as seen:
+                answer = await orchestrator.run({"operation": operation, "query": query})
+            registry.close()
+            assert answer["success"], answer
+            assert len(seen) <= most, "\n".join(seen)
 
 
 @pytest.mark.parametrize("operation", ["extract", "search_sessions", "search"])

@@ -85,23 +85,21 @@ async def test_what_is_logged_with_a_wrong_time_was_said_when_it_came(orchestrat
     assert message["payload"]["said_at"][4:] == wrong[4:]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+async def test_a_search_at_the_end_of_time_finds_nothing(orchestrator: Orchestrator) -> None:
+    cases: list[dict[str, str]] = [
         {"text": "monad before:0001-01-01"},
         {"text": "monad after:9999-12-31"},
         {"text": "monad before:0001-01-01T00:00:00+14:00"},
         {"text": "monad", "from": "9999-12-31T23:59:59Z"},
         {"text": "monad", "to": "0001-01-01"},
-    ],
-)
-async def test_a_search_at_the_end_of_time_finds_nothing(orchestrator: Orchestrator, query: dict[str, str]) -> None:
+    ]
     await orchestrator.run(log(("What is a monad?", None)))
-    for operation in ("search", "search_sessions", "extract"):
-        answer = await orchestrator.run({"operation": operation, "query": query})
-        assert answer.get("error", {"code": "NOT_FOUND"})["code"] == "NOT_FOUND"
-        assert not answer.get("messages")
-        assert not answer.get("sessions")
+    for query in cases:
+        for operation in ("search", "search_sessions", "extract"):
+            answer = await orchestrator.run({"operation": operation, "query": query})
+            assert answer.get("error", {"code": "NOT_FOUND"})["code"] == "NOT_FOUND"
+            assert not answer.get("messages")
+            assert not answer.get("sessions")
 
 
 @pytest.mark.parametrize("operation", ["list", "search_sessions"])

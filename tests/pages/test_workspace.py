@@ -33,9 +33,8 @@ def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -
         assert (folder / licence).stat().st_size > 300
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+async def test_old_addresses_lead_to_the_new_pages(http: httpx.AsyncClient) -> None:
+    cases: list[tuple[str, str]] = [
         ("/flow/statistics", "/insights"),
         ("/usage", "/insights"),
         ("/problems", "/insights"),
@@ -46,29 +45,26 @@ def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -
         ("/forget?channel=c", "/settings/forget?channel=c"),
         (f"/related/{LOGIN}", f"/channels/{LOGIN}"),
         (f"/commits/{LOGIN}", f"/channels/{LOGIN}"),
-    ],
-)
-async def test_old_addresses_lead_to_the_new_pages(http: httpx.AsyncClient, old: str, new: str) -> None:
-    answer = await http.get(old)
-    assert (answer.status_code, answer.headers["Location"]) == (301, new)
-    assert (await http.get(new)).status_code == 200
+    ]
+    for old, new in cases:
+        answer = await http.get(old)
+        assert (answer.status_code, answer.headers["Location"]) == (301, new)
+        assert (await http.get(new)).status_code == 200
 
 
-@pytest.mark.parametrize(("width", "height", "most"), [(1440, 900, 160), (390, 844, 220)])
-async def test_the_first_row_stands_high_and_a_row_is_44_pixels(
-    server_to_read: str, page: Page, width: int, height: int, most: int
-) -> None:
-    await page.set_viewport_size({"width": width, "height": height})
-    for address in ("/", "/?source=gemini&q=vectors", "/flow"):
-        await page.goto(server_to_read + address)
-        box = await page.locator(".channel, .run").first.bounding_box()
-        assert box, address
-        assert box["y"] <= most, address
-        assert box["height"] == 44, address
-    await page.goto(f"{server_to_read}/channels/{LOGIN}")
-    is_wide = width > 900
-    for selector, is_seen in ((".list", is_wide), ("#detail", True), (".rooms", True), (".find", is_wide)):
-        assert await page.locator(selector).is_visible() == is_seen, selector
+async def test_the_first_row_stands_high_and_a_row_is_44_pixels(server_to_read: str, page: Page) -> None:
+    for width, height, most in [(1440, 900, 160), (390, 844, 220)]:
+        await page.set_viewport_size({"width": width, "height": height})
+        for address in ("/", "/?source=gemini&q=vectors", "/flow"):
+            await page.goto(server_to_read + address)
+            box = await page.locator(".channel, .run").first.bounding_box()
+            assert box, address
+            assert box["y"] <= most, address
+            assert box["height"] == 44, address
+        await page.goto(f"{server_to_read}/channels/{LOGIN}")
+        is_wide = width > 900
+        for selector, is_seen in ((".list", is_wide), ("#detail", True), (".rooms", True), (".find", is_wide)):
+            assert await page.locator(selector).is_visible() == is_seen, selector
 
 
 async def test_a_row_shows_the_hit_and_no_label_is_cut_on_a_phone(server: str, page: Page) -> None:
@@ -167,24 +163,20 @@ async def test_what_is_said_of_a_runner_up_is_so(http: httpx.AsyncClient, orches
     assert case.count("The quagga enclosure needs a wombat gate.") >= 4, "the line that speaks for each"
 
 
-@pytest.mark.parametrize(
-    ("text", "request_", "told"),
-    [
+async def test_a_miss_is_explained_on_the_first_screen(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("refresh token cookie yesterday", {}, "Without time “yesterday”"),
         ("refresh token cookie tag:nobody", {}, "Without tag “nobody”"),
         ("refresh token cookie source:gemini", {}, "Without client “gemini”"),
         ("refresh token cookie", {"channel": FIBONACCI}, "The conversation that the call named does not have it."),
         ("zyxquokka plomberg", {}, "these words occur nowhere: zyxquokka, plomberg"),
         ("HttpOnly -SameSite", {}, "Without “-SameSite”"),
-    ],
-)
-async def test_a_miss_is_explained_on_the_first_screen(
-    http: httpx.AsyncClient, orchestrator: Orchestrator, text: str, request_: dict[str, Any], told: str
-) -> None:
-    case = await case_of(http, orchestrator, text, **request_)
-    assert told in case
-    assert 'class="verdict succeeded"' not in case
-    assert 'class="status succeeded"' not in case
+    ]
+    for text, request_, told in cases:
+        case = await case_of(http, orchestrator, text, **request_)
+        assert told in case
+        assert 'class="verdict succeeded"' not in case
+        assert 'class="status succeeded"' not in case
 
 
 async def test_a_miss_says_when_the_conversation_is_in_the_trash(

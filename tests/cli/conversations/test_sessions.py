@@ -88,9 +88,8 @@ def test_a_list_fits_into_80_columns_and_stays_aligned_in_korean(three: Ctxr) ->
     assert "\x1b" not in "".join(lines)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
+def test_a_list_is_narrowed(three: Ctxr) -> None:
+    cases: list[tuple[tuple[str, ...], list[str]]] = [
         ((), ["tokens", "basket", "prices"]),
         (("--limit", "1", "--offset", "1"), ["basket"]),
         (("--project", "shop"), ["basket", "prices"]),
@@ -98,10 +97,9 @@ def test_a_list_fits_into_80_columns_and_stays_aligned_in_korean(three: Ctxr) ->
         (("--source", "codex"), ["tokens"]),
         (("--tagged",), []),
         (("--since", (datetime.now(UTC) - timedelta(days=5)).date().isoformat()), ["tokens", "basket"]),
-    ],
-)
-def test_a_list_is_narrowed(three: Ctxr, words: tuple[str, ...], expected: list[str]) -> None:
-    assert listed(three, "list", *words) == expected
+    ]
+    for words, expected in cases:
+        assert listed(three, "list", *words) == expected
 
 
 def test_the_current_project_is_the_folder_one_is_in(
@@ -143,13 +141,13 @@ def test_recent_sessions_are_those_of_the_last_days(three: Ctxr, days: str, expe
     assert len(listed(three, "recent", "--days", days)) == expected
 
 
-@pytest.mark.parametrize("name", ["#3", "3", "prices", "5e550000"])
-def test_a_session_is_shown_by_whatever_it_is_called(three: Ctxr, name: str) -> None:
-    shown = three("show", name)
-    assert shown.exit_code == 0
-    assert "Messages: 2 / 2 (showing most recent)" in shown.stdout
-    assert "[ASSISTANT] By the cent." in shown.stdout
-    assert max(map(display_width, shown.stdout.splitlines())) <= 80
+def test_a_session_is_shown_by_whatever_it_is_called(three: Ctxr) -> None:
+    for name in ["#3", "3", "prices", "5e550000"]:
+        shown = three("show", name)
+        assert shown.exit_code == 0
+        assert "Messages: 2 / 2 (showing most recent)" in shown.stdout
+        assert "[ASSISTANT] By the cent." in shown.stdout
+        assert max(map(display_width, shown.stdout.splitlines())) <= 80
 
 
 def test_a_session_is_shown_with_its_code_as_it_is(three: Ctxr) -> None:
