@@ -42,7 +42,7 @@ ON_BOTH_DATABASES = re.compile(
     | registry/ingest/test_(one_channel|recognition).*
         (either_of_two|paraphrased|two_ways|hook_sent|at_once|streaming|more_to_it)
     | backoffice/test_(channels|conversations|executions|events|found_channels|problems|tokens).*
-        (filter|paging|listed|restored|naming|nickname|client_alone|another_process|NOT_FOUND|series.*-60|passages
+        (filter|paging|listed|restored|naming|nickname|client_alone|another_process|NOT_FOUND|series_is_divided|passages
         |best_channel|without_any|project_token|revoked|events_tell|which_token|digest|may_not_touch|forgotten)
     | backoffice/test_owners.*(never_meet|is_shared)
     | orchestrator/semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)

@@ -86,34 +86,31 @@ async def test_a_wrong_field_of_a_body_is_named(http: httpx.AsyncClient, subtest
             assert error["details"].startswith(f"{field}: "), error
 
 
-@pytest.mark.parametrize(
-    ("content", "kind", "told"),
-    [
+async def test_what_is_not_json_is_refused(http: httpx.AsyncClient) -> None:
+    cases: list[tuple[bytes, str, str]] = [
         (b'{"channel": ', "application/json", "body: at character 12"),
         (b'{"channel": "\xff"}', "application/json", ""),
         (b"[" * 100_000, "application/json", ""),
         (b"{}", "text/plain", "Content-Type: given 'text/plain'; allowed: application/json"),
         (b"channel=c", "application/x-www-form-urlencoded", "Content-Type"),
-    ],
-)
-async def test_what_is_not_json_is_refused(http: httpx.AsyncClient, content: bytes, kind: str, told: str) -> None:
-    error = problem_of(await http.post("/bo/conversations", content=content, headers={"Content-Type": kind}))
-    assert error["code"] == "INVALID_REQUEST"
-    assert told in error["details"]
+    ]
+    for content, kind, told in cases:
+        error = problem_of(await http.post("/bo/conversations", content=content, headers={"Content-Type": kind}))
+        assert error["code"] == "INVALID_REQUEST"
+        assert told in error["details"]
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", "/nowhere"), ("GET", "/bo/"), ("POST", "/bo/dance")])
-async def test_an_unknown_address_is_not_found(http: httpx.AsyncClient, method: str, path: str) -> None:
-    assert problem_of(await http.request(method, path), 404)["code"] == "NOT_FOUND"
+async def test_an_unknown_address_is_not_found(http: httpx.AsyncClient) -> None:
+    for method, path in [("GET", "/nowhere"), ("GET", "/bo/"), ("POST", "/bo/dance")]:
+        assert problem_of(await http.request(method, path), 404)["code"] == "NOT_FOUND"
 
 
-@pytest.mark.parametrize(("method", "path"), [("PUT", "/bo/channels"), ("DELETE", "/bo/ao/run"), ("POST", "/health")])
-async def test_a_wrong_method_keeps_its_status_and_says_which_are_allowed(
-    http: httpx.AsyncClient, method: str, path: str
-) -> None:
-    answer = await http.request(method, path)
-    assert problem_of(answer, 405)["code"] == "INVALID_REQUEST"
-    assert answer.headers["Allow"]
+async def test_a_wrong_method_keeps_its_status_and_says_which_are_allowed(http: httpx.AsyncClient) -> None:
+    cases: list[tuple[str, str]] = [("PUT", "/bo/channels"), ("DELETE", "/bo/ao/run"), ("POST", "/health")]
+    for method, path in cases:
+        answer = await http.request(method, path)
+        assert problem_of(answer, 405)["code"] == "INVALID_REQUEST"
+        assert answer.headers["Allow"]
 
 
 async def test_a_body_too_large_is_refused_before_it_is_read(

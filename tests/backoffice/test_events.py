@@ -111,8 +111,8 @@ async def test_a_stream_ends_when_its_client_goes(listening: Open) -> None:
         await stream.ended.wait()
 
 
-@pytest.mark.parametrize("given", ["x", "1", "1.", "-1.2", "1.2.3", "1.99999999999999999999"])
-async def test_a_last_event_id_that_is_not_ours_is_refused(http: httpx.AsyncClient, given: str) -> None:
-    answer = await http.get("/bo/events", headers={"Last-Event-ID": given})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["details"].startswith("Last-Event-ID: ")
+async def test_a_last_event_id_that_is_not_ours_is_refused(http: httpx.AsyncClient) -> None:
+    for given in ["x", "1", "1.", "-1.2", "1.2.3", "1.99999999999999999999"]:
+        answer = await http.get("/bo/events", headers={"Last-Event-ID": given})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["details"].startswith("Last-Event-ID: ")

@@ -41,9 +41,8 @@ async def status(inner: FastAPI, method: str = "GET", *, listening: str = "127.0
         return answer.status_code
 
 
-@pytest.mark.parametrize(
-    ("listening", "host", "expected"),
-    [
+async def test_only_this_servers_own_names_are_answered(inner: FastAPI) -> None:
+    cases: list[tuple[str, str, int]] = [
         ("127.0.0.1", "localhost:8765", 200),
         ("127.0.0.1", "LOCALHOST", 200),
         ("127.0.0.1", "127.0.0.1:8765", 200),
@@ -61,12 +60,9 @@ async def status(inner: FastAPI, method: str = "GET", *, listening: str = "127.0
         ("0.0.0.0", "localhost:8765", 200),
         ("0.0.0.0", "evil.example:8765", 400),
         ("::", "[fd00::7]:8765", 200),
-    ],
-)
-async def test_only_this_servers_own_names_are_answered(
-    inner: FastAPI, listening: str, host: str, expected: int
-) -> None:
-    assert await status(inner, listening=listening, Host=host) == expected
+    ]
+    for listening, host, expected in cases:
+        assert await status(inner, listening=listening, Host=host) == expected
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])

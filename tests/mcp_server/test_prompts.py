@@ -70,13 +70,13 @@ async def test_a_prompt_tells_the_ai_what_to_call(client: Client) -> None:
         assert tool in {published.name for published in (await client.list_tools()).tools}
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "said"),
-    [("nope", {}, "Unknown prompt: nope"), ("continue", {}, "text"), ("load", {"nickname": "a", "x": "b"}, "load")],
-)
-async def test_a_prompt_that_cannot_be_given_is_the_callers_mistake(
-    client: Client, name: str, arguments: dict[str, str], said: str
-) -> None:
-    with pytest.raises(MCPError, match=said) as failed:
-        await client.get_prompt(name, arguments)
-    assert failed.value.code == INVALID_PARAMS
+async def test_a_prompt_that_cannot_be_given_is_the_callers_mistake(client: Client) -> None:
+    cases: list[tuple[str, dict[str, str], str]] = [
+        ("nope", {}, "Unknown prompt: nope"),
+        ("continue", {}, "text"),
+        ("load", {"nickname": "a", "x": "b"}, "load"),
+    ]
+    for name, arguments, said in cases:
+        with pytest.raises(MCPError, match=said) as failed:
+            await client.get_prompt(name, arguments)
+        assert failed.value.code == INVALID_PARAMS

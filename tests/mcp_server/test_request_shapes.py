@@ -181,20 +181,15 @@ async def test_who_speaks_is_no_tool_and_the_id_of_a_message_no_channel(orchestr
     assert "msg_1" not in kept
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "field"),
-    [
+async def test_what_nobody_understands_is_refused_by_its_name(orchestrator: Orchestrator) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("conversation_log", {"messages": SAID, "title": "Basket", "meta": 5}, "meta"),
         ("conversation_log", {"messages": SAID, "id": "msg_1"}, "id"),
         ("extract", {"query": 5}, "query"),
-    ],
-    ids=shown,
-)
-async def test_what_nobody_understands_is_refused_by_its_name(
-    orchestrator: Orchestrator, tool: str, given: dict[str, Any], field: str
-) -> None:
-    error = await refused(orchestrator, tool, given)
-    assert (error["code"], error["details"].startswith(f"{field}: given")) == ("INVALID_REQUEST", True)
+    ]
+    for tool, given, field in cases:
+        error = await refused(orchestrator, tool, given)
+        assert (error["code"], error["details"].startswith(f"{field}: given")) == ("INVALID_REQUEST", True)
 
 
 async def test_a_text_in_curly_braces_is_looked_for(orchestrator: Orchestrator) -> None:

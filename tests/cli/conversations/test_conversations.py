@@ -168,9 +168,8 @@ def test_nothing_found_is_exit_status_3(ctxr: Ctxr, words: tuple[str, ...]) -> N
     assert failed.stdout == ""
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
+def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr) -> None:
+    cases: list[tuple[Any, str]] = [
         ("{not json", "line 1 column 2"),
         ([1], "messages"),
         ({"channel": 5}, "channel: given 5"),
@@ -178,13 +177,12 @@ def test_nothing_found_is_exit_status_3(ctxr: Ctxr, words: tuple[str, ...]) -> N
         ({**FIBONACCI, "messages": [{"role": "robot", "text": "x"}]}, "messages.0.role"),
         ({**FIBONACCI, "mesages": []}, "mesages: given []; allowed: no such field"),
         ({**FIBONACCI, "meta": 3}, "3"),
-    ],
-)
-def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr, given: Any, named: str) -> None:
-    failed = ctxr("log", "-", given=given)
-    assert failed.exit_code == 2
-    assert failed.stderr.startswith("error: INVALID_REQUEST: ")
-    assert named in failed.stderr
+    ]
+    for given, named in cases:
+        failed = ctxr("log", "-", given=given)
+        assert failed.exit_code == 2
+        assert failed.stderr.startswith("error: INVALID_REQUEST: ")
+        assert named in failed.stderr
 
 
 def test_wrong_usage_is_exit_status_2_and_one_line_of_what_was_wrong() -> None:

@@ -4,8 +4,6 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from tests.cli.conftest import Ctxr
 
 
@@ -54,13 +52,17 @@ def test_a_revoked_token_is_listed_as_such_and_its_name_stays_taken(ctxr: Ctxr) 
     assert ctxr("token", "revoke", "tv").exit_code == 3
 
 
-@pytest.mark.parametrize(
-    "words", [["--expires", "soon"], ["--expires", "2001-01-01"], ["--name", "a\nb"], ["--channels", ""]]
-)
-def test_what_makes_no_sense_is_refused(ctxr: Ctxr, words: list[str]) -> None:
-    result = ctxr("token", "create", "--name", "phone", *words)
-    assert result.exit_code == 2
-    assert json.loads(ctxr("token", "list", "--json").stdout) == {"tokens": []}
+def test_what_makes_no_sense_is_refused(ctxr: Ctxr) -> None:
+    cases: list[list[str]] = [
+        ["--expires", "soon"],
+        ["--expires", "2001-01-01"],
+        ["--name", "a\nb"],
+        ["--channels", ""],
+    ]
+    for words in cases:
+        result = ctxr("token", "create", "--name", "phone", *words)
+        assert result.exit_code == 2
+        assert json.loads(ctxr("token", "list", "--json").stdout) == {"tokens": []}
 
 
 def test_a_pattern_that_matches_nothing_is_told_when_the_token_is_made(ctxr: Ctxr) -> None:

@@ -364,18 +364,18 @@ async def test_a_typo_is_taken_for_the_more_frequent_of_the_words_it_may_be(regi
 TYPED = ("dployment", "dxployment", "dpeloyment", "deplyoment", "deploymint", "deploymentt")
 
 
-@pytest.mark.parametrize("size", [100, 50_000, 1_000_000])
-async def test_a_typo_is_forgiven_wherever_it_stands_in_a_word(registry: Registry, size: int) -> None:
+async def test_a_typo_is_forgiven_wherever_it_stands_in_a_word(registry: Registry) -> None:
     await say(registry, "words", "the deployment", "deploys", "depots", at="2026-05-01")
-    for typed in TYPED:
-        assert await registry.read(partial(typos_of, words=typed, size=size)) == {typed: ["deploy"]}
+    for size in [100, 50_000, 1_000_000]:
+        for typed in TYPED:
+            assert await registry.read(partial(typos_of, words=typed, size=size)) == {typed: ["deploy"]}
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("케시", "캐시"), ("섭버", "서버"), ("써버", "서버"), ("나무", "")])
-async def test_a_korean_word_of_two_syllables_is_found_as_it_sounds(registry: Registry, typed: str, meant: str) -> None:
+async def test_a_korean_word_of_two_syllables_is_found_as_it_sounds(registry: Registry) -> None:
     await say(registry, "words", "캐시 서버를 새로 띄웠다", "날씨가 좋다", at="2026-05-01")
-    expected = {typed: [meant]} if meant else {}
-    assert await registry.read(lambda tx: typos_of(tx, typed)) == expected
+    for typed, meant in [("케시", "캐시"), ("섭버", "서버"), ("써버", "서버"), ("나무", "")]:
+        expected = {typed: [meant]} if meant else {}
+        assert await registry.read(partial(typos_of, words=typed)) == expected
 
 
 async def test_a_typo_is_taken_for_no_word_that_a_token_may_not_see(registry: Registry) -> None:

@@ -24,7 +24,7 @@ from registry.storage.conversations.messages import MessageFilter, delete_channe
 from registry.storage.conversations.references import edit_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
-from registry.storage.paging import Order, Page
+from registry.storage.paging import Page
 from registry.storage.records.extract_results import has_result, list_results, save_result, useless_results
 from registry.storage.tables import conversation, rating
 
@@ -54,21 +54,22 @@ async def delete(registry: Registry, channel: str) -> None:
     await registry.write(lambda tx: delete_channel(tx, get_channel(tx, channel), soft=True))
 
 
-@pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("limit", [3, 7])
-async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry, order: Order, limit: int) -> None:
-    seen: list[str] = []
-    cursor: str | None = None
-    pages = 0
-    while pages == 0 or cursor:
-        wanted = MessageFilter(channel="long")
-        answer = await registry.read(partial(list_messages, wanted=wanted, page=Page(limit, cursor, order)))
-        seen += [item["text"] for item in answer["items"]]
-        cursor, pages = answer["next_cursor"], pages + 1
-        assert answer["total"] == 7
-    expected = [f"line {i}" for i in range(7)]
-    assert seen == (expected if order == "asc" else expected[::-1])
-    assert pages == -(-7 // limit)
+async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry) -> None:
+    orders: tuple[Order, ...] = ("asc", "desc")
+    for order in orders:
+        for limit in [3, 7]:
+            seen: list[str] = []
+            cursor: str | None = None
+            pages = 0
+            while pages == 0 or cursor:
+                wanted = MessageFilter(channel="long")
+                answer = await registry.read(partial(list_messages, wanted=wanted, page=Page(limit, cursor, order)))
+                seen += [item["text"] for item in answer["items"]]
+                cursor, pages = answer["next_cursor"], pages + 1
+                assert answer["total"] == 7
+            expected = [f"line {i}" for i in range(7)]
+            assert seen == (expected if order == "asc" else expected[::-1])
+            assert pages == -(-7 // limit)
 
 
 async def test_a_stretch_around_a_message_holds_it_between_those_before_and_after(registry: Registry) -> None:

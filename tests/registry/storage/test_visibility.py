@@ -116,10 +116,10 @@ def by_expression(tx: Connection) -> Any:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("count", [within, joined, united, by_expression])
-async def test_no_shape_of_a_query_gets_by(filled: Registry, count: Any) -> None:
-    assert await filled.seen_by(ALICE).read(count) == 1
-    assert await filled.read(count) == 2
+async def test_no_shape_of_a_query_gets_by(filled: Registry) -> None:
+    for count in [within, joined, united, by_expression]:
+        assert await filled.seen_by(ALICE).read(count) == 1
+        assert await filled.read(count) == 2
 
 
 @pytest.mark.anyio

@@ -433,21 +433,22 @@ def test_nothing_one_may_type_breaks_it() -> None:
         read(text)
 
 
-@pytest.mark.parametrize("text", ["shop 이어서 하자", "let's continue shop", "continue working on shop"])
-def test_a_project_s_name_alone_says_where_to_go_on(text: str) -> None:
-    found = read(text)
-    assert (found.search.project, found.has_words, found.goes_on) == ("/home/me/shop", False, True)
+def test_a_project_s_name_alone_says_where_to_go_on() -> None:
+    for text in ["shop 이어서 하자", "let's continue shop", "continue working on shop"]:
+        found = read(text)
+        assert (found.search.project, found.has_words, found.goes_on) == ("/home/me/shop", False, True)
 
 
-@pytest.mark.parametrize("text", ["shop", "shop checkout 이어서 하자", "continue the shop window conversation"])
-def test_a_project_s_name_beside_a_subject_is_a_word_of_it(text: str) -> None:
-    assert read(text).search.project is None
+def test_a_project_s_name_beside_a_subject_is_a_word_of_it() -> None:
+    cases: list[str] = ["shop", "shop checkout 이어서 하자", "continue the shop window conversation"]
+    for text in cases:
+        assert read(text).search.project is None
 
 
-@pytest.mark.parametrize("text", ["Show me all sessions from last week", "3일 전에 뭐했어", "어제 어디라고 했지"])
-def test_who_asks_for_all_of_a_time_asks_for_no_subject(text: str) -> None:
-    assert read(text).search.when_words
-    assert not read(text).has_words
+def test_who_asks_for_all_of_a_time_asks_for_no_subject() -> None:
+    for text in ["Show me all sessions from last week", "3일 전에 뭐했어", "어제 어디라고 했지"]:
+        assert read(text).search.when_words
+        assert not read(text).has_words
 
 
 def test_a_client_and_a_project_are_known_by_what_people_call_them() -> None:
