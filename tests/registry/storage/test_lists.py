@@ -24,7 +24,7 @@ from registry.storage.conversations.messages import MessageFilter, delete_channe
 from registry.storage.conversations.references import edit_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
-from registry.storage.paging import Page
+from registry.storage.paging import Order, Page
 from registry.storage.records.extract_results import has_result, list_results, save_result, useless_results
 from registry.storage.tables import conversation, rating
 
