@@ -183,6 +183,8 @@ async def test_what_is_forgotten_here_is_forgotten_everywhere_and_told_without_a
     assert "conv_" in rows
     assert "basket" not in rows
     await exchange(one, two)
+    for orchestrator in (two.orchestrator, elsewhere):
+        assert await orchestrator.registry.get_conversations("basket", include_deleted=True) == []
     await two.log("basket", QUESTION, ANSWER)
     await two.log("lamp", "Which lamp for the cellar?", "A green one.")
     await exchange(two, one)
