@@ -20,14 +20,14 @@ from registry.project import Project
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import surroundings
-from registry.storage.conversations.messages import by_numbers, turns_of
+from registry.storage.conversations.messages import by_numbers
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import has_result, latest_result, useless_results
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import Understood
 
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
-SURE = 10.0  # evidence from which on a prompt is answered; see `evidence_in`
+SURE = 8.0  # evidence from which on a prompt is answered; see `evidence_in`
 DISMISSED = "a hint from it was called not useful in this project"
 
 
@@ -94,8 +94,10 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]
         return SILENCE
     near = [one.ranked.candidate for one in choice.kept if one.score >= NEAR * choice.kept[0].score]
     best = next((one for one in near if one.role == Role.ASSISTANT), near[0])
-    turn = [message_dict(row) for row in turns_of(tx, [(channel.number, best.turn)])]
-    text, told = hint_of(channel, turn, best.number, found.query)
+    places = list(range(best.turn, best.seq + CURE_WITHIN + 1))  # what answers may be said after the best hit
+    rows = surroundings(tx, {channel.number: places}, 0)[channel.number]
+    said = sorted(map(message_dict, by_numbers(tx, [row.number for row in rows])), key=lambda one: one["seq"])
+    text, told = hint_of(channel, said, best.number, found.query)
     return {"hint": text, "channel": channel.name, "told_of": told}
 
 
