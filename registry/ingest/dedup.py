@@ -25,6 +25,7 @@ from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.counterparts import digests_here, with_named
 from registry.storage.tables import conversation
+from registry.text.privacy.secrets import is_masked
 
 JUST_NOW = timedelta(minutes=5)  # a model logs a turn within this time
 
@@ -88,8 +89,9 @@ def recognise_stored(
     if among is not None:
         of_session = _by_native_id(StoredMessages(tx, into, sent, among), sent) or Recognised([None] * len(sent))
         return replace(of_session, end=max((row.place for row in StoredMessages(tx, into, sent).last(1)), default=0.0))
-    digests = digests_here(tx, into.number, sent)
-    sent = [one._replace(digest=digest) for one, digest in zip(sent, digests, strict=True)]
+    if any(is_masked(one.message.text) for one in sent):
+        digests = digests_here(tx, into.number, sent)
+        sent = [one._replace(digest=digest) for one, digest in zip(sent, digests, strict=True)]
     stored = StoredMessages(tx, into, sent)
     found = next(found for step in STEPS if (found := step(stored, sent)))
     if any(one.stored_id for one in sent):

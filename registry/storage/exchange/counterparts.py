@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
 from registry.domain import CLAIMED, Actor, Message, Role, digest_of, instant_of, storable
-from registry.storage.conversations.messages import MessageRow, rows_where
+from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 from registry.text.privacy.secrets import MARK, MARK_BEGIN, is_masked
@@ -76,14 +76,11 @@ def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]
     They are the same by the client's own id. If one side has none, a message of a client's own store is the same by its
     time, if no other one has these words then. Otherwise it may be another secret.
     """
-    if not any(is_masked(message.text) for message, _, _ in sent):
-        return [digest for _, digest, _ in sent]
-    holding = conversation.c.text.contains(MARK_BEGIN, autoescape=True)
-    masked = rows_where(tx, channel_number, holding)
+    masked = masked_messages(tx, channel_number)
     digests = {bytes(row.digest) for row in masked}
     named, unnamed = dict[_Named, bytes](), defaultdict[_Named, list[bytes]](list)
     for row in masked:
-        words, client_id = _digest_without_marks(row.role, row.text), _client_id_of(row.native_id, row.payload)
+        words, client_id = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
         if client_id:
             named[words, client_id] = bytes(row.digest)
         else:
@@ -92,8 +89,8 @@ def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]
     def here(message: Message, digest: bytes) -> bytes:
         if digest in digests or not is_masked(message.text):
             return digest
-        words = _digest_without_marks(message.role, storable(message.text))
-        if found := named.get((words, _client_id_of(message.native_id, message.more))):
+        words = digest_without_marks(message.role, storable(message.text))
+        if found := named.get((words, client_id_of(message.native_id, message.more))):
             return found
         then = unnamed[words, instant_of(message.timestamp)] if message.native_id else []
         return then.pop() if len(then) == 1 else digest
@@ -104,12 +101,19 @@ def digests_here(tx: ReadTransaction, channel_number: int, sent: Sequence[Given]
 _Named = tuple[bytes, int | str | None]  # what was said but for its secrets, and the client's id for it or when it was
 
 
-def _digest_without_marks(role: str, text: str) -> bytes:
+def digest_without_marks(role: str, text: str) -> bytes:
     return digest_of(Role(role), MARK.sub("[secret]", text))
 
 
-def _client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
+def client_id_of(native_id: str | None, more: Mapping[str, Any]) -> str | None:
     """Return the client's own id of a message, or the one a caller claims, if it is a text."""
     claimed = more.get(CLAIMED)
     found = native_id or (claimed.get("native_id") if isinstance(claimed, Mapping) else None)
     return found if isinstance(found, str) else None
+
+
+def masked_messages(tx: ReadTransaction, channel_number: int, *wanted: ColumnElement[bool]) -> Sequence[MessageRow]:
+    """Return the messages of a channel that hold a mark."""
+    holding = conversation.c.text.contains(MARK_BEGIN, autoescape=True)
+    within = conversation.c.channel_number == channel_number
+    return tx.execute(select(conversation).where(within, holding, *wanted)).all()

@@ -15,11 +15,12 @@ from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, take_turn
 from registry.storage.exchange.change_feed import SIZED, portion
-from registry.storage.exchange.counterparts import digests_here
+from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
 from registry.storage.exchange.edits import GROWN, is_untold
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.masking import mask_value
+from registry.text.privacy.secrets import is_masked
 
 SETTLED = timedelta(minutes=1)  # longer than any write may take
 NOTED_EVERY = timedelta(seconds=20)  # that it still answers need not be written down more often
@@ -171,19 +172,30 @@ def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mappin
     They were sent from here and the connection broke before the answer, or both registries have them from a client.
     If the other machine has masked a secret in one, only the client's own id tells that it is the same.
     """
-    digests = digests_here(tx, channel_number, [(one, one.digest, None) for one in messages.values()])
     wanted: dict[tuple[bytes, str | None], str] = {
-        (digest, format_time(one.timestamp)): there
-        for digest, (there, one) in zip(digests, messages.items(), strict=True)
+        (digest_of(one.role, one.text), format_time(one.timestamp)): there
+        for there, one in messages.items()
         if one.timestamp
     }
     is_free = ~_is_noted(url, conversation.c.number)
     query = select(conversation.c.number, conversation.c.digest, conversation.c.timestamp).where(
-        conversation.c.channel_number == channel_number, conversation.c.digest.in_(digests), is_free
+        conversation.c.channel_number == channel_number,
+        conversation.c.digest.in_([digest for digest, _ in wanted]),
+        is_free,
     )
     rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
     twins = {number: wanted.pop(said) for number, said in rows if said in wanted}
-    return twins | _unmasked_twins(tx, channel_number, is_free & conversation.c.number.not_in(twins), wanted)
+    twins |= _unmasked_twins(tx, channel_number, is_free & conversation.c.number.not_in(twins), wanted)
+    masked_there: dict[tuple[bytes, str | None], str] = {
+        (digest_without_marks(one.role, one.text), client_id): there
+        for there, one in messages.items()
+        if is_masked(one.text) and (client_id := client_id_of(None, one.more))
+    }
+    for row in masked_messages(tx, channel_number, is_free) if masked_there else ():
+        named = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
+        if row.number not in twins and named in masked_there and masked_there[named] in wanted.values():
+            twins[row.number] = masked_there.pop(named)
+    return twins
 
 
 def _unmasked_twins(
