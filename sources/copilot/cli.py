@@ -15,8 +15,9 @@ from sources.clients import COPILOT_CLI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, params_of, supersede
 from sources.kit.files import File, small_text, status_of
+from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, SessionFile, parse_lines
+from sources.kit.reader import FileReader, SessionFile, json_document, parse_lines
 from sources.kit.token_counts import usage_of
 
 _NOTE = "workspace.yaml"
@@ -30,7 +31,7 @@ class CopilotCli(FileReader):
     patterns = tuple(
         f"{folder}/{form}"
         for folder in ("session-state", "history-session-state")
-        for form in ("*/events.jsonl", "*.jsonl")
+        for form in ("*/events.jsonl", "*.jsonl", "*.json")
     )
     beside = ("session-state/*/workspace.yaml",)
 
@@ -44,7 +45,14 @@ class CopilotCli(FileReader):
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
         note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
-        return parse_lines(file, Events(file.session_id, described=noted(note)))
+        reading, damage = Events(file.session_id, described=noted(note)), Damage()
+        if file.path.endswith(".jsonl"):
+            yield from parse_lines(file, reading)
+            return
+        for event in events_of(json_document(file.path, damage)):
+            reading.read(event)
+        session, *agents = reading.sessions()
+        yield from file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
 
 
 def noted(text: str) -> dict[str, str]:
@@ -213,3 +221,25 @@ class Events(Conversation):
         if not key or key not in self.calls:
             self.calls[key] = thread.call(key, name, params_of(arguments) or {}, folder=self.folder)
         return self.calls[key]
+
+
+def events_of(history: Record) -> Iterator[Record]:
+    """Convert the document of the first versions, the messages of the model's service, to events without times."""
+    yield {"type": "session.start", "data": {key: history.get(key) for key in ("sessionId", "startTime")}}
+    for place, message in enumerate(objects(history.get("chatMessages"))):
+        kind, data = _event_of(message)
+        yield {"type": kind, "id": f"#{place}", "data": data}
+
+
+def _event_of(message: Record) -> tuple[str, Record]:
+    role, content = message.get("role"), message.get("content")
+    if role == "user":
+        return "user.message", {"content": drafts.content_text(content)}
+    if role == "assistant":
+        calls = [(mapping(call), mapping(value_at(call, "function"))) for call in items(message.get("tool_calls"))]
+        requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
+        return "assistant.message", {"content": drafts.content_text(content), "toolRequests": requests}
+    if role == "tool":
+        result = {"toolCallId": message.get("tool_call_id"), "success": True, "result": {"content": content}}
+        return "tool.execution_complete", result
+    return "system.message", message

@@ -13,7 +13,7 @@ from registry.domain import now
 from registry.monitor.activity import messages_by_hour, top_sessions
 from registry.registry import Registry
 from registry.storage.conversations.facets import projects_by_activity
-from registry.storage.conversations.message_windows import counts_with_deleted
+from registry.storage.conversations.message_windows import counts_with_deleted, deleted_about
 from registry.storage.records.executions import rate_execution, unsure_executions
 from registry.storage.tables import channel
 
@@ -50,11 +50,17 @@ async def test_messages_are_counted_by_the_readers_weekday_and_hour(registry: Re
     assert await registry.read(lambda tx: projects_by_activity(tx, 5)) == [("shop", "/home/me/shop", 1)]
 
 
-async def test_the_messages_of_deleted_conversations_are_counted(registry: Registry) -> None:
+async def test_deleted_conversations_are_found_by_most_of_the_words_and_counted(registry: Registry) -> None:
     orchestrator = Orchestrator(registry)
     await log(orchestrator, "gone", ["the redis problem", "a timeout after all"], MONDAY)
     await log(orchestrator, "kept", ["redis timeout"], MONDAY)
     await orchestrator.run({"operation": "delete", "channel": "gone", "query": {}})
+
+    async def names(words: list[str], least: int) -> list[str]:
+        return [row.name for row in await registry.read(lambda tx: deleted_about(tx, words, least, 3))]
+
+    assert await names(["redis", "timeout", "cache"], 2) == ["gone"]
+    assert await names(["redis", "timeout", "cache"], 3) == []
     assert await registry.read(lambda tx: counts_with_deleted(tx, ["gone"])) == {"gone": 2}
 
 

@@ -119,6 +119,23 @@ def write_log(root: Path, log: Log, note: str = "", *, form: str = "folder") -> 
     return file
 
 
+def old_history(number: int = 9) -> Record:
+    """A session of the first versions: one document."""
+    function = {"name": "bash", "arguments": '{"command": "ls"}'}
+    return {
+        "sessionId": session_id(number),
+        "startTime": "2025-10-08T21:10:16.398Z",
+        "chatMessages": [
+            {"role": "system", "content": "You are Copilot"},
+            {"role": "user", "content": "Hello, 안녕"},
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "function": function}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "basket.py"},
+            {"role": "assistant", "content": "One file."},
+        ],
+        "timeline": [],
+    }
+
+
 # Copilot Chat in VS Code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Places, Skipped
-from sources.copilot.cli import CopilotCli, Events
-from tests.sources.copilot.copilot_files import SHOP, Log, request, session_id, working_log, write_log
+from sources.copilot.cli import CopilotCli, Events, events_of
+from tests.sources.copilot.copilot_files import SHOP, Log, old_history, request, session_id, working_log, write_log
 from tests.sources.untouched import opened_files, state_of
 
 
@@ -177,6 +178,21 @@ def test_a_session_that_was_renamed_is_read_again(root: Path) -> None:
     assert found(root, seen)[session_id(1)].session.title == "Newer"
 
 
+def test_a_session_of_the_first_versions_reads_as_it_went(root: Path) -> None:
+    folder = root / "history-session-state"
+    folder.mkdir()
+    (folder / "session_9.json").write_text(json.dumps(old_history()), encoding="utf-8")
+
+    [each] = found(root).values()
+    assert said(each.session) == [("user", "Hello, 안녕"), ("tool", "bash ls\n\nbasket.py"), ("assistant", "One file.")]
+    assert each.session.session_id == session_id(9)
+    assert {(str(message.timestamp)[:10], message.more.get("time")) for message in each.session.messages} == {
+        ("2025-10-08", "inferred")
+    }
+    assert each.skipped == ()
+    assert len(list(events_of({"chatMessages": [None, 7, {"role": "odd"}]}))) == 2
+
+
 def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(root: Path) -> None:
     write_log(root, working_log(1))
     file = write_log(root, working_log(2))
@@ -201,13 +217,13 @@ def test_what_holds_no_conversation_or_is_unknown_is_told_once(root: Path) -> No
     odd.add("hook.start", parentToolCallId="says-nothing")
     write_log(root, odd)
     (root / "session-state" / session_id(4)).mkdir()
-    (root / "session-state" / "damaged.jsonl").write_text("[", encoding="utf-8")
+    (root / "session-state" / "damaged.json").write_text("[", encoding="utf-8")
 
     sessions = found(root)
     assert not [name for name in sessions if "says-nothing" in name]
     assert sessions[session_id(3)].skipped == (Skipped(str(file), "no conversation in it"),)
     assert sessions[session_id(1)].skipped == (Skipped("1 x event session.brand_new", "unknown to this reader"),)
-    assert sessions["damaged"].skipped[0] == Skipped("line 1", "not written to its end")
+    assert sessions["damaged"].skipped[0] == Skipped("the file", "not a JSON object")
     assert results(root, {each.key: each.fingerprint for each in sessions.values()}) == []
 
 

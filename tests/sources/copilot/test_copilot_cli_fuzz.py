@@ -8,11 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain import storable
-from sources.copilot.cli import noted
+from sources.copilot.cli import events_of, noted
 from sources.kit.loose_json import Record
-from tests.sources.anything import DEEP
+from tests.sources.anything import DEEP, change, check_all
 from tests.sources.copilot.copilot_cli_fuzz import read
-from tests.sources.copilot.copilot_files import Log, request
+from tests.sources.copilot.copilot_files import Log, old_history, request
+
+
+@given(st.data())
+def test_an_old_document_with_any_value_changed_is_still_read(data: st.DataObject) -> None:
+    history = old_history()
+    for _ in range(data.draw(st.integers(1, 4))):
+        if history:
+            change(data, history)
+    check_all(read(list(events_of(history))))
 
 
 @given(st.text() | st.lists(st.sampled_from(["name:", " ", '"', "'", "\n", "cwd: x", "\\"])).map("".join))
