@@ -45,6 +45,15 @@ def test_a_task_that_was_solved_before_gets_the_cure_and_where_to_read_more(past
     assert "second short transaction" not in recorded
 
 
+def test_a_hint_quotes_what_followed_the_answer(past: Ctxr) -> None:
+    """The cure may stand in the turn after the one that names the error."""
+    log(past, "claude_session_refund", "that helped, but the pool is still small", "Then set maximumPoolSize to 24.")
+    told = past("note", "--prompt", TASK).output
+    assert CURE in told
+    assert "- assistant: Then set maximumPoolSize to 24." in told
+    assert len(told) <= 600
+
+
 @pytest.mark.parametrize("prompt", ["write a poem about the sea and the harbour", "go on with step 3 please"])
 def test_what_no_conversation_answers_gets_nothing(past: Ctxr, prompt: str) -> None:
     done = past("note", "--prompt", prompt)
