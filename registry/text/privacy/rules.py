@@ -92,11 +92,14 @@ class Rules:
         self._in_runs = {each for rule in self.all if rule.is_long and not rule.beginnings for each in rule.keywords}
         self._of_texts = {each for rule in self.all if not rule.is_long for each in rule.keywords}
         self._numbers = [at for at, rule in enumerate(self.all) if not rule.keywords]
-        self._longest = {keyword: max(keyword.split(), key=len) for keyword in (*self._of_texts, *self.names)}
-        words = {*self._longest.values()}
+        longest = {keyword: max(keyword.split(), key=len) for keyword in (*self._of_texts, *self.names)}
+        words = {*longest.values()}
         shortest = [word for word in words if not any(other in word for other in words - {word})]
         self.telling_words = sorted(shortest)  # one is in each text with a keyword or a name, in lower case
-        self._telling = re.compile(_any_of(shortest))
+        self._telling = re.compile(f"(?=({_any_of(shortest)}))")
+        self._longest: dict[str, list[tuple[str, str]]] = {}  # by the telling word in it: keywords, their longest word
+        for keyword, word in longest.items():
+            self._longest.setdefault(next(each for each in shortest if each in word), []).append((keyword, word))
         self._remembered = lru_cache(CACHED_WORDS)(self._keywords_in)
 
     def matching(self, text: str) -> tuple[list[Rule], list[Name], bool]:
@@ -125,9 +128,8 @@ class Rules:
     def _keywords_in(self, word: str) -> tuple[str, ...]:
         """Return the keywords that a word may be part of, and ODD if it can only be a password."""
         lowered, odd = word.lower(), (ODD,) if is_unmistakable(word) else ()
-        if not self._telling.search(lowered):
-            return odd
-        return (*odd, *(keyword for keyword, longest in self._longest.items() if longest in lowered))
+        telling = {*self._telling.findall(lowered)}
+        return (*odd, *(each for told in telling for each, longest in self._longest[told] if longest in lowered))
 
 
 def spaced_words(lowered: str) -> str:
