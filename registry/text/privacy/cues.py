@@ -38,8 +38,9 @@ NAMED = re.compile(  # a label of something public: the value behind it is no se
     r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z"
     r"|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
     r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
-    r"|trace|span|realm|path|file|url|from|import|at|[nexy])"
-    r"|이름|아이디|해시(?: \w{1,4})?|버전|모델|회원번호|주문번호|시리얼|포트)"
+    r"|trace|span|realm|(?:serial|order|invoice|tracking)(?: (?:number|no\.?))?|path|file|url|from|import|at|[nexy])"
+    r"|이름|아이디|해시(?: \w{1,4})?|버전|모델|시리얼|포트"
+    r"|(?:회원|주문|접수|계약|송장|제품|일련|시리얼|모델|예약|사업자) ?번호)"
     r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )
@@ -72,7 +73,7 @@ def _is_part(text: str, start: int, end: int, *, is_login: bool) -> bool:
     Korean particle may follow it."""
     end += text[end : end + 1] == "s"
     before, behind = text[start - 1 : start], text[end : end + 1]
-    is_hump = before.islower() and text[start].isupper() and text[start + 1].islower()
+    is_hump = text[start].isupper() and text[start + 1].islower()
     is_compound = text[start] >= "가" and is_login  # 공유계정
     return (before.isalnum() and not is_hump and not is_compound) or (behind.isascii() and behind.isalnum())
 

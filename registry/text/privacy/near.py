@@ -37,14 +37,16 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<call>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
     r"(?:[ \t]{0,16}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
     r"|:\s?[A-Z]\w{2,11}\s?=)[ \t]{0,3}"
-    r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[brfu]?[\"']))|(?P<plain>[ \t]{1,12})"
+    r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[brfuN@]?[\"']))|(?P<plain>[ \t]{1,12})"
     r"|[ \t]{1,2}(?:is|are|was)[ \t]{1,2}:?[ \t]?"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?))"
-    r"(?:\([a-z ]{1,24}\) -> )?(?:[brfu]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)"
+    r"(?:\([a-z ]{1,24}\) -> |string\(\d+\) |Some\()?"
+    r"(?:[brfuN@]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)"
     r"|(?P<bare>(?:\\,|[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]){6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
-    r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class)s?$",
+    r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class"
+    r"|alias|variable|env|label|hint|placeholder|prompt|column|header|param)s?$",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
@@ -60,6 +62,7 @@ _LEAD = re.compile(  # says that a value follows
     r"[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
     re.IGNORECASE,
 )
+_ANOTHER = re.compile(r"(?:\b(?:or|one|then|and)|아니면|또는|혹은)\s[\"'`“‘(]?\Z")  # between two secrets
 _TOLD = re.compile(r"[\"'`”’)]?\s?(?![랑와과도])[가-힣]")  # a Korean particle or verb behind a value
 _PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with)|\blogin:)[ \t]{1,2}\Z|[:/]\Z")  # kim / …
 _MADE = re.compile(  # a Korean particle may follow it at once
@@ -136,8 +139,9 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     if name.kind == "password":
         if is_quoted and is_word(value.replace(".", "-", 1)):
             return True
-        return is_password(value) or form(value) >= Form.NUMBERED
-    is_chosen = form(value) >= (Form.NUMBERED if name.words.startswith("secret") else Form.ODD)
+        return is_password(value) or form(value) >= Form.NUMBERED or is_typed_korean(value)
+    is_phrase = name.words.startswith("secret") or (name.words.startswith("signing") and value.count("-") > 3)
+    is_chosen = form(value) >= (Form.NUMBERED if is_phrase else Form.ODD)
     return len(value) >= 8 and (is_chosen or (is_random(value) and not is_name(value)))
 
 
@@ -191,13 +195,15 @@ def _is_part_of_name(text: str, cue: Cue) -> bool:
 
 
 def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue]) -> Iterator[Secret]:
-    surest = sorted(cues, key=lambda cue: cue.name.is_cue)
+    surest, behind = sorted(cues, key=lambda cue: cue.name.is_cue), last
     for start, stop in _values(text, first, last):
         if NAMED.search(text[max(first, start - 48) : start]):
             continue
+        is_another = _ANOTHER.search(text, behind, start) is not None
         for cue in surest:
-            if form(text[start:stop]) >= _needed(text, first, start, stop, cue):
+            if form(text[start:stop]) >= (Form.NUMBERED if is_another else _needed(text, first, start, stop, cue)):
                 yield Secret(cue.name.kind, start, stop)
+                behind = stop
                 break
 
 

@@ -26,11 +26,12 @@ _OTHER_CODE = re.compile(  # ends what stands before a cue that opens nothing: "
 )
 _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
     r"(?:(?:"
-    r"\b(?:is|was|are|be|needs|takes|to|then|set|es|ist|code|pin|with|now|press|enter|type)|[:→(\[?–-]|[가-힣])"
+    r"\b(?:is|was|are|be|it['’]?s|left|right|needs|takes|to|then|set|es|ist|code|pin|with|now|press|enter|type)"
+    r"|[:→(\[?–-]|[가-힣])"
     r"|^s?(?:,| from)?|^\s?=)\s{0,2}[\"'`“‘(]?\Z",
     re.IGNORECASE,
 )
-_CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|keypad|lockbox")  # names of a number: it may follow at once
+_CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|key|lockbox")  # names of a number: it may follow at once
 _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )

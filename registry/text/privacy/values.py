@@ -39,10 +39,16 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(  # an expression, a number, an address, a path, a file with its line, a digest
-    r"^[A-Za-z_]\w*(?:->|::)\w|^[A-Za-z_]+\d?=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^(?:https?:|\.{1,2})?/|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w"
+    r"^[A-Za-z_]\w*(?:->|::)\w|^[A-Za-z_]+\d?=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$"
+    r"|^(?:https?:|\.{1,2})?/(?!(?=(?:\D*\d){3})(?=[^A-Z]*[A-Z])[A-Za-z0-9+/]{25,}=*$)"
+    r"|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w"
     r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
 )
+_DOTTED_WORDS = re.compile(
+    r"(?!.*(?i:pass|secret|token|key|code|conf|valid|sha|base))(?=.*\b[A-Z][a-z])(?=.*[a-z]\d+\b)"
+    r"[A-Za-z][a-z]+\d*\.[A-Za-z][a-z]+\d*"
+)  # Reindeer.moss5
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token
 _NAME = re.compile(  # OAuth2Client, user_table_2
     r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
@@ -51,7 +57,10 @@ _BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[
 _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number
     r"(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|b|ipv|md|oauth|http|argon|pbkdf|ed|cv|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|modp)[-_]?\d{0,5}"
     r"(?:id?|d)?[-_/]?)+(?:(?:en|de)c(?:od\w{1,8})?)?"
-    r"|(?-i:[\d.,:-]{1,6}(?:[a-z]{1,10}|[A-Z]{1,4}|[kMG](?:Hz|bps))|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
+    r"|(?-i:(?!0\d)[\d.,:-]{1,6}(?:[a-z]{1,2}|[km]?bps|[fd]p[si]|[kmg]hz|mah|rpm|rem|sec|hrs"
+    r"|(?:bit|byte|char(?:acter)?|digit|letter|word|line|row|user|time|second|min|minute|hour|day|week|month|year|token"
+    r"|page|item|file|step|unit|password|factor)s?|[A-Z]{1,4}|[kMG](?:Hz|bps))"
+    r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|갤럭시|오피스)\d+(?:,\d)?|[a-z]+-?v?\d{1,2}(?:\.\d+)+"
     r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?-?[a-z]*",
@@ -73,13 +82,15 @@ _REMARK = re.compile(  # tells something about a password
     r"|invalid|valid|public|static|generic|local|global|manual|normal|wrong|right|weak|strong|short|empty|blank|unknown|safe|secure"
     r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|that|this|them|it|now|help|thanks|what|why|how|simple|complex|easy|clear|true|false"
     r"|string|array|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
+    r"|broken|hidden|forgotten|success|failure|strength|length"
     r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|form|label|message|mismatch|validation|column|table|value|name|error"
     r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|version|option|page|step"
     r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+"
 )
 _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
-    r"|but|any|all|used?|via|key|file|password|passphrase|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
+    r"|but|any|all|used?|via|key|file|passe|passwort|contraseña|password|passphrase"
+    r"|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
 
 
@@ -91,14 +102,15 @@ def entropy(text: str) -> float:
 
 def is_placeholder(value: str) -> bool:
     """Return whether a value is a placeholder: `${TOKEN}`, `your-key`, `***`."""
-    return _PLACEHOLDER.search(value[:LONGEST_CHOSEN]) is not None
+    found = _PLACEHOLDER.search(value[:LONGEST_CHOSEN])
+    return found is not None and len(set(re.findall(r"[^\w\s]", value))) < 9  # WordPress makes keys of all signs
 
 
 def is_code(value: str) -> bool:
     """Return whether a value without quotes is an expression, an address, a path, or a line of a file."""
     if len(value) > 2 * LONGEST_CHOSEN:
         return False
-    dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) else None
+    dotted = _DOTTED.match(value) if not _PARTS.fullmatch(value) and not _DOTTED_WORDS.fullmatch(value) else None
     is_path = dotted is not None and all(
         len(part) < 4 or (is_name(part) and not re.search(r"[a-z]\d[a-z]{2}", part) and not is_typed_korean(part))
         for part in dotted[0].split(".")
@@ -134,6 +146,8 @@ def is_password(value: str) -> bool:
 @lru_cache(2048)
 def form(value: str) -> Form:
     """Return how odd a value is where no quotes say that it is one."""
+    if _SEED.fullmatch(value):
+        return Form.MADE
     if value.isalpha() and (value[1:].islower() or value.isupper()):
         if len(value) > 9 and len(set(value)) > 6 and _UNSPOKEN.search(value):
             return Form.ODD
@@ -179,6 +193,7 @@ _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
 )
 _DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
 _UNSPOKEN = re.compile("[bcdfghjklmnpqrstvwxyz]{7}")
+_SEED = re.compile("(?=.*[BCDFGHJKLMNPQRSTVWXZ]{4})[A-Z2-7]{16,}")  # of one-time passwords, in base32
 _SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!$&]\w*\d")
 _CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
@@ -214,7 +229,9 @@ def is_argument(value: str) -> bool:
 
 def is_value(value: str) -> bool:
     """Return whether the value behind a prompt or in a field is a password, and no type, remark, path or message."""
-    is_other = _CODE.search(value) or is_remark(value)
+    is_other = (
+        _CODE.search(value) or is_remark(value) or (" " in value[:50] and len(value) < 50 and not is_phrase(value))
+    )
     return is_argument(value) and not is_other
 
 
