@@ -146,6 +146,21 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("iptime admin/%s 으로 로그인했는데", "tkfkdgo77"),
         ("--set auth.password=%s", "Pine\\,Cone\\,12"),
         ("my SSN is %s", "187-52-4256"),
+        ("PresharedKey = %s", "/o66oPfKLm6Gj+li4bTuQROMPA5WPQOVFQJ4BNqVDxA="),
+        ("X_ADMIN_PASSWORD: %s", "Grxt5.fillmore"),
+        ("{Port:8080 SMTPPass:%s FeatureX:true}", "BCVLW7miGJBhzmaOXmMcy1ggJBDM"),
+        ('add_header("X-Naver-Client-Secret", "%s")', "0KmdMoUzoc"),
+        ("define('AUTH_KEY',         '%s');", "[x9Lq~ 2W|m;Zt*KfP@d3{vRb8&hYj$uNc6)eSg1!aTo4^iQw7%lXp0-kBz5=yVr"),
+        ("-o username=nasadmin,password='%s',vers=3.0", "sktm nas 2021"),
+        ("the password is still %s just dont share it", "potatosalad_forever"),
+        ("택배사 계약번호 50231177 , 비번 %s", "0417soom"),
+        ("google backup codes, which one first?\n%s", "4471 9026\n8350 1187"),
+        ("설정 키 캡처해둔 게 %s 인데", "FHMYRKULHBSKJSEF"),
+        ("apple 앱 암호 만들어서 icloud 메일 넣는데 %s 그대로 넣어?", "qzkt-wmvb-xhyr-dnle"),
+        ("복구코드는 있어요 %s 이거 써도 되나", "9856da4dd0def57a66062df8eca5c9697cb6ece4e6d16d08"),
+        ("Host key (Priya only): %s", "914260"),
+        ("iDRAC 10.0.0.120 root/%s", "calvin-dkslwy"),
+        ("the word they ask for is %s", "marzipan"),
         ("newrelic_license='%s'", "eu01xx3f9a1c7b2e8d4056af13bc97de02468fNRAL"),
     ]
     for said, secret in cases:
@@ -155,6 +170,10 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         before, after = said.split("%s")
         assert text.startswith(before)
         assert text.endswith(after)
+
+
+def test_a_second_password_in_a_sentence_is_masked_by_the_first() -> None:
+    assert "biscuittea04" not in masked("account locked, tried Biscuit&Tea04 and then the older one biscuittea04")
 
 
 def test_what_is_said_about_passwords_and_codes_stays() -> None:
@@ -216,6 +235,11 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "VAPID 공개키 kw18U1cL63g9d75Dc7JuEK7Mvr7502GN-KQn__qfS6w 이거 노출돼도 되나요? 개인키는 서버에만 있어요",
         "비밀번호는 개별 안내드렸으며 문의는 내선 3021로 주세요",
         "AMI ami-0a1b2c3d4e5f67890 with a key pair",
+        "시리얼번호 R3CTI72NOBY, 서비스센터 예약할때 비번 풀어서 맡겨야 하나요?",
+        "usernamePassword(usernameVariable: 'NEXUS_USR', passwordVariable: 'NEXUS_PSW')",
+        'map.put("token", "accessToken"); headers.set("X-Csrf-Token", csrfToken)',
+        "define('CACHE_KEY', 'wp_menu_cache'); define('AUTH_KEY', 'put your unique phrase here')",
+        "비번은 8자리 이상 20chars 이하, 1password 는 비싸요, 4096bytes",
         "color #2F8F83, see draft#section-2, Sheet1!A1:B20 and HEAD~3",
     ]
     for said in cases:
