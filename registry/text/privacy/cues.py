@@ -29,9 +29,8 @@ class Cue(NamedTuple):
     """True if it names a secret, False if it only announces a login. "pass" is mostly a verb."""
 
 
-_PUBLIC = re.compile(
-    r"(?:public|publishable|primary|foreign|site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE
-)
+_PUBLIC = re.compile(r"(?:public|publishable|primary|foreign)[ _-]?\Z", re.IGNORECASE)
+_PUBLIC_KEY = re.compile(r"\b(?:site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE)  # of a key alone
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
 _NOUN = re.compile(r"\b(?:the|my|our|your|temp|new|old|root|admin|user|default)\s\Z", re.IGNORECASE)  # ahead of "pass"
 NAMED = re.compile(  # a label of something public: the value behind it is no secret
@@ -57,7 +56,7 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
         while at >= 0:
             end = at + len(name.words)
             is_part = name.is_whole_word and _is_part(text, at, end, is_login=name.kind == "password")
-            if not is_part and not _is_public(text[max(0, at - 200) : at]):
+            if not is_part and not _is_public(text[max(0, at - 200) : at], name):
                 is_noun = name.words != "pass" or _NOUN.search(text[max(0, at - 12) : at]) is not None
                 cues.append(Cue(at, end, name, is_noun and not name.is_cue))
             at = spaced.find(name.words, end)
@@ -78,8 +77,8 @@ def _is_part(text: str, start: int, end: int, *, is_login: bool) -> bool:
     return (before.isalnum() and not is_hump and not is_compound) or (behind.isascii() and behind.isalnum())
 
 
-def _is_public(before: str) -> bool:
+def _is_public(before: str, name: Name) -> bool:
     """Return whether the words before a name make it the name of something public."""
-    return _PUBLIC.search(before[-40:]) is not None or (
-        ("arn:" in before or "urn:" in before) and _ARN.search(before) is not None
-    )
+    if _PUBLIC.search(before[-16:]) or (name.words.endswith("key") and _PUBLIC_KEY.search(before[-40:])):
+        return True
+    return ("arn:" in before or "urn:" in before) and _ARN.search(before) is not None

@@ -35,7 +35,7 @@ class Form(IntEnum):
 
 _PLACEHOLDER = re.compile(
     r"^[$%{<\[]|\$[{(]|\{\{|\.\.\.|…|\*\*|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
-    r"|^\D*\d?\D*example\D*\d?$|insert|[_-]here$|여기|입력",
+    r"|^\D*\d?\D*example\D*\d?$|insert|(?:key|token|secret|password|value|goes)[_-]here$|여기|입력",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # an expression, a number, an address, a path, a file with its line, a digest
@@ -63,7 +63,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
     r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|갤럭시|오피스)\d+(?:,\d)?|[a-z]+-?v?\d{1,2}(?:\.\d+)+"
-    r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?-?[a-z]*",
+    r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:h[kol]|n[jpl]|ml|[yuiophjklbnmOP])"
