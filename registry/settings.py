@@ -74,7 +74,7 @@ class ActionSettings(McpServerSettings):
 class Settings(BaseSettings):
     """Environment variables with the prefix `CTXR_`, then `config.toml` in the home folder, then these defaults."""
 
-    model_config = SettingsConfigDict(env_prefix="CTXR_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="CTXR_", env_ignore_empty=True, frozen=True, extra="ignore")
 
     home: Path = Field(default_factory=default_home, description="Folder of the registry and its config.toml.")
     database_url: str = Field(

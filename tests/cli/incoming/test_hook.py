@@ -150,6 +150,8 @@ def test_the_hook_finds_the_folder_that_the_settings_name(monkeypatch: pytest.Mo
     assert spool.registry_home() == str(Settings().home)
     monkeypatch.setenv("CTXR_HOME", "~/else where")
     assert spool.registry_home() == str(Settings().home)
+    monkeypatch.setenv("CTXR_HOME", "")
+    assert spool.registry_home() == str(Settings().home) == str(default_home())
     monkeypatch.delenv("CTXR_HOME")
     assert spool.registry_home() == str(default_home())
     monkeypatch.delenv("XDG_DATA_HOME")
