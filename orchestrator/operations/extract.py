@@ -54,6 +54,8 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
     asked = Lookup(tx, run, query, said, scope)
     relaxation = "" if query.cursor else asked.relaxation(has_channel=row is not None)
+    if not relaxation and row is None and said.search.when_words and said.has_words:
+        relaxation = AT_ANY_TIME  # a conversation of another time is a guess, and better than nothing
     try:
         data = _look(asked.relaxed(run.attempt), row, request.folder)
     except NotFound as nothing:
@@ -68,7 +70,8 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
         span = spoken_span(scope, query.utc_offset_minutes)
         note = f"Nothing of it is from {span}, so that time was given up."
         return replace(data, relaxed=" and ".join(filter(None, ["time", data.relaxed])), note=note)
-    stands = relaxation == AT_ANY_TIME and not data.relaxed and (row is not None or _is_sure(data))
+    is_enough = row is not None or not said.goes_on or _is_sure(data)
+    stands = relaxation == AT_ANY_TIME and not data.relaxed and is_enough
     return replace(data, relaxation="" if run.attempt or stands else relaxation)
 
 
@@ -98,7 +101,7 @@ def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) ->
     first, second = earlier.data, relaxed.data
     if relaxed.error or earlier.error:
         chosen = earlier if relaxed.error else relaxed
-    elif isinstance(first, Extraction) and first.relaxation == AT_ANY_TIME and (request.channel or first.relaxed):
+    elif isinstance(first, Extraction) and first.read.goes_on and (request.channel or first.relaxed):
         chosen = relaxed
     else:
         chosen = relaxed if isinstance(second, Extraction) and _is_sure(second) else earlier

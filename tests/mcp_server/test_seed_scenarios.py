@@ -303,10 +303,13 @@ async def test_a_day_on_which_nothing_of_it_was_said_names_the_nearest_that_has_
     assert sessions["elsewhere"]["about_it"]["session_id"] == "cursor_session_schema"
 
 
-async def test_a_day_without_any_session_names_the_day_that_has_it(cursor: Client) -> None:
-    said = await refused(cursor, query="the database migrations with Prisma we designed today")
-    assert "nothing from 2025-10-02 00:00" in said
-    assert "about it: 2025-09-29 10:00, “Let us design the database migrations with Prisma”" in said
+async def test_a_day_without_any_session_is_given_up_aloud(cursor: Client) -> None:
+    found = await ask(cursor, "extract", query="the database migrations with Prisma we designed today")
+    assert found["channel"] == "cursor_session_schema"
+    assert found["metadata"]["understood"]["relaxed"] == "time"
+    assert "Nothing of it is from 2025-10-02 00:00" in found["note"]
+    named = await refused(cursor, query="the Prisma migrations we designed today", channel="cursor_session_schema")
+    assert "nothing from 2025-10-02 00:00" in named
 
 
 async def test_a_conversation_called_just_so_is_no_guess(cursor: Client) -> None:

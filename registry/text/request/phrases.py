@@ -36,26 +36,28 @@ GOES_ON = re.compile(
 GOING_ON = re.compile(rf"(?:{GOES_ON.pattern})[가-힣]*", re.VERBOSE | re.IGNORECASE)
 # asks for what holds now
 IN_THE_END = re.compile(
-    r"\b(?:in the end|eventually|end(?:ed)? up|currently|at the moment|nowadays|these days|most recently"
-    r"|final(?:ly)?|the latest|last word|settled? on)\b|\bnow\W*$"
+    r"\b(?:in the end|eventually|currently|at the moment|nowadays|these days|most recently"
+    r"|final(?:ly)?|the latest|last word)\b|\bnow\W*$"
     r"|결국|최종|현재|지금|요즘|(?:제일|가장) ?최근|마지막에|이제는",
     re.IGNORECASE,
 )
 _THEN = (
-    r"(?:before|during|until|when|while|over the|(?:right|just|shortly) after|at launch|at the time"
+    r"(?:before(?! (?:last|\w+ing|\d|\w+ \d))|until|over the|(?:right|just|shortly) after|at launch|at the time"
     r"|first (?:pick|choice|plan|idea))"
 )
-# asks for what held before a change
+_WHILE = r"(?:when|while|during)"
+# asks for what held before a change, and not for what happened: "When did she ...", "how did he feel when he ..."
 IN_THE_PAST = re.compile(
     r"\bbefore\s*(?:[,?.]|$)|\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?"
     r"|at first|initially|as of (?!today|now)"
-    r"|back (?:then|in|when)|previous(?:ly)?|earlier|did .{1,40}\bfirst|(?:in|at) the (?:beginning|start)"
-    r"|(?:start|begin|began)\w* (?:out|with)"
+    r"|back (?:then|in|when)|previous(?:ly)?|earlier|did (?:we|i|it|they|you|our|my|the) .{1,40}\bfirst"
+    r"|(?:in|at) the (?:beginning|start)|(?:start|begin|began) (?:out|with)"
     r"|(?:at|in|under|my|our|its|the|was|were|did|had|we|\w+ed) first\b(?! (?:time|thing|aid|name|step|week|of|\d))"
-    rf"|(?:was|were|did|had)\b.*\b{_THEN})\b|^{_THEN}\b.*\b(?:was|were|did|had)\b"
-    r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음(?!부터)|기존|당시|초에|시절|까지는|때 [가-힣]+던"
-    r"|최초|초창기|(?<!\w)그 ?전|때(?:는|엔|에는)|전에 [가-힣]+던|(?:쓰|다니|타|먹|사|받|모이)던 "
-    r"|[었했였갔났됐봤썼냈]었",
+    rf"|(?:was|were|did|had)\b.*\b{_THEN}|(?:was|were|had|did (?:we|i|our|my))\b.*\b{_WHILE})\b"
+    rf"|^(?:{_THEN}|{_WHILE}(?! (?:did|was|were|had)\b))\b.*\b(?:was|were|did|had)\b"
+    r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음(?!부터)|기존|당시|(?<![월달년주])(?<![월달년주] )초에|시절|까지는"
+    r"|때 [가-힣]+던|최초|초창기|(?<!\w)그 ?전|때(?:는|엔|에는)|전에 [가-힣]+던|(?:쓰|다니|타|먹|사|받|모이)던 "
+    r"|(?<![고라] )[었했였갔났됐봤썼냈]었",
     re.IGNORECASE,
 )
 # what to do with the conversation, and nothing of its subject

@@ -123,7 +123,7 @@ def understand(text: str, now: datetime, known: Known = NOTHING_KNOWN) -> Unders
         search = replace(search, words="", project=path)
     sources = (search.source,) if search.source else sources
     before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
-    is_last, is_past = bool(IN_THE_END.search(text)), bool(IN_THE_PAST.search(text))
+    is_last, is_past = bool(IN_THE_END.search(text)), not goes_on and bool(IN_THE_PAST.search(text))
     return Understood(search, sources, dates, goes_on, before, is_other, is_last, is_past)
 
 

@@ -35,7 +35,7 @@ def _year(now: datetime, match: Match) -> int | None:
     if year := named.get("year"):
         return int(year) + (2000 if len(year) == 2 else 0)
     if said := named.get("said"):
-        return now.year - int(WORDS["years_back"][said.replace(" ", "")])
+        return now.year - int(WORDS["years_back"][said.lower().replace("지난 해", "지난해")])
     return None
 
 
@@ -227,7 +227,7 @@ _ENDS = {"en": _ENGLISH_END, "ko": _KOREAN_END}
 _MONTH = rf"(?P<month>{one_of({*WORDS['months'], *(month[:3] for month in WORDS['months']), 'sept'})})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
-_COMMA_YEAR = rf"(?:,? {_YEAR})?"
+_COMMA_YEAR = rf"(?:,? {_YEAR}| (?:of )?(?P<said>{english('years_back')}))?"
 _PART = f"(?P<part>{english('parts')})"
 _KOREAN_PART = f"(?: ?(?P<part>{korean('parts')}))?"
 _FEAST = f"(?P<feast>(?:{english('feasts')})(?: day)?)"
