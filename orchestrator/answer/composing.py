@@ -25,6 +25,8 @@ from sources.client import Room
 WHOLE = 1_500  # tokens up to which a conversation comes whole if it goes on
 FIRST_CHOICE = 60  # tokens of the texts of an unsure answer's first conversation
 ALONE = 180  # the same if the next one has at most
+# tokens of texts below which turns that match less are taken, too: in one wording the best turn is wrong more often
+LEAST, LEAST_IN_ONE_WORDING = 60, 200
 CLOSE = 0.6  # of its score: of strangers' guesses with other wordings 47 of 49 are right, and held the fact too rarely
 NEARLY_BEST = 0.8  # share of the best turn's score from which on an earlier turn is shown before it
 ASIDE = ("extract_id", "ranking")  # kept with the record, and not sent
@@ -126,9 +128,18 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, known: _Know
         selection = Selection(everything, len(data.turns))
     else:
         end = data.end if goes_on else []
-        ranked = [_speaking(data)] if _is_choice(data) and not request.is_shortened else data.ranked
+        ranked = [_speaking(data)] if _is_choice(data) and not request.is_shortened else _of_this_page(data)
+        least = LEAST_IN_ONE_WORDING if data.result and len(data.result.wordings) == 1 else LEAST
         selection = select(
-            ranked, end, data.hits, budget, known.weigh, goes_on=goes_on, near=near, is_first_page=not data.kept
+            ranked,
+            end,
+            data.hits,
+            budget,
+            known.weigh,
+            goes_on=goes_on,
+            near=near,
+            least=least,
+            is_first_page=not data.kept,
         )
     shown = _marked(data, with_gaps(selection.messages, known.place), goes_on=goes_on)
     result = _result(data, shown, stands=goes_on)
@@ -155,6 +166,11 @@ def _from_the_best_on(data: Extraction) -> Extraction:
         turns=sorted(data.turns, key=lambda turn: turn[1] in early),
         shares={turn: share for turn, share in data.shares.items() if turn not in early},
     )
+
+
+def _of_this_page(data: Extraction) -> list[list[MessageDict]]:
+    """Return the ranked turns without those that are left for the next page (`_from_the_best_on`)."""
+    return [turn for turn in data.ranked if not data.shares or turn[0]["turn"] in data.shares]
 
 
 def _everything(data: Extraction, budget: Budget) -> list[MessageDict] | None:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import MessageDict, Weigh, shortened, tokens_in
 
-SHORT = 60  # tokens; a shorter answer takes turns that match less, too
 TurnMessages = Sequence[MessageDict]
 """The messages of a turn, in order."""
 
@@ -86,12 +85,13 @@ def select(
     *,
     goes_on: bool,
     near: int,
+    least: int,
     is_first_page: bool = True,
 ) -> Selection:
     """Select from `ranked` (turns best first) and, for who goes on, from `end` (the channel's last turns, in order).
 
     `hits` are the places in the ranking of the messages found, by number. The first `near` turns are taken as far as
-    they fit; a few more while the answer is short.
+    they fit; more of them while the answer is shorter than `least` tokens.
     """
     chosen = _Chosen(budget, weigh)
     best, most = int(0.45 * budget.tokens), int(0.25 * budget.tokens)  # of the budget, for one message
@@ -100,7 +100,7 @@ def select(
         _take_end(chosen, tail, best, leaving=0.4 if ranked else 0.0)
     taken = 0
     for at, one in enumerate(ranked):
-        if at >= near and chosen.tokens >= SHORT:
+        if at >= near and chosen.tokens >= least:
             break
         is_whole = chosen.take(_found_first(_essence(one, hits), hits, budget), most if at or goes_on else best)
         found = [message for message in one if message["number"] in hits and message["turn"] == one[0]["turn"]]
