@@ -1,7 +1,6 @@
 """/bo/pins, /bo/views, /bo/briefings, /bo/cases, /bo/backups: short lists of what is kept beside conversations."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
@@ -11,7 +10,6 @@ from backoffice.dependencies import Asking, without_parameters
 from backoffice.schemas import ChannelItem, ItemPage
 from orchestrator.views import conversations as views
 from orchestrator.views.runs import list_expectations
-from registry.domain import format_time
 
 router = APIRouter(prefix="/bo", tags=["kept"], dependencies=[without_parameters])
 
@@ -37,7 +35,7 @@ async def show_pins(client: Asking) -> dict[str, Any]:
 @router.get("/views", response_model=ItemPage[Kept])
 async def show_views(client: Asking) -> dict[str, Any]:
     """List the saved views: each a name and the address of a page."""
-    return _all([one._asdict() for one in await client.view(views.list_views)])
+    return _all(await client.view(views.list_views))
 
 
 @router.get("/briefings", response_model=ItemPage[Kept])
@@ -49,8 +47,7 @@ async def show_briefings(client: Asking) -> dict[str, Any]:
 @router.get("/cases", response_model=ItemPage[Kept])
 async def show_cases(client: Asking) -> dict[str, Any]:
     """List the test cases: questions with the message each should find."""
-    cases = await client.view(list_expectations)
-    return _all([{**asdict(one), "created_at": format_time(one.created_at)} for one in cases])
+    return _all(await client.view(list_expectations))
 
 
 @router.get("/backups", response_model=ItemPage[Kept])

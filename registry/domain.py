@@ -116,20 +116,16 @@ def reckonable(moment: datetime) -> datetime:
 def parse_time(given: str | datetime) -> datetime:
     """Parse ISO 8601, naive as UTC, truncated to the milliseconds that are stored. Raises ValueError."""
     moment = datetime.fromisoformat(given.strip()) if isinstance(given, str) else given
-    milliseconds = moment.microsecond // 1000 * 1000
-    if moment.tzinfo is UTC and 1 < moment.year < 9999:  # as clients write it
-        return moment if moment.microsecond == milliseconds else moment.replace(microsecond=milliseconds)
     try:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError as exc:
         raise ValueError("outside the years 1 to 9999 in UTC") from exc
-    return reckonable(moment.replace(microsecond=milliseconds))
+    return reckonable(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
 
 
 def format_time(moment: datetime) -> str:
     """Return ISO 8601 in UTC with milliseconds and `Z`."""
-    in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)  # what is stored is; an answer holds hundreds
-    return in_utc.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def instant_of(moment: datetime | None) -> int | None:

@@ -234,15 +234,11 @@ class Settings(BaseSettings):
         return given.rstrip("/")
 
     @model_validator(mode="after")
-    def _certificate_with_key(self) -> Settings:
+    def _check_combinations(self) -> Settings:
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ValueError("CTXR_TLS_CERT and CTXR_TLS_KEY go together")
         if self.oauth_issuer and not (self.public_url or self.oauth_audience):
             raise ValueError("CTXR_OAUTH_ISSUER needs CTXR_PUBLIC_URL, or CTXR_OAUTH_AUDIENCE")
-        return self
-
-    @model_validator(mode="after")
-    def _endpoint_with_model(self) -> Settings:
         if self.embed_base_url and self.embed_model in ("", "built-in"):
             raise ValueError("CTXR_EMBED_BASE_URL needs CTXR_EMBED_MODEL, the endpoint's name of a model")
         if self.llm_base_url and not self.llm_model:

@@ -63,9 +63,9 @@ class Source(ABC):
     def find(self, places: Places) -> Iterator[Path]:
         """Yield the stores on this machine. A store that is missing was not deleted by the user."""
 
-    @abstractmethod
     def stamp(self, store: Path) -> str:
-        """Return a text that changes with the store, at almost no cost; "" if only `sessions` can tell."""
+        """Return a text that changes with the store, at almost no cost; "" if `sessions` can tell at as little."""
+        return ""
 
     @abstractmethod
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from registry.errors import StorageError
 from sources.base import Source
@@ -20,23 +19,16 @@ _TABLES_OF_KEYS = ("account", "control_account", "credential", "session_share", 
 _SECRETS = {"ItemTable": _IN_CURSOR, **dict.fromkeys(_TABLES_OF_KEYS, "true")}
 
 
-class StoreFile(NamedTuple):
-    """A file of a store, and its path below the folder that the store's files are copied to."""
-
-    path: Path
-    name: str
-
-
-def files_to_back_up(reader: Source, store: Path) -> Iterator[StoreFile]:
-    """Yield the files of a store in a fixed order; a store that is a file stands for itself."""
+def files_to_back_up(reader: Source, store: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a store in a fixed order, each with its name in a copy; a store may be one file."""
     if reader.name == CURSOR.source:
         store = store.parents[1]
     if store.is_file():
-        yield StoreFile(store, store.name)
+        yield store, store.name
         return
     found = {path for pattern in reader.kept() for path in store.glob(pattern)}
     for path in sorted(path for path in found if path.suffix in _ENDS and path.is_file()):
-        yield StoreFile(path, path.relative_to(store).as_posix())
+        yield path, path.relative_to(store).as_posix()
 
 
 def is_database(path: Path) -> bool:

@@ -79,11 +79,10 @@ def salvage(file: Path) -> None:
         raise InvalidRequest("Only a registry on SQLite is a file.", "PostgreSQL has tools of its own")
     saved = salvage(Path(settings.url.removeprefix("sqlite:///")), file)
     _reindex(settings.model_copy(update={"database_url": f"sqlite:///{file}"}), everything=True)
-    for name, count in saved.rows.items():
-        lost = saved.unreadable[name]
+    for name, (count, lost) in saved.items():
         if count or lost:
             click.echo(f"{name}: {count} rows" + (f", {lost} could not be read" if lost else ""))
-    if any(saved.unreadable.values()):
+    if any(lost for _, lost in saved.values()):
         sys.exit(1)
 
 

@@ -25,7 +25,7 @@ from orchestrator.state import PartDone
 from orchestrator.sync.sync import stores_of
 from registry.errors import InvalidRequest, StorageError
 from sources.base import Places, Source
-from sources.files_to_back_up import StoreFile, copy_database, files_to_back_up, is_database
+from sources.files_to_back_up import copy_database, files_to_back_up, is_database
 
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
 VERSION = "1"
@@ -306,23 +306,23 @@ def _add(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dic
     files = size = 0
     skipped: list[str] = []
     try:
-        for file in files_to_back_up(reader, store):
+        for path, name in files_to_back_up(reader, store):
             try:
-                size += _add_file(writer, file, f"{folder}/{file.name}")
+                size += _add_file(writer, path, f"{folder}/{name}")
                 files += 1
             except (OSError, StorageError) as exc:
-                skipped.append(f"{file.name}: {exc}")
+                skipped.append(f"{name}: {exc}")
     except OSError as exc:
         skipped.append(f"{store}: {exc}")
     return {"files": files, "size": size, **({"skipped": skipped} if skipped else {})}
 
 
-def _add_file(writer: ArchiveWriter, file: StoreFile, name: str) -> int:
-    if not is_database(file.path):
-        return writer.add_file(name, file.path)
+def _add_file(writer: ArchiveWriter, path: Path, name: str) -> int:
+    if not is_database(path):
+        return writer.add_file(name, path)
     with TemporaryDirectory(prefix="ctxr-") as folder:
         copy = Path(folder, "copy.db")
-        copy_database(file.path, copy)
+        copy_database(path, copy)
         return writer.add_file(name, copy)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,7 +91,7 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
     receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching)
     for file in [] if query.dry_run else files:
         file.unlink(missing_ok=True)
-    figures = {**receipt.as_dict(), "files": len(files)}
+    figures = {**asdict(receipt), "files": len(files)}
     run.recorder.explain(receipt=figures)
     holding = sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []  # what is erased now
     return {**shown, "receipt": {**figures, "backups": holding}}

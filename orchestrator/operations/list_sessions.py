@@ -18,7 +18,7 @@ from orchestrator.state import Operation, Run, Steps
 from orchestrator.tool import WHEN, Alias, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
 from registry.access import Level
 from registry.domain import format_time, now, parse_time, preview_of
-from registry.storage.conversations.channels import ChannelFilter, places_among_recent, some_channels
+from registry.storage.conversations.channels import places_among_recent, some_channels
 from registry.storage.database import ReadTransaction
 
 
@@ -32,9 +32,8 @@ class Listed:
 
 def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed:
     query = request.query
-    given = query.model_dump(include={"source", "project", "tag"}) | {"from_": query.since, "to": query.until}
-    wanted = ChannelFilter(**given, is_named=query.tagged_only)
-    items, total = some_channels(tx, wanted, limit=query.limit, offset=query.offset)
+    wanted = query.model_dump(include={"source", "project", "tag", "limit", "offset"})
+    items, total = some_channels(tx, **wanted, from_=query.since, to=query.until, is_named=query.tagged_only)
     add_summaries(tx, run, items, LISTED)
     _number(tx, query, items)
     run.recorder.explain(by="the channels' last activity", candidates=total)

@@ -11,7 +11,7 @@ from orchestrator.answer.standing import where_it_stands
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Steps, as_read
 from registry.access import Level
-from registry.storage.conversations.channels import ChannelFilter, numbers_of, some_channels
+from registry.storage.conversations.channels import numbers_of, some_channels
 from registry.storage.conversations.message_windows import remembered
 from registry.storage.conversations.messages import messages_of
 from registry.storage.conversations.references import resolve_session
@@ -50,7 +50,7 @@ def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, 
 
 def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:
     """Return the folder's latest conversations without the new chat, and how many the folder has."""
-    some, total = some_channels(tx, ChannelFilter(project=folder), limit=READ, offset=0)
+    some, total = some_channels(tx, project=folder, limit=READ, offset=0)
     others = without_the_new_one(some, session_id)
     numbers = numbers_of(tx, [each["channel"] for each in others[:STANDING]])
     standing = []

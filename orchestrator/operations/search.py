@@ -1,5 +1,6 @@
 """search: messages by what they say."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
 from registry.search.scope import messages_in
 from registry.storage.conversations.channels import get_channel
-from registry.storage.conversations.messages import MessageFilter, MessageRow, by_numbers, list_messages
+from registry.storage.conversations.messages import MessageRow, by_numbers, list_messages
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.text.ranking.matching import matched_words
@@ -58,14 +59,17 @@ def _shown(row: MessageRow) -> dict[str, Any]:
     return {**delivered(message_dict(row)), "channel": row.channel, "source": row.source}
 
 
+def _listed(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
+    return [{**_shown(row), "score": None, "words": []} for row in rows]
+
+
 def _by_time(tx: ReadTransaction, query: SearchQuery, data: Found, order: Order) -> dict[str, Any]:
     wanted = Page(query.limit, query.cursor, order)
     if data.listed:
-        paged = messages_in(tx, data.listed, wanted)
-        page = paged.answer([{**_shown(row), "score": None, "words": []} for row in paged.rows])
+        page = messages_in(tx, data.listed, wanted, _listed)
     else:
         numbers = [judged.ranked.candidate.number for judged in data.kept]
-        page = list_messages(tx, MessageFilter(numbers=numbers), wanted)
+        page = list_messages(tx, {"numbers": numbers}, wanted)
     metadata = {"total_count": page["total"], "filtered_count": len(page["items"])}
     onward = {"next_cursor": page["next_cursor"]} if page["next_cursor"] else {}
     return {"messages": page["items"], "metadata": {**metadata, **onward}}

@@ -17,7 +17,6 @@ from registry.domain import now, preview_of
 from registry.errors import InvalidRequest
 from registry.storage.conversations.belonging import set_pin
 from registry.storage.conversations.channels import (
-    ChannelFilter,
     ChannelRow,
     get_channel,
     item_of,
@@ -75,8 +74,8 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralStat
 def current_channel(tx: WriteTransaction, request: TagRequest) -> ChannelRow:
     """Return the one chat of this client, in this folder, that was active within the hour. Raises InvalidRequest."""
     source = None if request.source == UNKNOWN else request.source
-    wanted = ChannelFilter(source=source, project=request.folder, from_=now() - timedelta(hours=1))
-    found, total = some_channels(tx, wanted, limit=3, offset=0)
+    lately = now() - timedelta(hours=1)
+    found, total = some_channels(tx, source=source, project=request.folder, from_=lately, limit=3, offset=0)
     if total == 1:
         return get_channel(tx, found[0]["channel"])
     titles = [

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.service import Orchestrator
 from registry.access import Access
 from registry.domain import new_id, now
-from registry.storage.records.executions import Expectation, list_expectations
+from registry.storage.records.executions import list_expectations
 from registry.storage.records.extract_results import EVALUATION, save_result
 
 SOURCE = "eval"
@@ -18,17 +18,21 @@ JUDGED = ("extract", "search", "search_sessions")  # operations that find someth
 class Outcome:
     """A case and the place at which what was expected came, the first being 1; None where it did not come."""
 
-    case: Expectation
+    case: Mapping[str, Any]
     place: int | None
 
+    @property
+    def operation(self) -> str:
+        return str(self.case["request"]["operation"])
+
     def as_dict(self) -> dict[str, Any]:
-        query = self.case.request.get("query") or {}
+        query = self.case["request"].get("query") or {}
         return {
-            "id": self.case.id,
-            "operation": self.case.request["operation"],
+            "id": self.case["id"],
+            "operation": self.operation,
             "text": query.get("text"),
-            "expected": self.case.message_id,
-            "channel": self.case.channel,
+            "expected": self.case["message_id"],
+            "channel": self.case["channel"],
             "place": self.place,
         }
 
@@ -47,12 +51,12 @@ async def evaluate(
 
 
 async def _place(
-    orchestrator: Orchestrator, case: Expectation, client: str | None, access: Access | None
+    orchestrator: Orchestrator, case: Mapping[str, Any], client: str | None, access: Access | None
 ) -> int | None:
-    answer = await orchestrator.run({**case.request, "source": SOURCE}, client, access=access)
+    answer = await orchestrator.run({**case["request"], "source": SOURCE}, client, access=access)
     if "sessions" in answer:
-        return _place_in((session["channel"] for session in answer["sessions"]), case.channel)
-    return _place_in((message["id"] for message in answer.get("messages", ())), case.message_id)
+        return _place_in((session["channel"] for session in answer["sessions"]), case["channel"])
+    return _place_in((message["id"] for message in answer.get("messages", ())), case["message_id"])
 
 
 def _place_in(found: Iterable[str], expected: str) -> int | None:
@@ -61,8 +65,8 @@ def _place_in(found: Iterable[str], expected: str) -> int | None:
 
 def hit_rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return how many cases were found, and how many of them first: of all, and by operation."""
-    operations = sorted({outcome.case.request["operation"] for outcome in outcomes})
-    of_each = {name: _rates([one for one in outcomes if one.case.request["operation"] == name]) for name in operations}
+    operations = sorted({outcome.operation for outcome in outcomes})
+    of_each = {name: _rates([one for one in outcomes if one.operation == name]) for name in operations}
     return {**_rates(outcomes), "operations": of_each}
 
 

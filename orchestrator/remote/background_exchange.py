@@ -68,7 +68,7 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
 
 async def exchange_status(registry: Database, url: str) -> dict[str, Any]:
     """Return how much waits for the registry at `url`, and whether answers come from the local copy."""
-    waiting = (await registry.read(lambda tx: waiting_for(tx, url))).as_dict()
+    waiting = await registry.read(lambda tx: waiting_for(tx, url))
     return {**waiting, "local_copy": await copy_of(registry, url) is not None}
 
 

@@ -14,7 +14,7 @@ from registry.domain import as_json, parse_time
 from registry.errors import ErrorCode
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import NOT_GROWN
-from registry.storage.exchange.edits import Edit, Edits
+from registry.storage.exchange.edits import Edit
 
 MOST_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
 _MISSING, _TOO_LARGE = 404, 413
@@ -70,7 +70,7 @@ class RemoteRegistry:
         """Store a conversation there, as conversation_log does. Raises RemoteRefused, Unreachable."""
         return await self._answer("POST", "/bo/conversations", "stored_ids", conversation)
 
-    async def changes(self, after: int) -> Changes:
+    async def changes(self, after: int) -> Changes[dict[str, Any]]:
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
         return Changes(found["items"], found["place"], found["is_all"], found["starts_over"])
 
@@ -90,9 +90,9 @@ class RemoteRegistry:
                 return found
             asked["cursor"] = page["next_cursor"]
 
-    async def edits(self, after: int) -> Edits:
+    async def edits(self, after: int) -> Changes[Edit]:
         found = await self._answer("GET", "/bo/edits", "is_all", after=after)
-        return Edits([_edit(item) for item in found["items"]], found["place"], found["is_all"])
+        return Changes([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 
     async def carry_out(self, edits: Sequence[Edit]) -> list[str | None]:
         """Send edits, and return for each why it was not done."""

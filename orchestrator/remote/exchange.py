@@ -210,7 +210,7 @@ async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
     await _changes(registry, remote, (await registry.read(lambda tx: reached(tx, remote.url))).place)
 
 
-async def _changes(registry: Registry, remote: RemoteRegistry, place: int) -> Changes:
+async def _changes(registry: Registry, remote: RemoteRegistry, place: int) -> Changes[dict[str, Any]]:
     """Return what follows a place; compare everything if the other registry was replaced or restored from a backup."""
     first = changes = await remote.changes(place)
     if first.starts_over:

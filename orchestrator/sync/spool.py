@@ -15,7 +15,7 @@ from json import dumps as dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 if sys.platform == "win32":
@@ -192,13 +192,13 @@ def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     if not held:
         return dict(payload)
     from registry.text.privacy.rules import use_own_rules
-    from registry.text.privacy.secrets import mask_secrets, without_private
+    from registry.text.privacy.secrets import map_texts, mask_secrets, without_private
 
     use_own_rules(home)
-    said = _each_text(held, without_private)
+    said = map_texts(held, without_private)
     if not _is_unmasked(payload, shared.get("unmasked", ())):
         key = bytes.fromhex(shared.get("key", ""))
-        said = _each_text(said, lambda text: mask_secrets(text, key))
+        said = map_texts(said, lambda text: mask_secrets(text, key))
     return {**payload, **said}
 
 
@@ -208,14 +208,6 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, (list, dict)):
         for held in value.values() if isinstance(value, dict) else value:
             yield from _texts(held)
-
-
-def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, dict):
-        return {name: _each_text(held, change) for name, held in value.items()}
-    if isinstance(value, list):
-        return [_each_text(held, change) for held in value]
-    return change(value) if isinstance(value, str) else value
 
 
 def may_hold_secret(text: str, words: Iterable[str]) -> bool:

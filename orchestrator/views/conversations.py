@@ -14,7 +14,7 @@ from registry.storage.conversations.belonging import has_pin
 from registry.storage.conversations.belonging import list_views as list_views
 from registry.storage.conversations.belonging import pinned_channels as pinned_channels
 from registry.storage.conversations.belonging import save_view as save_view
-from registry.storage.conversations.channels import ChannelFilter, ChannelRow, find_channel, get_channel, item_of
+from registry.storage.conversations.channels import ChannelRow, find_channel, get_channel, item_of
 from registry.storage.conversations.facets import known_names, projects_by_activity
 from registry.storage.conversations.message_windows import (
     Window,
@@ -24,7 +24,7 @@ from registry.storage.conversations.message_windows import (
     read_window,
     window_around,
 )
-from registry.storage.conversations.messages import MessageFilter, by_ids, by_numbers, get_message, message_item
+from registry.storage.conversations.messages import by_ids, by_numbers, get_message, message_item
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_place
@@ -38,7 +38,7 @@ LATEST = "latest"
 
 def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     """Return a page of channels by last activity; of deleted ones with the number of their messages."""
-    found = channels.list_channels(tx, ChannelFilter(**filters), Page(**page))
+    found = channels.list_channels(tx, filters, Page(**page))
     if filters.get("deleted"):
         counts = counts_with_deleted(tx, [item["channel"] for item in found["items"]])
         found["items"] = [
@@ -53,7 +53,7 @@ def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
 
 
 def list_messages(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    return messages.list_messages(tx, MessageFilter(**filters), Page(**page))
+    return messages.list_messages(tx, filters, Page(**page))
 
 
 def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = True) -> dict[str, Any]:

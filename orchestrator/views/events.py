@@ -74,7 +74,7 @@ async def _events_since(registry: Registry, listener: Listener) -> list[Event]:
         return [] if has_all else await registry.read(listener.news)
 
 
-def list_changes(tx: ReadTransaction, after: int) -> change_feed.Changes:
+def list_changes(tx: ReadTransaction, after: int) -> change_feed.Changes[dict[str, Any]]:
     """Return messages in the order in which they were stored; `after`: the place of the last answer."""
     return change_feed.changes_after(tx, after)
 

@@ -23,7 +23,6 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import newest_place
 from registry.storage.paging import Page
 from registry.storage.records import executions
-from registry.storage.records.executions import ExecutionFilter
 from registry.storage.records.executions import drop_expectation as drop_expectation
 from registry.storage.records.executions import get_execution as get_execution
 from registry.storage.records.executions import list_expectations as list_expectations
@@ -36,7 +35,7 @@ NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
 def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    return executions.list_executions(tx, ExecutionFilter(**filters), Page(**page))
+    return executions.list_executions(tx, filters, Page(**page))
 
 
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def statistics_page(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None
 ) -> dict[str, Any]:
     """Return the figures of a period, over time and by client."""
-    wanted = ExecutionFilter(from_=from_, to=to, without_source=without_source)
+    wanted = {"from_": from_, "to": to, "without_source": without_source}
     figures = execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
     is_countable = statistics.is_countable(tx, wanted)
     times = statistics.latencies(tx, wanted, bucket_s) if is_countable else {}

@@ -62,15 +62,15 @@ def ingest_from_tool(
     settled = find_settled_channel(tx, name)
     project = settled.project_path if settled else None
     claimed = [_as_claimed(one) for one in messages]
-    found = let_in(tx, claimed, metadata, source=source, channel=name, project=project)
-    if found.kept_out:
-        return name, Saved.refused(found.kept_out)
+    kept, about, kept_out = let_in(tx, claimed, metadata, source=source, channel=name, project=project)
+    if kept_out:
+        return name, Saved.refused(kept_out)
     if settled is None and find_channel(tx, name) is None:
-        session_id = found.about.get("session_id")
+        session_id = about.get("session_id")
         named = session_id if isinstance(session_id, str) else None
-        if is_forgotten(tx, found.messages, channel=name, session_id=named):
+        if is_forgotten(tx, kept, channel=name, session_id=named):
             return name, Saved.refused(FORGOTTEN)
-    call = _Call(found.messages, source, found.about, received_at)
+    call = _Call(kept, source, about, received_at)
     if settled is not None:
         return settled.name, _save(tx, settled, call)
     decide_alone(tx, source)

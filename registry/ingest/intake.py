@@ -31,7 +31,7 @@ from registry.storage.safety.forgetting import (
 )
 from registry.storage.safety.masking import key_of
 from registry.text.privacy.masking import marks_of, mask_cut, mask_value
-from registry.text.privacy.secrets import is_like, without_private
+from registry.text.privacy.secrets import is_like, map_texts, without_private
 
 _PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebook_path", "target_file", "uri"})
 
@@ -69,15 +69,6 @@ def keeping_of(tx: WriteTransaction) -> Keeping:
     return keeping
 
 
-@dataclass(frozen=True, slots=True)
-class LetIn:
-    """The part of a conversation that may be stored; `kept_out`: why nothing of it may."""
-
-    messages: Sequence[Message]
-    about: Mapping[str, Any]
-    kept_out: str | None = None
-
-
 def let_in(
     tx: WriteTransaction,
     messages: Sequence[Message],
@@ -87,30 +78,32 @@ def let_in(
     channel: str | None = None,
     project: str | None = None,
     may_be_forgotten: bool = True,
-) -> LetIn:
-    """Decide which part of a conversation and its metadata may be stored. `project`: used if `about` names none."""
+) -> tuple[Sequence[Message], Mapping[str, Any], str | None]:
+    """Return the messages and the metadata of a conversation that may be stored; or why nothing of it may.
+
+    `project`: used if `about` names none.
+    """
     keeping = keeping_of(tx)
     messages = with_sound_times(messages, now())
     named = about.get("project")
     project = named if isinstance(named, str) and named else project
     if about.get("private") is True:
-        return LetIn([], {}, "it is private")
+        return [], {}, "it is private"
     if rule := keeping.rule_against(source=source, project=project, channel=channel):
-        return LetIn([], {}, f"by the rule {rule!r}")
+        return [], {}, f"by the rule {rule!r}"
     key = key_of(tx) if keeping.masks(project) else None
     kept = [_let_in_message(keeping, message, key) for message in messages]
     about = _mask_cut_titles(_let_in_about(about, key), messages, kept, key)
-    return LetIn(kept, _without_forgotten(tx, about) if may_be_forgotten else about)
+    return kept, _without_forgotten(tx, about) if may_be_forgotten else about, None
 
 
 def let_in_session(
     tx: WriteTransaction, source: str, session: Session, *, may_be_forgotten: bool = True
 ) -> tuple[Session, str | None]:
     about = {"title": session.title, "project": session.project, **session.meta}
-    found = let_in(tx, session.messages, about, source=source, may_be_forgotten=may_be_forgotten)
-    title = found.about.get("title")
-    meta = {name: value for name, value in found.about.items() if name in session.meta}
-    return replace(session, messages=tuple(found.messages), title=title, meta=meta), found.kept_out
+    kept, known, kept_out = let_in(tx, session.messages, about, source=source, may_be_forgotten=may_be_forgotten)
+    meta = {name: value for name, value in known.items() if name in session.meta}
+    return replace(session, messages=tuple(kept), title=known.get("title"), meta=meta), kept_out
 
 
 def _without_forgotten(tx: WriteTransaction, about: dict[str, Any]) -> dict[str, Any]:
@@ -162,21 +155,10 @@ def _let_in_message(keeping: Keeping, message: Message, key: bytes | None) -> Me
 
 
 def _let_in_value(value: Any, key: bytes | None, name: str = "") -> Any:
-    value = _without_private(value)
+    value = map_texts(value, without_private)
     if key is None:
         return value
     return mask_value({name: value}, key)[name] if name else mask_value(value, key)
-
-
-def _without_private(value: Any) -> Any:
-    match value:
-        case str():
-            return without_private(value)
-        case Mapping():
-            return {name: _without_private(held) for name, held in value.items()}
-        case list() | tuple():
-            return [_without_private(held) for held in value]
-    return value
 
 
 def _paths(message: Message) -> Iterator[str]:

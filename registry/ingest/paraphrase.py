@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from itertools import product
-from typing import NamedTuple
 
 from registry.ingest.alignment import Positions, Transcript, Turn, matching_turns, may_be, possible_turns
 
@@ -120,12 +119,8 @@ def _left_over(
     return found
 
 
-class _Unmatched(NamedTuple):
-    """Answers of two turns that may be the same in other words, and the stored ones that are taken already."""
-
-    olds: list[int]
-    news: list[int]
-    taken: set[int]
+_Unmatched = tuple[list[int], list[int], set[int]]
+"""Stored and new answers of two turns that may be the same in other words, and the stored ones that are taken."""
 
 
 def _within_turns(
@@ -140,7 +135,7 @@ def _within_turns(
         taken = _take_equal(stored, sent, old, new, found)
         news = [at for at in sent.answers(new) if found[at] is None]
         if news and (olds := stored.answers(old)):
-            unmatched.append(_Unmatched(olds, news, taken))
+            unmatched.append((olds, news, taken))
     _take_paraphrased(stored, sent, unmatched, found, accept)
     return found
 

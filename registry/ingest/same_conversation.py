@@ -10,7 +10,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
 from typing import NamedTuple
 
 from registry.ingest.alignment import Transcript, Turn, matching_turns
@@ -89,12 +88,7 @@ def _weight(questions: Iterable[str]) -> int:
 def width_of(text: str) -> int:
     """Count letters, wide ones as two."""
     letters = " ".join(text[:400].split())
-    return len(letters) if letters.isascii() else len(letters) + sum(map(_is_wide, letters))
-
-
-@cache
-def _is_wide(letter: str) -> bool:
-    return unicodedata.east_asian_width(letter) in "WF"
+    return len(letters) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in letters)
 
 
 def _is_mostly_else(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:

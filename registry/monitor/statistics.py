@@ -20,9 +20,9 @@ from sqlalchemy.types import String
 
 from registry.domain import format_time
 from registry.errors import ErrorCode
-from registry.storage.conditions import given_conditions
+from registry.storage.conditions import Filters, given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
-from registry.storage.records.executions import GUESSED, ExecutionFilter, execution_conditions
+from registry.storage.records.executions import GUESSED, execution_conditions
 from registry.storage.tables import execution, execution_rollup
 
 PERCENTILES = (50, 95, 99)
@@ -41,7 +41,7 @@ def execution_statistics(
     `bucket_s`: seconds of one point of the series; `without_source`: a source whose runs are not counted.
     `rolled_up` is there when some of the runs are no longer kept one by one: how many.
     """
-    conditions = execution_conditions(ExecutionFilter(from_=from_, to=to, without_source=without_source))
+    conditions = execution_conditions({"from_": from_, "to": to, "without_source": without_source})
     rolled = rolled_cells(tx, from_, to, without_source)
     cells = [*_cells(tx, conditions), *rolled]
     operations: dict[str, list[Cell]] = defaultdict(list)
@@ -133,13 +133,13 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
     ]
 
 
-def is_countable(tx: ReadTransaction, wanted: ExecutionFilter) -> bool:
+def is_countable(tx: ReadTransaction, wanted: Filters) -> bool:
     """Return whether a period has so few executions, 100 000, that a figure may read every one."""
     rows = select(execution.c.number).where(*execution_conditions(wanted)).limit(100_001).subquery()
     return tx.execute(select(func.count()).select_from(rows)).scalar_one() <= 100_000
 
 
-def latencies(tx: ReadTransaction, wanted: ExecutionFilter, bucket_s: int) -> dict[str, dict[str, float | None]]:
+def latencies(tx: ReadTransaction, wanted: Filters, bucket_s: int) -> dict[str, dict[str, float | None]]:
     """Return p50, p95 and p99 in ms of each bucket with executions, by the bucket's start."""
     query = select(bucket_of(tx, bucket_s), execution.c.duration_ms).where(*execution_conditions(wanted))
     durations: dict[int, list[float]] = defaultdict(list)
@@ -151,7 +151,7 @@ def latencies(tx: ReadTransaction, wanted: ExecutionFilter, bucket_s: int) -> di
     }
 
 
-def client_figures(tx: ReadTransaction, wanted: ExecutionFilter, most: int) -> list[dict[str, Any]]:
+def client_figures(tx: ReadTransaction, wanted: Filters, most: int) -> list[dict[str, Any]]:
     """Return counts and percentiles by client, the busiest first; a client's versions count together."""
     columns = execution.c.client, execution.c.error_code, execution.c.duration_rounded, func.count()
     conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]

@@ -20,7 +20,7 @@ from registry.storage.conditions import (
 )
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import RECALL, UNINDEXED
-from registry.storage.paging import Page, Paged, read_page
+from registry.storage.paging import ItemsOf, Page, read_page
 from registry.storage.tables import channel, conversation
 from registry.text.request.phrases import asks_to_recall, folded
 from registry.text.request.syntax import Search
@@ -143,9 +143,9 @@ def messages_in_scope(scope: Scope) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def messages_in(tx: ReadTransaction, scope: Scope, page: Page) -> Paged:
+def messages_in(tx: ReadTransaction, scope: Scope, page: Page, items_of: ItemsOf) -> dict[str, Any]:
     """Return a page of the searchable messages in scope by time."""
-    return read_page(tx, conversation, conversation.c.timestamp, messages_in_scope(scope), page)
+    return read_page(tx, conversation.c.timestamp, messages_in_scope(scope), page, items_of)
 
 
 def nearest_times(tx: ReadTransaction, scope: Scope) -> list[datetime]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Table, select
+from sqlalchemy import select
 
 from registry.domain import format_time, now
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import ReadTransaction, WriteTransaction, upsert
 from registry.storage.safety.masking import masked
 from registry.storage.tables import store, store_session
 
@@ -48,13 +48,13 @@ def save_seen_sessions(
     named = ({"key": key, "fingerprint": fingerprint, "channel_number": n} for key, fingerprint, n in sessions)
     rows = {one["key"]: {"source": source, "path": path, **one} for one in named}
     if rows:
-        _upsert(tx, store_session, ("source", "path", "key"), list(rows.values()))
+        upsert(tx, store_session, ("source", "path", "key"), list(rows.values()))
 
 
 def save_store(tx: WriteTransaction, **state: Any) -> None:
     """Store a store's columns after a sync; `stamp`: what the reader said of the whole store just before."""
     values = {**state, "synced_at": now(), "skipped": masked(tx, state["skipped"])}
-    _upsert(tx, store, ("source", "path"), [values])
+    upsert(tx, store, ("source", "path"), [values])
 
 
 def store_as_left(tx: ReadTransaction, source: str, path: str) -> tuple[str | None, list[dict[str, str]]]:
@@ -67,9 +67,3 @@ def store_as_left(tx: ReadTransaction, source: str, path: str) -> tuple[str | No
 def list_stores(tx: ReadTransaction) -> list[dict[str, Any]]:
     rows = tx.execute(select(store).order_by(store.c.source, store.c.path))
     return [{**row._mapping, "synced_at": format_time(row.synced_at)} for row in rows]
-
-
-def _upsert(tx: WriteTransaction, table: Table, key: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> None:
-    statement = insert_into(tx.dialect.name, table)
-    news = {name: statement.excluded[name] for name in rows[0] if name not in key}
-    tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)

@@ -7,7 +7,7 @@ search would be a new statement with hundreds of parameters for the driver to pa
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from sqlalchemy import Boolean, ColumnElement, Integer, Text, bindparam, func, or_, select, tuple_
@@ -18,12 +18,19 @@ from sqlalchemy.sql.functions import FunctionElement
 from registry.project import Project, repository_id
 from registry.storage.tables import channel, tag
 
-Rule = tuple[Callable[[Any, Any], ColumnElement[bool]], ColumnElement[Any], Any]
-"""A comparison (from `operator`, or below), the column, and the wanted value; None means any."""
+Compare = Callable[[Any, Any], ColumnElement[bool]]  # from `operator`, or below
+Rule = tuple[Compare, ColumnElement[Any], Any]
+"""A comparison, the column, and the wanted value; None means any."""
+FilterRules = Mapping[str, tuple[Compare, ColumnElement[Any]]]  # the filters of a list, by name
+Filters = Mapping[str, Any]  # the wanted values of some of them; None means any
 
 
 def given_conditions(*rules: Rule) -> list[ColumnElement[bool]]:
     return [compare(column, value) for compare, column, value in rules if value is not None]
+
+
+def filter_conditions(rules: FilterRules, wanted: Filters) -> list[ColumnElement[bool]]:
+    return given_conditions(*((*rules[name], value) for name, value in wanted.items()))
 
 
 def is_in(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnElement[bool]:
@@ -38,6 +45,10 @@ def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]
     """Return a condition: the channel's project is that of a path or its repository, or has that name."""
     is_here = or_(path == Project.from_path(project).path, channel.c.repository == (repository_id(project) or ""))
     return or_(is_here, func.lower(channel.c.project_name) == project.lower())
+
+
+def contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
+    return column.icontains(words, autoescape=True)
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ import copy
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
@@ -51,6 +51,25 @@ def insert_into(dialect: str, table: Table) -> Insert:
     else:
         from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
     return insert(table)  # type: ignore[return-value]
+
+
+def insert_new(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows; one whose key is taken already is left out."""
+    if rows:
+        tx.execute(insert_into(tx.dialect.name, table).on_conflict_do_nothing(), rows)
+
+
+def upsert(
+    tx: WriteTransaction,
+    table: Table,
+    key: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    kept: Collection[str] = (),
+) -> None:
+    """Insert rows; one with the key of a stored row replaces its values but for those that are `kept`."""
+    statement = insert_into(tx.dialect.name, table)
+    news = {name: statement.excluded[name] for name in rows[0] if name not in (*key, *kept)}
+    tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)
 
 
 def take_turn(tx: WriteTransaction, of: str) -> None:

@@ -8,20 +8,22 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import gt, lt
 from secrets import token_bytes
 from typing import Any, Literal
 
-from sqlalchemy import Column, ColumnElement, Row, Table, and_, func, or_, select
+from sqlalchemy import Column, ColumnElement, Row, and_, func, or_, select
 
 from registry.domain import as_json, format_time, parse_time
 from registry.errors import InvalidRequest
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import ReadTransaction, WriteTransaction, upsert
 from registry.storage.tables import registry_key
 
 Order = Literal["asc", "desc"]
+ItemsOf = Callable[[Sequence[Row[Any]]], list[dict[str, Any]]]  # makes an item of each row of a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,47 +35,38 @@ class Page:
     order: Order = "desc"
 
 
-@dataclass(frozen=True, slots=True)
-class Paged:
-    """The rows of a page, the cursor of the next page, if any, and how many rows there are in all."""
-
-    rows: Sequence[Row[Any]]
-    next_cursor: str | None
-    total: int
-
-    def answer(self, items: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return a list's answer (docs/interface.md) with these items for the rows."""
-        return {"items": list(items), "total": self.total, "next_cursor": self.next_cursor}
-
-
 def read_page(
-    tx: ReadTransaction, table: Table, moment: Column[datetime], conditions: Sequence[ColumnElement[bool]], page: Page
-) -> Paged:
-    """Read a page of a table ordered by that time column, ties by running number."""
-    total = tx.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
-    return Paged(*read_rows(tx, table, moment, conditions, page), total)
+    tx: ReadTransaction,
+    moment: Column[datetime],
+    conditions: Sequence[ColumnElement[bool]],
+    page: Page,
+    items_of: ItemsOf,
+) -> dict[str, Any]:
+    """Return a list's answer (docs/interface.md): a page of the table of a time column, with an item for each row."""
+    total = tx.execute(select(func.count()).select_from(moment.table).where(*conditions)).scalar_one()
+    rows, next_cursor = read_rows(tx, moment, conditions, page)
+    return {"items": items_of(rows), "total": total, "next_cursor": next_cursor}
 
 
 def read_rows(
-    tx: ReadTransaction, table: Table, moment: Column[datetime], conditions: Sequence[ColumnElement[bool]], page: Page
+    tx: ReadTransaction, moment: Column[datetime], conditions: Sequence[ColumnElement[bool]], page: Page
 ) -> tuple[Sequence[Row[Any]], str | None]:
-    """Read a page without counting: the rows, and the cursor of the next page, if any."""
-    query = select(table).where(*conditions)
+    """Read a page ordered by a time column, then by number, without counting: its rows, and the next page's cursor."""
+    query = select(moment.table).where(*conditions)
     if page.cursor:
-        query = query.where(is_past(table, moment, place_of(page.cursor), page.order))
-    ordering = [c.asc() if page.order == "asc" else c.desc() for c in (moment, table.c.number)]
+        query = query.where(is_past(moment, place_of(page.cursor), page.order))
+    ordering = [c.asc() if page.order == "asc" else c.desc() for c in (moment, moment.table.c.number)]
     rows = tx.execute(query.order_by(*ordering).limit(page.limit + 1)).all()
     shown = rows[: page.limit]
     last = shown[-1]._mapping if len(rows) > page.limit else None
     return shown, cursor_of(last[moment], last["number"]) if last else None
 
 
-def is_past(table: Table, moment: Column[datetime], place: tuple[Any, Any], order: Order) -> ColumnElement[bool]:
+def is_past(moment: Column[datetime], place: tuple[Any, Any], order: Order) -> ColumnElement[bool]:
     """Return the condition: after a place (time, number) in that order."""
+    past = gt if order == "asc" else lt
     at, number = place
-    if order == "asc":
-        return or_(moment > at, and_(moment == at, table.c.number > number))
-    return or_(moment < at, and_(moment == at, table.c.number < number))
+    return or_(past(moment, at), and_(moment == at, past(moment.table.c.number, number)))
 
 
 def cursor_of(at: datetime, number: int) -> str:
@@ -130,9 +123,7 @@ def number_of_place(tx: ReadTransaction, place: int) -> int | None:
 
 def change_state(tx: WriteTransaction) -> None:
     """Invalidate all feed places given out so far, after a restore has replaced the messages."""
-    state = {"number": _STATE, "key": token_bytes(32)}
-    new = insert_into(tx.dialect.name, registry_key).values(state)
-    tx.execute(new.on_conflict_do_update(index_elements=["number"], set_=state))
+    upsert(tx, registry_key, ["number"], [{"number": _STATE, "key": token_bytes(32)}])
 
 
 def _state(tx: ReadTransaction) -> int:

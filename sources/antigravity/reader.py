@@ -16,7 +16,7 @@ from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import File, small_text
 from sources.kit.jsonl import Damage, records_of
 from sources.kit.loose_json import Record, mapping, objects, parse_nested, string
-from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 
 # below `~/.gemini`: the command line's, and the editor's in newer and older versions
 _FOLDERS = ("antigravity-cli", "antigravity-ide", "antigravity")
@@ -65,7 +65,9 @@ class Antigravity(FileReader):
         lines = small_text(store / "history.jsonl").encode().splitlines(keepends=True)
         prompts = records_of(lines, Damage())
         projects = {string(prompt.get("conversationId")): string(prompt.get("workspace")) for prompt in prompts}
-        return lambda file: parse_lines(file, AntigravityTranscript(file.session_id, projects.get(file.session_id, "")))
+        return lambda file: parse_records(
+            file, AntigravityTranscript(file.session_id, projects.get(file.session_id, ""))
+        )
 
 
 @dataclass(slots=True)

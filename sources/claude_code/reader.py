@@ -16,7 +16,7 @@ from sources.clients import CLAUDE_CODE
 from sources.kit.files import LARGEST_DOCUMENT, File, files_below, small_text
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, read_json, string, text_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records
 
 _DESKTOP = "local-agent-mode-sessions"
 _MOVED_OUTPUT = re.compile(r"tool-results[\\/]([\w.-]+\.(?:txt|json))")
@@ -44,9 +44,7 @@ class ClaudeCode(FileReader):
 
     def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
         """List the transcripts; the desktop app has a configuration folder for each session."""
-        if store.name != _DESKTOP:
-            yield from FileReader.files(self, store)
-        for folder in sorted(store.glob("*/*/local_*/.claude")) if store.name == _DESKTOP else ():
+        for folder in sorted(store.glob("*/*/local_*/.claude")) if store.name == _DESKTOP else [store]:
             yield from FileReader.files(self, folder)
 
     def session_file(self, file: File) -> SessionFile:
@@ -65,7 +63,7 @@ class ClaudeCode(FileReader):
 
 def _parse(file: SessionFile, summaries_of: Callable[[str], dict[str, str]]) -> Iterator[FoundSession]:
     damage = Damage()
-    main, *agents = parse(json_lines(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
+    main, *agents = parse(file_records(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
     if file.agent_of is not None:
         described = read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
         main.titles["session file"] = text_at(described, "description")
@@ -104,7 +102,7 @@ def _summaries_in(folder: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in files_below(folder, "*.jsonl"):
         with suppress(OSError):
-            for record in islice(json_lines(file.path, Damage()) if isinstance(file, File) else (), 200):
+            for record in islice(file_records(file.path, Damage()) if isinstance(file, File) else (), 200):
                 if record.get("type") in ("user", "assistant"):
                     break
                 if record.get("type") == "summary":

@@ -98,7 +98,7 @@ def _parse(file: SessionFile, about: Record) -> FoundSession:
     began = drafts.moment(about.get("started_at")) or about.get("ts")
     session = reading.build(title if title != asked else "", parent=parent, began=began)
     skipped = () if isinstance(messages, list) else (Skipped(file.path, "no list of messages in it"),)
-    return file.found(session, skipped + reading.skipped(), drafts.moment(about.get("ts")))
+    return file.found(session, skipped + reading.skipped())
 
 
 _INPUT = re.compile(r"^<(user_input|user_message)\b[^>]*>\s*(.*?)\s*</\1>", re.DOTALL)

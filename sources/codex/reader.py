@@ -20,7 +20,7 @@ from sources.kit import drafts
 from sources.kit.files import File, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, mapping, string, text_at, value_at
-from sources.kit.reader import FileReader, SessionFile, found_session, json_lines
+from sources.kit.reader import FileReader, SessionFile, file_records, found_session
 from sources.kit.zst import DAMAGED, open_plain
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -38,18 +38,22 @@ class Codex(FileReader):
 
     def session_file(self, file: File) -> SessionFile:
         named = _ROLLOUT.fullmatch(os.path.basename(file.path))
-        thread = (named and named[1]) or _stem(file)
-        return SessionFile(file, file.path, thread)
+        stem = os.path.basename(file.path).removesuffix(".zst").removesuffix(".jsonl")
+        return SessionFile(file, stem, (named and named[1]) or stem)
+
+    def is_better(self, file: SessionFile, than: SessionFile) -> bool:
+        """Return False for the compressed copy of a file."""
+        return than.path.endswith(".zst") or not file.path.endswith(".zst")
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed threads, newest first. Raises StorageError."""
-        found: dict[str, list[File]] = defaultdict(list)
+        found: dict[str, dict[str, File]] = defaultdict(dict)
         for each in self.files(store):
             if isinstance(each, Skipped):
                 yield each
             else:
-                found[each.session_id].append(each.file)
-        threads = _Threads({thread: _each_once(files) for thread, files in found.items()})
+                found[each.session_id][each.key] = each.file
+        threads = _Threads({thread: [files[key] for key in sorted(files)] for thread, files in found.items()})
         changed = [id for id in threads.files if seen.get(id) != threads.fingerprint(id, seen.get(id, ""))]
         changed.sort(key=lambda id: max(file.modified for file in threads.files[id]), reverse=True)
         threads.names = _names(store) if changed else {}
@@ -89,7 +93,7 @@ class _Threads:
         if base and base not in self.files:
             skipped += (Skipped(f"the beginning of {thread}", f"it is in thread {base}, which is not here"),)
             fingerprint += f"?{base}"
-        session = drafts.dated(rollout.session(), _time_in_name(first), first.modified_at)
+        session = drafts.dated(rollout.session(), _time_in_name(first) or first.modified_at)
         return found_session(thread, fingerprint, session, damage.skipped() + skipped, first.path)
 
     def _records(self, thread: str, damage: Damage, above: frozenset[str]) -> Iterator[Record]:
@@ -109,19 +113,9 @@ class _Threads:
         yield from records
 
 
-def _stem(file: File) -> str:
-    return os.path.basename(file.path).removesuffix(".zst").removesuffix(".jsonl")
-
-
-def _each_once(files: list[File]) -> list[File]:
-    """Sort by time; if a file stands beside its compressed copy, take the file."""
-    by_stem = {_stem(file): file for file in sorted(files, key=lambda file: file.path.endswith(".zst"), reverse=True)}
-    return [by_stem[stem] for stem in sorted(by_stem)]
-
-
 def _names(store: Path) -> dict[str, str]:
     with suppress(OSError):
-        records = json_lines(str(store / "session_index.jsonl"), Damage())
+        records = file_records(str(store / "session_index.jsonl"), Damage())
         return {string(record.get("id")): string(record.get("thread_name")) for record in records}
     return {}
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from registry.domain import Role, Session
-from sources.base import FoundSession
 from sources.clients import CONTINUE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File, small_text
-from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document
+from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 from sources.kit.workspace_files import path_of
 
 _LIST = "sessions.json"
@@ -32,38 +30,31 @@ class Continue(FileReader):
         return None if file.path.endswith(_LIST) else FileReader.session_file(self, file)
 
     def parser(self, store: Path) -> ParseFile:
-        return lambda file: [_parse(file, store / "sessions")]
+        created = cache(lambda: _times_in(store / "sessions"))
+        return lambda file: parse_records(file, ContinueTalk(file.session_id, created=created().get(file.session_id)))
 
 
-def _parse(file: SessionFile, folder: Path) -> FoundSession:
-    damage = Damage()
-    described = json_document(file.path, damage)
-    talk = ContinueTalk(string(described.get("sessionId")) or file.session_id, described=described)
-    for item in objects(described.get("history")):
-        talk.read(item)
-    return file.found(talk.session(), damage.skipped() + talk.skipped(), _created(folder, file.session_id))
-
-
-def _created(folder: Path, session_id: str) -> Any:
-    """Return the time of a session, which only the list of sessions has."""
+def _times_in(folder: Path) -> dict[str, object]:
+    """Return the times of sessions by id, which only the list of sessions has."""
     listed = objects(read_json(small_text(folder / _LIST)))
-    written = next((each.get("dateCreated") for each in listed if each.get("sessionId") == session_id), None)
-    if isinstance(written, str) and written.isdecimal() and len(written) < 16:
-        written = int(written)
-    return drafts.moment(written)
+    return {string(each.get("sessionId")): each.get("dateCreated") for each in reversed(listed)}
 
 
 @dataclass(slots=True)
 class ContinueTalk(Conversation):
-    """Builds a session from the items of its history. Pure."""
+    """Builds a session from its one document. `created`: its time, used if no message has one. Pure."""
 
-    described: Record = field(default_factory=dict)
+    created: object = None
+    _title: str = ""
 
-    def __post_init__(self) -> None:
-        self.folder = path_of(self.described.get("workspaceDirectory"))
+    def read(self, described: Record) -> None:
+        self.session_id = string(described.get("sessionId")) or self.session_id
+        self.folder = path_of(described.get("workspaceDirectory"))
+        self._title = string(described.get("title")).strip()
+        for item in objects(described.get("history")):
+            self._read_item(item)
 
-    def read(self, item: Record) -> None:
-        """Add one item of the history."""
+    def _read_item(self, item: Record) -> None:
         message = mapping(item.get("message"))
         role = string(message.get("role"))
         if role == "tool":
@@ -74,8 +65,8 @@ class ContinueTalk(Conversation):
             self.pass_over("message", role)
 
     def session(self) -> Session:
-        named = string(self.described.get("title")).strip()
-        return self.build("" if named in ("New Session", "Untitled Session") else named)
+        is_named = self._title not in ("New Session", "Untitled Session")
+        return self.build(self._title if is_named else "", began=self.created)
 
     def _add(self, role: Role, message: Record, item: Record) -> None:
         before, content = len(self.drafts), message.get("content")

@@ -52,7 +52,8 @@ class VsCodeChat(Conversation):
             supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
         self.session_id = string(self.given.get("sessionId")) or self.session_id
         titles = (self.given.get("customTitle"), self.listed_title, self.given.get("computedTitle"))
-        return self.build(*titles, project=self.project, began=self.given.get("creationDate"))
+        began = drafts.moment(self.given.get("creationDate")) or self.given.get("lastMessageDate")
+        return self.build(*titles, project=self.project, began=began)
 
     def _add_question(self, request: Record) -> None:
         message = request.get("message")
@@ -71,7 +72,7 @@ class VsCodeChat(Conversation):
                 self.pass_over("part", kind)
         self._end_text()
         for call in hidden:
-            self._put(call.draft(drafts.COMPLETED))
+            self._put(call, drafts.COMPLETED)
         self.say(Role.ERROR, text_at(request, "result", "errorDetails", "message"), ":error")
 
     def _add_text(self, part: Record) -> None:
@@ -103,12 +104,14 @@ class VsCodeChat(Conversation):
 
     def _add_call(self, part: Record) -> None:
         self._end_text()
-        self._put(shown_call(part, self._asked, self._new_id("tool")))
+        draft = self._put(shown_call(part, self._asked, self._new_id("tool")), _status(part))
+        if agent := string(part.get("subAgentInvocationId")):
+            draft.more["tool"]["agent"] = agent
 
     def _add_edit(self, part: Record) -> None:
         if path := path_of(part.get("uri")):
             self._end_text()
-            self._put(edit_of(part, path, self._new_id("edit")))
+            self._put(edit_of(part, path, self._new_id("edit")), drafts.COMPLETED)
 
     def _add_warning(self, part: Record) -> None:
         self._end_text()
@@ -122,9 +125,10 @@ class VsCodeChat(Conversation):
     def _new_id(self, kind: str) -> str:
         return f"{self.record_id}:{kind}:{len(self.drafts) - self._answered_from}"
 
-    def _put(self, call: Draft) -> None:
-        call.more |= {"model": self.model} if self.model else {}
-        self.drafts.append(call)
+    def _put(self, call: ModelCall, status: str) -> Draft:
+        draft = self.call(call.call_id, call.name, call.params)
+        draft.answer(call.result or "", status)
+        return draft
 
     def _say(self, role: Role, text: str, **more: Any) -> None:
         self._chunks += 1
@@ -165,11 +169,6 @@ class ModelCall(NamedTuple):
     name: str
     params: Any
     result: str | None
-
-    def draft(self, status: str) -> Draft:
-        draft = drafts.tool_draft(self.call_id, self.name, self.params, None)
-        draft.answer(self.result or "", status)
-        return draft
 
 
 def calls_of(request: Record) -> tuple[dict[str, ModelCall], list[ModelCall]]:
@@ -216,24 +215,20 @@ def _result_part(part: Any) -> str:
     return "".join(texts)
 
 
-def shown_call(part: Record, asked: dict[str, ModelCall], otherwise_id: str) -> Draft:
+def shown_call(part: Record, asked: dict[str, ModelCall], otherwise_id: str) -> ModelCall:
     """Return a call as the client shows it, with the model's parameters and result where they are kept."""
     call_id = string(part.get("toolCallId")) or otherwise_id
     shown = ModelCall(call_id, string(part.get("toolId")) or "tool", _params(part), _result(part))
     if own := asked.get(call_id):
-        shown = ModelCall(call_id, own.name, own.params, own.result or shown.result)
-    draft = shown.draft(_status(part))
-    if agent := string(part.get("subAgentInvocationId")):
-        draft.more["tool"]["agent"] = agent
-    return draft
+        return ModelCall(call_id, own.name, own.params, own.result or shown.result)
+    return shown
 
 
-def edit_of(part: Record, path: str, native_id: str) -> Draft:
+def edit_of(part: Record, path: str, native_id: str) -> ModelCall:
     """Return a change to a file that is part of the answer."""
     groups = ([edit] if isinstance(edit, dict) else items(edit) for edit in items(part.get("edits")))
     texts = ["".join(string(edit.get("text")) for edit in objects(group)) for group in groups]
-    call = ModelCall(native_id, "edit", {"path": path, "edits": [text for text in texts if text]}, "")
-    return call.draft(drafts.COMPLETED)
+    return ModelCall(native_id, "edit", {"path": path, "edits": [text for text in texts if text]}, "")
 
 
 def _params(part: Record) -> Any:

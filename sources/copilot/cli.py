@@ -15,9 +15,8 @@ from sources.clients import COPILOT_CLI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, params_of, supersede
 from sources.kit.files import File, small_text, status_of
-from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, SessionFile, json_document, parse_lines
+from sources.kit.reader import FileReader, SessionFile, parse_records
 from sources.kit.token_counts import usage_of
 
 _NOTE = "workspace.yaml"
@@ -45,14 +44,9 @@ class CopilotCli(FileReader):
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
         note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
-        reading, damage = Events(file.session_id, described=noted(note)), Damage()
-        if file.path.endswith(".jsonl"):
-            yield from parse_lines(file, reading)
-            return
-        for event in events_of(json_document(file.path, damage)):
-            reading.read(event)
-        session, *agents = reading.sessions()
-        yield from file.found_with_agents(session, agents, damage.skipped() + reading.skipped())
+        reading = Events(file.session_id, described=noted(note))
+        is_document = file.path.endswith(".json")
+        return parse_records(file, reading, events_of) if is_document else parse_records(file, reading)
 
 
 def noted(text: str) -> dict[str, str]:

@@ -13,11 +13,10 @@ from sources.base import FoundSession, Places, Skipped
 from sources.clients import VSCODE
 from sources.copilot.chat import VsCodeChat
 from sources.copilot.cli import Events
-from sources.kit import drafts
 from sources.kit.files import File
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines, parse_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records, parse_records
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
 
@@ -66,7 +65,7 @@ class CopilotVscode(FileReader):
         def parse(file: SessionFile) -> Iterator[FoundSession]:
             project = project_of(Path(file.folder))
             if file.note_status:
-                return parse_lines(file, Events(file.session_id, described={"cwd": project}))
+                return parse_records(file, Events(file.session_id, described={"cwd": project}))
             return _parse_session(file, project, titles_of)
 
         return parse
@@ -88,14 +87,13 @@ def _listed_titles(folder: str) -> tuple[Record, tuple[Skipped, ...]]:
 
 def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iterator[FoundSession]:
     damage, skipped = Damage(), tuple[Skipped, ...]()
-    is_log = file.path.endswith(".jsonl")
-    given = replayed(json_lines(file.path, damage), damage) if is_log else json_document(file.path, damage)
+    records = file_records(file.path, damage)
+    given = replayed(records, damage) if file.path.endswith(".jsonl") else next(records, {})
     chat = VsCodeChat(file.session_id, given=given, project=project)
     if not string(given.get("customTitle")):
         titles, skipped = titles_of(file.folder)
         chat.listed_title = text_at(titles, file.session_id, "title")
-    session = chat.session()
-    yield file.found(session, damage.skipped() + chat.skipped() + skipped, drafts.moment(given.get("lastMessageDate")))
+    yield file.found(chat.session(), damage.skipped() + chat.skipped() + skipped)
 
 
 # Operation logs: an object kept as the operations that made it

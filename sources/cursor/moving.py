@@ -27,12 +27,11 @@ from sources.cursor.journal import (
     row_of,
     value_of,
 )
-from sources.cursor.store import DATABASE, workspace_folders
+from sources.cursor.store import DATABASE, GLOBAL_LIST_KEY, WORKSPACE_LIST_KEY, workspace_folders
 from sources.kit.files import small_text
 from sources.kit.loose_json import objects, read_json, text_at
 from sources.kit.workspace_files import project_of_workspace
 
-GLOBAL_LIST_KEY, WORKSPACE_LIST_KEY = "composer.composerHeaders", "composer.composerData"
 WORKSPACE_FIELD = "workspaceIdentifier"
 _CHOSEN = ("selectedComposerIds", "lastFocusedComposerIds")
 

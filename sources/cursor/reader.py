@@ -53,9 +53,7 @@ class CursorIde(Source):
 
         In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` has to name its `User` folder on the mounted drive.
         """
-        named = places.environment.get("CTXR_CURSOR_DIR")
-        usual = user_folders(places, _BUILDS)
-        for user_folder in dict.fromkeys([Path(named).expanduser()] if named else usual):
+        for user_folder in dict.fromkeys(places.named("CTXR_CURSOR_DIR") or user_folders(places, _BUILDS)):
             if any((user_folder / name).is_dir() for name in ("globalStorage", "workspaceStorage")):
                 yield user_folder / "globalStorage" / DATABASE
 

@@ -20,8 +20,7 @@ from sources.kit.sqlite_store import ClientDatabase, last_change
 from sources.kit.workspace_files import project_of_workspace
 
 _DRAFT = "empty-state-draft"
-_LIST_KEY = "composer.composerHeaders"
-_WORKSPACE_LIST_KEY = "composer.composerData"
+GLOBAL_LIST_KEY, WORKSPACE_LIST_KEY = "composer.composerHeaders", "composer.composerData"
 _CHAT_KEY = "workbench.panel.aichat.view.aichat.chatdata"
 _PANE_KEY = "workbench.panel.composerChatViewPane"
 _PANE_OF = "workbench.panel.aichat.view."
@@ -77,7 +76,7 @@ class GlobalStore:
         """Return the fields that the lists hold of each composer; the table overrides its stale mirror."""
         entries: list[dict[str, Any]] = []
         if "ItemTable" in self._tables:
-            for (value,) in self._database.rows("SELECT value FROM ItemTable WHERE key = ?", (_LIST_KEY,)):
+            for (value,) in self._database.rows("SELECT value FROM ItemTable WHERE key = ?", (GLOBAL_LIST_KEY,)):
                 entries += objects(mapping(read_json(value)).get("allComposers"))
         if "composerHeaders" in self._tables:
             for row in self._database.records("SELECT * FROM composerHeaders"):
@@ -105,10 +104,10 @@ class WorkspaceRows(NamedTuple):
 def workspace_rows(database: ClientDatabase) -> WorkspaceRows:
     """Read the conversations of a workspace's own database, by named keys only."""
     wanted = "SELECT key, value FROM ItemTable WHERE key IN (?, ?) OR (key >= ? AND key < ?)"
-    keys = (_WORKSPACE_LIST_KEY, _CHAT_KEY, _PANE_KEY, _PANE_KEY + "~")
+    keys = (WORKSPACE_LIST_KEY, _CHAT_KEY, _PANE_KEY, _PANE_KEY + "~")
     rows = database.rows(wanted, keys) if "ItemTable" in database.tables() else []
     values = {key: read_json(value) for key, value in rows}
-    composers = mapping(values.pop(_WORKSPACE_LIST_KEY, None))
+    composers = mapping(values.pop(WORKSPACE_LIST_KEY, None))
     tabs = objects(mapping(values.pop(_CHAT_KEY, None)).get("tabs"))
     whole = objects(composers.get("allComposers"))
     listed = {string(entry.get("composerId")) for entry in whole}

@@ -18,15 +18,14 @@ from sources.base import FoundSession, Places, Skipped
 from sources.clients import CURSOR_AGENT
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
-from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in
+from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in, records_of_text
 from sources.cursor_agent.store import AgentStore, Root
-from sources.cursor_agent.text_transcript import records_of_text
 from sources.kit import drafts
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import File, digest, small_text, status_of, system_reason
 from sources.kit.jsonl import Damage, read_lines
 from sources.kit.loose_json import Record, mapping, read_json, string
-from sources.kit.reader import FileReader, SessionFile, json_lines
+from sources.kit.reader import FileReader, SessionFile, file_records
 from sources.kit.sqlite_store import BusyDatabase, ClientDatabase, last_change, stamp
 
 DATABASE, DESCRIPTION = "store.db", "meta.json"
@@ -328,7 +327,7 @@ def _span(chat: SessionFile, about: Record, now: datetime) -> TimeFrame:
 
 def _records_in(path: str, damage: Damage) -> Iterator[Record]:
     if not path.endswith(".txt"):
-        yield from json_lines(path, damage)
+        yield from file_records(path, damage)
         return
     with open(path, "rb") as file:
         yield from records_of_text(line.decode("utf-8", "replace") for line in read_lines(file) if line is not None)

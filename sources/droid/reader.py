@@ -10,7 +10,7 @@ from sources.clients import DROID
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, mapping, string
-from sources.kit.reader import FileReader, ParseFile, parse_lines
+from sources.kit.reader import FileReader, ParseFile, parse_records
 
 _BOOKKEEPING = ("agent_turn_outcome", "todo_state", "session_end")
 
@@ -22,7 +22,7 @@ class Droid(FileReader):
     patterns = ("sessions/*/*.jsonl",)
 
     def parser(self, store: Path) -> ParseFile:
-        return lambda file: parse_lines(file, DroidChat(file.session_id))
+        return lambda file: parse_records(file, DroidChat(file.session_id))
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ def identity(record: Record) -> str:
 
 def version(record: Record) -> str:
     rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
-    return reading.version_of(_time(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
+    return reading.version_of(drafts.moment(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
 
 
 def read(record: Record, unknown: Counter[str]) -> Session:
@@ -49,8 +49,8 @@ def read(record: Record, unknown: Counter[str]) -> Session:
         talk.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
     reading.unique_ids(talk.drafts)
-    session = talk.build("" if title in ("New chat", "New Chat") else title, model=usual_model)
-    return drafts.dated(session, *(_time(record.get(key)) for key in ("create_time", "update_time")))
+    began = drafts.moment(record.get("create_time")) or record.get("update_time")
+    return talk.build("" if title in ("New chat", "New Chat") else title, model=usual_model, began=began)
 
 
 def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, reading.TreeNode]:
@@ -58,20 +58,10 @@ def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, reading.T
         name: reading.TreeNode(
             text_at(given[name], "parent"),
             mapping(message.get("author")).get("role") == "user",
-            _time(message.get("create_time")),
+            drafts.moment(message.get("create_time")),
         )
         for name, message in messages.items()
     }
-
-
-def _time(value: object) -> datetime | None:
-    """Parse seconds since 1970; in rare old data they are a string."""
-    if isinstance(value, str):
-        try:
-            return drafts.moment(float(value))
-        except ValueError:
-            return drafts.moment(value)
-    return drafts.moment(value)
 
 
 @dataclass(slots=True)

@@ -41,14 +41,14 @@ def read(record: Record, unknown: Counter[str]) -> Session:
         talk.read(messages[name])
         supersede(() if is_live else talk.drafts[before:])
     reading.unique_ids(talk.drafts)
-    session = talk.build(
+    return talk.build(
         record.get("name"),
         record.get("summary"),
         project=text_at(record, "project", "name"),
         model=string(record.get("model")),
         summary=string(record.get("summary")),
+        began=drafts.moment(record.get("created_at")) or record.get("updated_at"),
     )
-    return drafts.dated(session, *(drafts.moment(record.get(key)) for key in ("created_at", "updated_at")))
 
 
 def _by_id(messages: list[Record]) -> dict[str, Record]:

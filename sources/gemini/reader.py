@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from registry.domain import Role, Session
 from sources.base import FoundSession
@@ -17,9 +16,8 @@ from sources.clients import GEMINI_CLI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, folders_in, small_text, store_entries
-from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_document, json_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 
 
 class GeminiCli(FileReader):
@@ -42,7 +40,14 @@ class GeminiCli(FileReader):
 
     def parser(self, store: Path) -> ParseFile:
         projects = cache(lambda: _projects(store))
-        return lambda file: [_parse(file, projects())]
+
+        def parse(file: SessionFile) -> Iterator[FoundSession]:
+            project, by_hash = projects().get(file.folder), projects()
+            return parse_records(
+                file, GeminiChat(file.session_id, agent_of=file.agent_of, project=project, by_hash=by_hash)
+            )
+
+        return parse
 
 
 def _projects(store: Path) -> dict[str, str]:
@@ -57,24 +62,17 @@ def _projects(store: Path) -> dict[str, str]:
     return by_hash | by_name | {slot: path for slot, path in noted.items() if path}
 
 
-def _parse(file: SessionFile, projects: Mapping[str, str]) -> FoundSession:
-    damage, chat = Damage(), GeminiChat(file.session_id, agent_of=file.agent_of)
-    is_journal = file.path.endswith(".jsonl")
-    for record in json_lines(file.path, damage) if is_journal else filter(None, [json_document(file.path, damage)]):
-        chat.read(record)
-    chat.project = projects.get(file.folder) or projects.get(string(chat.header.get("projectHash")))
-    return file.found(chat.session(), damage.skipped() + chat.skipped(), drafts.moment(chat.header.get("lastUpdated")))
-
-
 @dataclass(slots=True)
 class GeminiChat(Conversation):
     """Builds a chat from the records of a journal, or from the one document.
 
-    `agent_of`: for a sub-agent's chat the session it works for. `project`: the project by the chat's folder.
+    `agent_of`: for a sub-agent's chat the session it works for. `project`: the project by the chat's folder, else
+    it is one of those in `by_hash`.
     """
 
     agent_of: str | None = None
     project: str | None = None
+    by_hash: Mapping[str, str] = field(default_factory=dict)
     header: Record = field(default_factory=dict)
     _messages: dict[str, Record] = field(default_factory=dict)
     _standing: list[str] = field(default_factory=list)
@@ -94,17 +92,18 @@ class GeminiChat(Conversation):
             self.unknown["record without type"] += 1
 
     def session(self) -> Session:
-        self.folder = self.project or ""
+        project = self.project or self.by_hash.get(string(self.header.get("projectHash")))
+        self.folder = project or ""
         self.drafts.clear()
         for key in self._messages:
             self._add(key)
         self.session_id = string(self.header.get("sessionId")) or self.session_id
         return self.build(
             "" if self.agent_of else self.header.get("summary"),  # a sub-agent's is what it reported
-            project=self.project,
+            project=project,
             folders=map(string, items(self.header.get("directories"))),
             parent=self.agent_of,
-            began=self.header.get("startTime"),
+            began=drafts.moment(self.header.get("startTime")) or self.header.get("lastUpdated"),
         )
 
     def _describe(self, header: Record) -> None:
@@ -145,9 +144,9 @@ class GeminiChat(Conversation):
         kind, text = string(message.get("type")), parts_text(message.get("content"))
         self.begin(message.get("id"), message.get("timestamp"))
         if kind == "user":
-            prompt = prompt_of(message)
-            self.say(Role.USER, prompt.typed, attachments=list(prompt.attachments))
-            self.inject(prompt.context, ":context" if prompt.typed else "")
+            typed, context, names = prompt_of(message)
+            self.say(Role.USER, typed, attachments=names)
+            self.inject(context, ":context" if typed else "")
         elif kind == "gemini":
             self._add_answer(message, text)
         elif kind in ("info", "warning"):
@@ -212,20 +211,12 @@ _REFERENCED = "--- Content from referenced files ---"
 _REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
 
 
-class Prompt(NamedTuple):
-    """A user's message: what was typed, what the client added, and the names of what was sent along."""
-
-    typed: str
-    context: str
-    attachments: tuple[str, ...]
-
-
-def prompt_of(message: Record) -> Prompt:
-    """Return the parts of a message of type `user`, without the results of tools that it may carry."""
+def prompt_of(message: Record) -> tuple[str, str, list[str]]:
+    """Return what a user typed in a message, what the client added, and the names of what was sent along."""
     content = message.get("content")
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
     if text.startswith(_INJECTED):
-        return Prompt("", text, ())
+        return "", text, []
     before = _HOOK_CONTEXT.match(text)
     note = before[0] if before else ""
     text, shown = text.removeprefix(note), shown.removeprefix(note)
@@ -236,7 +227,7 @@ def prompt_of(message: Record) -> Prompt:
     files = (mapping(part.get("inlineData")) or mapping(part.get("fileData")) for part in objects(content))
     named = (first_text(file, "displayName", "fileUri", "mimeType") or "file" for file in files if file)
     names = (*named, *_REFERENCE.findall(context))
-    return Prompt(typed.strip(), context.strip(), tuple(dict.fromkeys(names)))
+    return typed.strip(), context.strip(), list(dict.fromkeys(names))
 
 
 def parts_text(content: object) -> str:

@@ -15,7 +15,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, SessionFile, parse_lines
+from sources.kit.reader import FileReader, SessionFile, parse_records
 
 _SPOKEN = {"agent_message_chunk": Role.ASSISTANT, "agent_thought_chunk": Role.THINKING}
 # beginnings of the kinds of updates that are no part of the conversation
@@ -43,7 +43,7 @@ class GrokCli(FileReader):
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
         summary = mapping(read_json(small_text(Path(file.folder, "summary.json"))))
         folder = text_at(summary, "info", "cwd") or unquote(Path(file.folder).parent.name)
-        return parse_lines(file, Updates(file.session_id, folder, summary=summary))
+        return parse_records(file, Updates(file.session_id, folder, summary=summary))
 
 
 @dataclass(slots=True)

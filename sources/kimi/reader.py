@@ -13,7 +13,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, small_text, status_of
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at
-from sources.kit.reader import FileReader, SessionFile, parse_lines
+from sources.kit.reader import FileReader, SessionFile, parse_records
 
 
 class KimiCode(FileReader):
@@ -31,7 +31,7 @@ class KimiCode(FileReader):
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
         state = mapping(read_json(small_text(Path(file.folder, "state.json"))))
-        return parse_lines(
+        return parse_records(
             file, AgentLog(file.session_id, string(state.get("cwd")), state=state, agent_of=file.agent_of)
         )
 

@@ -78,12 +78,11 @@ def undated_messages_of(drafts: Iterable[Draft]) -> tuple[Message, ...]:
     return tuple(Message(draft.role, text, draft.at, None, draft.more) for draft in drafts if (text := _text(draft)))
 
 
-def dated(session: Session, *known: datetime | None) -> Session:
-    """Give the first known time to all messages, marked as inferred, if no message has one.
+def dated(session: Session, at: datetime | None) -> Session:
+    """Give a time to all messages, marked as inferred, if no message has one.
 
     Without any time a session would get the time of its import, and be listed before those of today.
     """
-    at = next(filter(None, known), None)
     if at is None or any(message.timestamp for message in session.messages):
         return session
     return replace(session, messages=tuple(inferred(message, at) for message in session.messages))
@@ -94,8 +93,13 @@ def _text(draft: Draft) -> str:
     return "\n\n".join(draft.parts) or " ".join(f"[{name}]" for name in names)
 
 
+_NUMBER = re.compile(r"\d{9,15}(?:\.\d*)?")  # some clients write a number as text
+
+
 def moment(value: object) -> datetime | None:
     """Parse a client's time: ISO 8601, or seconds or milliseconds since 1970; None if it cannot be one."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value)
     try:
         if isinstance(value, (str, datetime)):
             at = parse_time(value)

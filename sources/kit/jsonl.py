@@ -52,16 +52,8 @@ def records_of(lines: Iterable[bytes | None], damage: Damage) -> Iterator[Record
     for number, line in enumerate(lines, 1):
         if line is None:
             damage.note(number, f"longer than {LONGEST_LINE // 2**20} MB")
-            continue
-        text = line.decode("utf-8", "replace")
-        try:
-            value, end = DECODER.raw_decode(text)
-        except (ValueError, RecursionError):
-            value, end = None, 0
-        if isinstance(value, dict) and text[end:] in ("\n", "\r\n", ""):  # nearly all
-            yield value
         else:
-            yield from _objects_in(text, number, damage)
+            yield from _objects_in(line.decode("utf-8", "replace"), number, damage)
 
 
 def _objects_in(text: str, number: int, damage: Damage) -> Iterator[Record]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -15,7 +14,7 @@ from sources.client import Client
 from sources.kit import drafts
 from sources.kit.files import File, document, files_below, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
-from sources.kit.loose_json import Record, mapping, read_json
+from sources.kit.loose_json import Record, read_json
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, stamp
 
 
@@ -42,9 +41,9 @@ class SessionFile:
     def fingerprint(self) -> str:
         return self.file.fingerprint + self.note_status
 
-    def found(self, session: Session, skipped: tuple[Skipped, ...], *times: datetime | None) -> FoundSession:
-        """Return the session, dated by `times` or the file."""
-        session = drafts.dated(session, *times, self.file.modified_at)
+    def found(self, session: Session, skipped: tuple[Skipped, ...]) -> FoundSession:
+        """Return the session, dated by the file if no message has a time."""
+        session = drafts.dated(session, self.file.modified_at)
         return found_session(self.key, self.fingerprint, session, skipped, self.path)
 
     def found_with_agents(
@@ -82,10 +81,6 @@ class FileReader(Source):
 
     def kept(self) -> Iterable[str]:
         return (*self.patterns, *self.beside)
-
-    def stamp(self, store: Path) -> str:
-        """Return no stamp: looking at each file's status is as cheap."""
-        return ""
 
     def count(self, store: Path) -> int:
         return sum(isinstance(file, SessionFile) for file in self.files(store))
@@ -196,23 +191,26 @@ class Parser(Protocol):
     def skipped(self) -> tuple[Skipped, ...]: ...
 
 
-def parse_lines(file: SessionFile, parser: Parser) -> Iterator[FoundSession]:
+def parse_records(
+    file: SessionFile, parser: Parser, parts_of: Callable[[Record], Iterable[Record]] = lambda record: [record]
+) -> Iterator[FoundSession]:
+    """Parse the records of a file, or the parts of each."""
     damage = Damage()
-    for record in json_lines(file.path, damage):
-        parser.read(record)
+    for record in file_records(file.path, damage):
+        for part in parts_of(record):
+            parser.read(part)
     main, *agents = parser.sessions()
     yield from file.found_with_agents(main, agents, damage.skipped() + parser.skipped())
 
 
-def json_lines(path: str, damage: Damage) -> Iterator[Record]:
-    """Yield the JSON objects of a file, one line in memory at a time. Raises OSError."""
-    with open(path, "rb") as file:
-        yield from records_of(read_lines(file), damage)
-
-
-def json_document(path: str, damage: Damage) -> Record:
-    """Return the JSON object that a file holds, an empty one if it holds none. Raises OSError."""
+def file_records(path: str, damage: Damage) -> Iterator[Record]:
+    """Yield the JSON objects of a file: the one of a `.json`, else one line in memory at a time. Raises OSError."""
+    if not path.endswith(".json"):
+        with open(path, "rb") as file:
+            yield from records_of(read_lines(file), damage)
+        return
     value = read_json(document(path))
     if not isinstance(value, dict):
         damage.note(0, "not a JSON object")
-    return mapping(value)
+    elif value:
+        yield value

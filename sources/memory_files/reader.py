@@ -17,7 +17,7 @@ from sources.kit.drafts import project_of
 from sources.kit.files import document, files_below
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import string
-from sources.kit.reader import FileReader, ParseFile, SessionFile, json_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records
 
 
 class MemoryFiles(FileReader):
@@ -55,5 +55,5 @@ def _parse(file: SessionFile, store: Path) -> FoundSession:
 def _working_folders(project: Path) -> Iterator[str]:
     """Yield the working folders that the transcripts beside a project's notes name."""
     for transcript in sorted(project.glob("*.jsonl"), key=os.path.getmtime, reverse=True):
-        records = islice(json_lines(str(transcript), Damage()), 20)  # one of the first names the folder
+        records = islice(file_records(str(transcript), Damage()), 20)  # one of the first names the folder
         yield from filter(None, (string(record.get("cwd")) for record in records))

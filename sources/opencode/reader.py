@@ -20,8 +20,6 @@ from sources.kit.loose_json import Record, mapping, number, objects, read_json, 
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 
-# the session's columns by the names that they have in JSON
-_DESCRIBED = {"id": "id", "parentID": "parent_id", "directory": "directory", "title": "title"}
 _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
 
@@ -54,13 +52,13 @@ class OpenCode(DatabaseReader):
         while their message is written; their times are only looked at within a day of the last activity, since that
         reads every page.
         """
-        described = [_described(row) for row in database.records("SELECT * FROM session ORDER BY time_updated DESC")]
+        sessions = database.records("SELECT * FROM session ORDER BY time_updated DESC")
         messages = _counts(
             database, "SELECT session_id, count(*), ifnull(max(time_updated), 0) FROM message GROUP BY 1"
         )
         parts = _counts(database, "SELECT session_id, count(*), 0 FROM part GROUP BY 1")
         newest = max((time for _, time in messages.values()), default=0)
-        for record in filter(lambda record: record["id"], described):
+        for record in filter(lambda record: string(record["id"]), sessions):
             key = record["id"]
             count, time = messages.get(key, (0, 0))
             whole = digest(record, count, time, parts.get(key, (0, 0))[0])
@@ -85,12 +83,6 @@ class OpenCode(DatabaseReader):
         name = f"session {dialogue.session_id}"
         damaged = (Skipped(f"{count} x message or part of {name}", why) for why, count in damage.items() if count)
         return found_session(key, fingerprint, dialogue.session(), (*damaged, *dialogue.skipped()), name)
-
-
-def _described(row: Record) -> Record:
-    known = {name: string(row.get(column)) for name, column in _DESCRIBED.items()}
-    times = {name: row.get(f"time_{name}") for name in ("created", "updated")}
-    return {**known, "time": times, "revert": mapping(read_json(row.get("revert")))}
 
 
 def _record(own_id: Any, created: Any, data: Any) -> Record | None:
@@ -118,8 +110,7 @@ _IGNORED = ("patch", "snapshot", "step-start", "step-finish", "agent")
 class OpenCodeDialogue(Conversation):
     """Builds a session from its messages in order, each with its parts.
 
-    `described`: the session's own record, by the names that its JSON form has. The parts that the user typed make one
-    message, those of an answer one each.
+    `described`: the session's own row. The parts that the user typed make one message, those of an answer one each.
     """
 
     described: Record = field(default_factory=dict)
@@ -137,7 +128,7 @@ class OpenCodeDialogue(Conversation):
         if role not in ("user", "assistant"):
             self.pass_over("message", role)
             return
-        before, revert = len(self.drafts), mapping(self.described.get("revert"))
+        before, revert = len(self.drafts), mapping(read_json(self.described.get("revert")))
         self._typed, self._latest = None, drafts.moment(value_at(message, "time", "created"))
         self.model = string(message.get("modelID"))
         self._is_reverted |= _is_point(revert, "messageID", message) and not string(revert.get("partID"))
@@ -159,8 +150,8 @@ class OpenCodeDialogue(Conversation):
         title = string(self.described.get("title")).strip()
         return self.build(
             "" if _DEFAULT_TITLE.match(title) else title,
-            parent=string(self.described.get("parentID")),
-            began=value_at(self.described, "time", "created"),
+            parent=string(self.described.get("parent_id")),
+            began=self.described.get("time_created"),
         )
 
     def _put_in_order(self, since: int) -> None:

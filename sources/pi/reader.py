@@ -11,7 +11,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 
 _SUMMARIES = ("compaction", "branch_summary", "compactionSummary", "branchSummary")
 
@@ -27,7 +27,7 @@ class Pi(FileReader):
         return SessionFile(file, file.path, Path(file.path).stem.rpartition("_")[2])
 
     def parser(self, store: Path) -> ParseFile:
-        return lambda file: parse_lines(file, Tree(file.session_id))
+        return lambda file: parse_records(file, Tree(file.session_id))
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_lines
+from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 
 _TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that somebody wrote
 # subtypes of a system record that are no part of the conversation
@@ -41,7 +41,7 @@ class QwenCode(FileReader):
         return SessionFile(file, file.path, path.stem, agent_of, folder)
 
     def parser(self, store: Path) -> ParseFile:
-        return lambda file: parse_lines(file, QwenChat(file.session_id, agent_of=file.agent_of))
+        return lambda file: parse_records(file, QwenChat(file.session_id, agent_of=file.agent_of))
 
 
 @dataclass(slots=True)
@@ -78,14 +78,13 @@ class QwenChat(Conversation):
 
     def _add_question(self, record: Record) -> None:
         shown = value_at(record, "systemPayload", "displayText")
-        prompt = prompt_of({"content": _parts(record), "displayContent": shown})
-        names = list(prompt.attachments)
+        typed, context, names = prompt_of({"content": _parts(record), "displayContent": shown})
         is_typed = string(record.get("subtype")) in _TYPED and record.get("provenance", "real_user") == "real_user"
         if is_typed:
-            self.say(Role.USER, prompt.typed, attachments=names)
+            self.say(Role.USER, typed, attachments=names)
         else:
-            self.inject(prompt.typed, attachments=names)
-        self.inject(prompt.context, ":context" if prompt.typed else "")
+            self.inject(typed, attachments=names)
+        self.inject(context, ":context" if typed else "")
 
     def _add_answer(self, record: Record) -> None:
         before, self.model = len(self.drafts), string(record.get("model"))

@@ -49,8 +49,8 @@ class Zed(DatabaseReader):
         for message in items(described.get("messages")):
             thread.read(message)
         parent = string(row["parent_id"]) or text_at(described, "subagent_context", "parent_thread_id")
-        session = thread.build(row["summary"], described.get("title"), folders=folders, parent=parent)
-        session = drafts.dated(session, drafts.moment(row["created_at"]), drafts.moment(fingerprint))
+        began = drafts.moment(row["created_at"]) or fingerprint
+        session = thread.build(row["summary"], described.get("title"), folders=folders, parent=parent, began=began)
         return found_session(key, fingerprint, session, thread.skipped(f" of thread {key}"), f"session {key}", why)
 
 

@@ -15,7 +15,7 @@ from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, list_executions
+from registry.storage.records.executions import list_executions
 from sources.clients import CLAUDE_CODE, CODEX
 from tests.seeded import Seeded
 
@@ -293,7 +293,7 @@ async def test_what_a_history_tool_refuses_is_recorded(client: Client, filled: O
         refused = await call(client, tool, **arguments)
         assert refused["error"]["code"] == "INVALID_REQUEST"
         assert said in refused["error"]["details"]
-        page = await filled.registry.read(lambda tx: list_executions(tx, ExecutionFilter(status="failed"), Page()))
+        page = await filled.registry.read(lambda tx: list_executions(tx, {"status": "failed"}, Page()))
         [run, *_] = page["items"]
         assert (run["operation"], run["source"], run["client"]) == (operation, "cursor", "cursor-vscode 1.0")
         assert run["error"] == refused["error"]

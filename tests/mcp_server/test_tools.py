@@ -19,7 +19,7 @@ from mcp_server.server import create_server, tools_of
 from orchestrator.requests.calls import utc_offset_minutes
 from orchestrator.service import Orchestrator
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, list_executions
+from registry.storage.records.executions import list_executions
 
 pytestmark = pytest.mark.anyio
 
@@ -134,7 +134,7 @@ async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
         refused = await call(client, tool, **arguments)
         assert refused["error"]["code"] == "INVALID_REQUEST"
         assert said in refused["error"]["details"]
-        page = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(), Page()))
+        page = await orchestrator.registry.read(lambda tx: list_executions(tx, {}, Page()))
         [run, *_] = page["items"]
         assert (run["operation"], run["client"], run["status"]) == (tool, "cursor-vscode 1.0", "failed")
 

@@ -20,7 +20,7 @@ from orchestrator.state import OUTSIDE_ATTEMPTS
 from registry.registry import Registry
 from registry.settings import ActionSettings, CheckSettings
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
+from registry.storage.records.executions import get_execution, list_executions
 from registry.storage.records.extract_results import get_result
 
 pytestmark = pytest.mark.anyio
@@ -163,7 +163,7 @@ async def test_a_run_is_recorded_once_with_all_its_steps(orchestrator: Orchestra
 
 
 async def briefings(orchestrator: Orchestrator) -> dict[str, Any]:
-    wanted = ExecutionFilter(operation="daily_briefing")
+    wanted = {"operation": "daily_briefing"}
     return await orchestrator.registry.read(lambda tx: list_executions(tx, wanted, Page()))
 
 

@@ -16,7 +16,7 @@ from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.connections import WRITERS
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
+from registry.storage.records.executions import get_execution, list_executions
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def recorded(orchestrator: Orchestrator) -> list[dict[str, Any]]:
     """All records, oldest first, whole."""
 
     def work(tx: Any) -> list[dict[str, Any]]:
-        page = list_executions(tx, ExecutionFilter(), Page(limit=100, order="asc"))
+        page = list_executions(tx, {}, Page(limit=100, order="asc"))
         return [get_execution(tx, item["id"]) for item in page["items"]]
 
     return await orchestrator.registry.read(work)

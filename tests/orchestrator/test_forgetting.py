@@ -224,7 +224,7 @@ async def test_a_kept_question_goes_with_the_message_it_should_find_and_with_its
         await orchestrator.registry.write(partial(keep_expectation, request=question, message_id=stored[at]))
     assert (await forget(orchestrator, matching="quokkalike"))["receipt"]["cases"] == 1
     await forget(orchestrator, id=stored[0])
-    assert [case.message_id for case in await orchestrator.registry.read(list_expectations)] == [stored[2]]
+    assert [case["message_id"] for case in await orchestrator.registry.read(list_expectations)] == [stored[2]]
     assert traces(orchestrator, "quokkalike", "northern gate") == []
 
 

@@ -12,7 +12,7 @@ from orchestrator.graph import describe_graph
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, get_execution, list_executions
+from registry.storage.records.executions import get_execution, list_executions
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ class Flaky:
 
 async def last_run(orchestrator: Orchestrator) -> dict[str, Any]:
     def work(tx: Any) -> dict[str, Any]:
-        [item] = list_executions(tx, ExecutionFilter(), Page(limit=1))["items"]
+        [item] = list_executions(tx, {}, Page(limit=1))["items"]
         return get_execution(tx, item["id"])
 
     return await orchestrator.registry.read(work)

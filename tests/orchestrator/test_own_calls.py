@@ -21,7 +21,7 @@ from registry.ingest.merge_channels import merge_channels
 from registry.ingest.own_calls import OTHERS, RECALLS
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
-from registry.storage.conversations.channels import ChannelFilter, channels_by_number, list_channels
+from registry.storage.conversations.channels import channels_by_number, list_channels
 from registry.storage.conversations.messages import by_numbers
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.paging import Page
@@ -80,7 +80,7 @@ async def channels(orchestrator: Orchestrator, words: str) -> list[str]:
 
 async def stored(orchestrator: Orchestrator) -> list[dict[str, Any]]:
     """The messages of the only channel."""
-    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=100)))
     [channel] = page["items"]
     return await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
 

@@ -51,8 +51,8 @@ async def test_a_list_is_saved_under_a_name_and_dropped(http: httpx.AsyncClient,
     for elsewhere in ("https://evil.example/?q=x", "//evil.example/?q=x", "/login?next=x"):
         assert (await http.post("/views", data={"name": "x", "address": elsewhere})).status_code == 400
     [view] = await orchestrator.registry.read(list_views)
-    assert (await http.post(f"/views/{view.id}/deletion")).status_code == 303
-    assert (await http.post(f"/views/{view.id}/deletion")).status_code == 404
+    assert (await http.post(f"/views/{view['id']}/deletion")).status_code == 303
+    assert (await http.post(f"/views/{view['id']}/deletion")).status_code == 404
     assert "뱀" not in (await http.get("/")).text
 
 

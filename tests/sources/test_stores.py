@@ -200,7 +200,7 @@ def test_a_backup_holds_the_conversations_of_a_store_and_nothing_beside_them(cli
     for name in secrets:
         (tmp_path / client.usual / name).write_text("sk-secret", encoding="utf-8")
     [store] = client.reader.find(Places(tmp_path, {}))
-    files = [file.path for file in files_to_back_up(client.reader, store)]
+    files = [path for path, _ in files_to_back_up(client.reader, store)]
     assert files
     assert not {file.name for file in files}.intersection(secrets)
 

@@ -12,6 +12,7 @@ from orchestrator.answer.delivery import tokens_in, within
 from orchestrator.answer.standing import where_it_stands
 from registry.domain import Role, parse_time, preview_of
 from registry.ingest.own_calls import NOTE
+from registry.text.privacy.secrets import map_texts
 from sources.kit.drafts import FAILED, REJECTED, content_text, shortened
 from sources.writing import Call, TalkPart
 
@@ -104,22 +105,10 @@ def _call(message: Mapping[str, Any]) -> Call | None:
     name = _NO_NAME.sub("_", str(tool.get("name") or "")) if isinstance(tool, Mapping) else ""
     if not isinstance(tool, Mapping) or not name:
         return None
-    params = _brief(tool.get("params") or {})
+    params = map_texts(tool.get("params") or {}, shortened)
     result = shortened(content_text(tool.get("result"))) or "(nothing was kept of the result)"
     failed = tool.get("status") in (FAILED, REJECTED)
     return Call(name[:_LONGEST_NAME], params if isinstance(params, dict) else {"input": params}, result, failed)
-
-
-def _brief(value: Any) -> Any:
-    """Return the messages with the middle of long texts left out."""
-    match value:
-        case str():
-            return shortened(value)
-        case Mapping():
-            return {name: _brief(held) for name, held in value.items()}
-        case list():
-            return [_brief(held) for held in value]
-    return value
 
 
 def _tokens(said: TalkPart) -> int:

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import delete, or_, select, update
 
@@ -15,15 +15,8 @@ from registry.domain import new_id, now, storable
 from registry.errors import NotFound
 from registry.project import Project, repository_id
 from registry.storage.conditions import is_one_of
-from registry.storage.conversations.channels import (
-    MOVED,
-    ChannelRow,
-    change_channel,
-    channel_item,
-    project_columns,
-    tags_of,
-)
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.conversations.channels import MOVED, ChannelRow, change_channel, items_of, project_columns
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_new, upsert
 from registry.storage.tables import channel, pin, saved_view
 
 
@@ -79,8 +72,7 @@ def set_pin(tx: WriteTransaction, channel_number: int, *, is_pinned: bool) -> No
     if not is_pinned:
         tx.execute(delete(pin).where(pin.c.channel_number == channel_number))
     else:
-        new = insert_into(tx.dialect.name, pin).values(channel_number=channel_number, pinned_at=now())
-        tx.execute(new.on_conflict_do_nothing())
+        insert_new(tx, pin, [{"channel_number": channel_number, "pinned_at": now()}])
 
 
 def has_pin(tx: ReadTransaction, channel_number: int) -> bool:
@@ -93,29 +85,18 @@ def pinned_channels(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
     pinned = list(tx.execute(latest_first).scalars())
     there = channel.c.number.in_(pinned), channel.c.deleted.is_(False)
     found = {row.number: row for row in tx.execute(select(channel).where(*there))} if pinned else {}
-    rows = [found[number] for number in pinned if number in found][:limit]
-    tags = tags_of(tx, [row.number for row in rows])
-    return [channel_item(row, tags[row.number]) for row in rows]
-
-
-class SavedView(NamedTuple):
-    """`address`: the page's path and query, such as `/?tag=api`."""
-
-    id: str
-    name: str
-    address: str
+    return items_of(tx, [found[number] for number in pinned if number in found][:limit])
 
 
 def save_view(tx: WriteTransaction, name: str, address: str) -> None:
-    """Keep a view; one of the same name is replaced."""
-    values = storable({"name": name, "address": address})
-    new = insert_into(tx.dialect.name, saved_view).values(id=new_id("view"), created_at=now(), **values)
-    tx.execute(new.on_conflict_do_update(index_elements=["name"], set_=values))
+    """Keep a page's path and query, such as `/?tag=api`, under a name; the view of that name is replaced."""
+    view = {"id": new_id("view"), "created_at": now(), **storable({"name": name, "address": address})}
+    upsert(tx, saved_view, ["name"], [view], kept=("id", "created_at"))
 
 
-def list_views(tx: ReadTransaction) -> Sequence[SavedView]:
+def list_views(tx: ReadTransaction) -> list[dict[str, str]]:
     query = select(saved_view.c.id, saved_view.c.name, saved_view.c.address).order_by(saved_view.c.number)
-    return [SavedView(*row) for row in tx.execute(query)]
+    return [row._asdict() for row in tx.execute(query)]
 
 
 def drop_view(tx: WriteTransaction, view_id: str) -> None:

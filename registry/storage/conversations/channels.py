@@ -3,46 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from operator import eq, ge, le
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Executable, Row, Select, bindparam, func, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, Executable, Row, Select, bindparam, func, or_, select, true, update
 
 from registry.domain import Role, format_time, now, preview_of, storable
 from registry.errors import NotFound
 from registry.project import Project, repository_id
 from registry.storage.column_types import shown
-from registry.storage.conditions import given, given_conditions, is_of_project, is_one_of, is_tagged
+from registry.storage.conditions import (
+    FilterRules,
+    Filters,
+    contains,
+    filter_conditions,
+    given,
+    is_of_project,
+    is_one_of,
+    is_tagged,
+)
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
 from registry.storage.index.message_index import TITLE, Entry, index_of
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
-from registry.storage.safety.visibility import owner_of
-from registry.storage.tables import channel, channel_alias, conversation, tag
+from registry.storage.safety.visibility import is_called, owner_of
+from registry.storage.tables import channel, conversation, tag
 from registry.text.analysis.analyzer import analyze
 from registry.text.model_names import model_name
 
 ChannelRow = Row[Any]
 
-_DESCRIBING = {"title": "title", "session_id": "session_id", "summary": "summary"}
-"""Keys of `meta` and the columns that repeat them; `meta` is stored whole, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelFilter:
-    """Which channels to list; None means any."""
-
-    source: str | None = None
-    project: str | None = None
-    tag: str | None = None
-    is_named: bool | None = None  # only channels with a nickname or a tag
-    q: str | None = None
-    from_: datetime | None = None
-    to: datetime | None = None
-    deleted: bool = False
+_DESCRIBING = ("title", "session_id", "summary")  # keys of `meta` that columns repeat
 
 
 def find_channel(
@@ -53,14 +47,8 @@ def find_channel(
     return tx.execute(query.with_for_update(of=channel) if lock else query, {"called": name}).first()
 
 
-_ALIASED = select(channel_alias.c.channel_number).where(channel_alias.c.name == bindparam("called"))
-_IS_CALLED = channel.c.name == bindparam("called")
-_CALLED = (
-    select(channel)
-    .where(or_(_IS_CALLED, channel.c.number.in_(_ALIASED)))
-    .order_by(_IS_CALLED.desc(), channel.c.number)
-    .limit(1)
-)
+_NAME: BindParameter[str] = bindparam("called")
+_CALLED = select(channel).where(is_called(_NAME)).order_by((channel.c.name == _NAME).desc(), channel.c.number).limit(1)
 
 
 def lock_channel(tx: WriteTransaction, number: int) -> ChannelRow:
@@ -84,16 +72,13 @@ def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int,
 _BY_NUMBER = select(channel).where(is_one_of(channel.c.number), channel.c.deleted.is_(False))
 
 
-def some_channels(
-    tx: ReadTransaction, wanted: ChannelFilter, *, limit: int, offset: int
-) -> tuple[list[dict[str, Any]], int]:
+def some_channels(tx: ReadTransaction, *, limit: int, offset: int, **wanted: Any) -> tuple[list[dict[str, Any]], int]:
     """Return the channels from an offset on, latest activity first, and how many there are in all."""
     conditions = _conditions(wanted)
     total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
     ordering = channel.c.updated_at.desc(), channel.c.number.desc()
     rows = tx.execute(select(channel).where(*conditions).order_by(*ordering).limit(limit).offset(offset)).all()
-    tags = tags_of(tx, [row.number for row in rows])
-    return [channel_item(row, tags[row.number]) for row in rows], total
+    return items_of(tx, rows), total
 
 
 def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
@@ -132,7 +117,7 @@ def make_channels(
     """Create channels by name with their `meta`; one whose name was taken meanwhile is left out."""
     if not described:
         return {}
-    nothing = dict.fromkeys((*_DESCRIBING.values(), "project_path", "project_name", "repository"))
+    nothing = dict.fromkeys((*_DESCRIBING, "project_path", "project_name", "repository"))
     rows = [
         {**nothing, **_new_values(tx, name, source, at), **masked(tx, storable(_described_by(meta)))}
         for name, meta in described.items()
@@ -173,11 +158,11 @@ def _described_by(
     """Return the columns that `meta` changes; a project once known is not forgotten."""
     known = {**before, **storable(meta)}
     changes: dict[str, Any] = {} if known == before else {"meta": known}
-    for key, column in _DESCRIBING.items():
-        news = known.get(key)
+    for name in _DESCRIBING:
+        news = known.get(name)
         # a client that repeats its title does not undo the user's
-        if isinstance(news, str) and news and news != before.get(key):
-            changes[column] = news
+        if isinstance(news, str) and news and news != before.get(name):
+            changes[name] = news
     if isinstance(known.get("project"), str) and known["project"]:
         # a client may go on naming the folder from which the user moved it
         moved = known.get(MOVED) or {}
@@ -231,31 +216,33 @@ def tags_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, list[str]]
     return found
 
 
-def list_channels(tx: ReadTransaction, wanted: ChannelFilter, page: Page) -> dict[str, Any]:
-    paged = read_page(tx, channel, channel.c.updated_at, _conditions(wanted), page)
-    tags = tags_of(tx, [row.number for row in paged.rows])
-    return paged.answer([channel_item(row, tags[row.number]) for row in paged.rows])
+def list_channels(tx: ReadTransaction, wanted: Filters, page: Page) -> dict[str, Any]:
+    return read_page(tx, channel.c.updated_at, _conditions(wanted), page, partial(items_of, tx))
 
 
-def _conditions(wanted: ChannelFilter) -> list[ColumnElement[bool]]:
-    conditions = given_conditions(
-        (eq, channel.c.deleted, wanted.deleted),
-        (eq, channel.c.source, wanted.source),
-        (ge, channel.c.updated_at, wanted.from_),
-        (le, channel.c.updated_at, wanted.to),
-        (is_of_project, channel.c.project_path, wanted.project),
-        (is_tagged, channel.c.number, wanted.tag),
-        (_is_named, channel.c.nickname, wanted.is_named or None),
-    )
-    if wanted.q:
-        named = (channel.c.name, channel.c.title, channel.c.nickname, channel.c.project_name)
-        is_named = [column.icontains(wanted.q, autoescape=True) for column in named]
-        conditions.append(or_(*is_named))
-    return conditions
+def _conditions(wanted: Filters) -> list[ColumnElement[bool]]:
+    return filter_conditions(_FILTERS, {"deleted": False, **wanted})
 
 
-def _is_named(nickname: ColumnElement[Any], _wanted: bool) -> ColumnElement[bool]:
-    return or_(nickname.is_not(None), channel.c.number.in_(select(tag.c.channel_number)))
+def _has_words(name: ColumnElement[str], words: str) -> ColumnElement[bool]:
+    return or_(*(contains(each, words) for each in (name, channel.c.title, channel.c.nickname, channel.c.project_name)))
+
+
+def _is_named(nickname: ColumnElement[Any], wanted: bool) -> ColumnElement[bool]:
+    has_name = or_(nickname.is_not(None), channel.c.number.in_(select(tag.c.channel_number)))
+    return has_name if wanted else true()
+
+
+_FILTERS: FilterRules = {
+    "deleted": (eq, channel.c.deleted),
+    "source": (eq, channel.c.source),
+    "from_": (ge, channel.c.updated_at),
+    "to": (le, channel.c.updated_at),
+    "project": (is_of_project, channel.c.project_path),
+    "tag": (is_tagged, channel.c.number),
+    "is_named": (_is_named, channel.c.nickname),  # only channels with a nickname or a tag
+    "q": (_has_words, channel.c.name),
+}
 
 
 def _sharing_of(row: ChannelRow) -> dict[str, Any]:
@@ -269,8 +256,13 @@ def _sharing_of(row: ChannelRow) -> dict[str, Any]:
     return {name: value for name, value in shared.items() if value}
 
 
+def items_of(tx: ReadTransaction, rows: Sequence[ChannelRow]) -> list[dict[str, Any]]:
+    tags = tags_of(tx, [row.number for row in rows])
+    return [channel_item(row, tags[row.number]) for row in rows]
+
+
 def item_of(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
-    return channel_item(row, tags_of(tx, [row.number])[row.number])
+    return items_of(tx, [row])[0]
 
 
 def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted
     """
     conditions = [conversation.c.channel_number == channel_number]
     conditions += [] if deleted is None else [conversation.c.deleted.is_(deleted)]
-    rows, cursor = read_rows(tx, conversation, conversation.c.timestamp, conditions, page)
+    rows, cursor = read_rows(tx, conversation.c.timestamp, conditions, page)
     return Window(rows, None, cursor) if page.order == "asc" else Window(rows[::-1], cursor, None)
 
 

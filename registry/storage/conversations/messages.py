@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter, eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, insert, or_, select, update
 
 from registry.domain import Role
 from registry.errors import NotFound
 from registry.storage.column_types import shown
-from registry.storage.conditions import given, given_conditions, is_in, is_one_of
+from registry.storage.conditions import FilterRules, Filters, filter_conditions, given, is_in, is_one_of
 from registry.storage.conversations.channels import (
     ChannelRow,
     find_channel,
@@ -35,19 +34,6 @@ MessageRow = Row[*tuple[Any, ...]]  # a row of `conversation`
 LATEST_FIRST = (conversation.c.timestamp.desc(), conversation.c.number.desc())
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFilter:
-    """Which messages to list; None means any. `numbers` limits to messages found by content."""
-
-    channel: str | None = None
-    source: str | None = None
-    roles: Sequence[str] | None = None
-    from_: datetime | None = None
-    to: datetime | None = None
-    include_deleted: bool = False
-    numbers: Sequence[int] | None = None
-
-
 def messages_of(
     tx: ReadTransaction,
     channel_number: int,
@@ -60,9 +46,10 @@ def messages_of(
     include_deleted: bool = False,
 ) -> list[MessageRow]:
     """Return the last `limit` messages of a channel (None: all), oldest first; `before` a place (timestamp, number)."""
-    conditions = _conditions(MessageFilter(roles=roles, from_=from_, to=to, include_deleted=include_deleted))
+    wanted = {"roles": roles, "from_": from_, "to": to, "include_deleted": include_deleted}
+    conditions = _conditions(wanted)
     if before:
-        conditions.append(is_past(conversation, conversation.c.timestamp, before, "desc"))
+        conditions.append(is_past(conversation.c.timestamp, before, "desc"))
     query = select(conversation).where(conversation.c.channel_number == channel_number, *conditions)
     return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
 
@@ -162,7 +149,7 @@ def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
 def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: int) -> dict[int, list[MessageRow]]:
     """Return the messages between two instants by channel, of each channel the last `most`."""
     latest = func.row_number().over(partition_by=conversation.c.channel_number, order_by=LATEST_FIRST).label("latest")
-    conditions = _conditions(MessageFilter(from_=from_, to=to))
+    conditions = _conditions({"from_": from_, "to": to})
     found = select(conversation, latest).where(*conditions).subquery()
     query = select(found).join(channel, channel.c.number == found.c.channel_number).where(found.c.latest <= most)
     in_order = channel.c.updated_at, channel.c.number, found.c.timestamp, found.c.number
@@ -170,23 +157,28 @@ def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: i
     return {number: list(some) for number, some in groupby(rows, key=attrgetter("channel_number"))}
 
 
-def list_messages(tx: ReadTransaction, wanted: MessageFilter, page: Page) -> dict[str, Any]:
-    wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
-    paged = read_page(tx, conversation, conversation.c.timestamp, _conditions(wanted), page)
-    return paged.answer([message_item(row) for row in paged.rows])
+def list_messages(tx: ReadTransaction, wanted: Filters, page: Page) -> dict[str, Any]:
+    conditions = _conditions({**wanted, "channel": canonical_name(tx, wanted.get("channel"))})
+    return read_page(tx, conversation.c.timestamp, conditions, page, lambda rows: list(map(message_item, rows)))
 
 
-def _conditions(wanted: MessageFilter) -> list[ColumnElement[bool]]:
-    return given_conditions(
-        (eq, conversation.c.channel, wanted.channel),
-        (eq, conversation.c.source, wanted.source),
-        (is_in, conversation.c.role, wanted.roles),
-        (ge, conversation.c.timestamp, wanted.from_),
-        (le, conversation.c.timestamp, wanted.to),
-        (is_in, conversation.c.number, wanted.numbers),
-        (eq, conversation.c.deleted, None if wanted.include_deleted else False),
-        (eq, conversation.c.forgotten, False if wanted.include_deleted else None),
-    )
+def _conditions(wanted: Filters) -> list[ColumnElement[bool]]:
+    return filter_conditions(_FILTERS, {"include_deleted": False, **wanted})
+
+
+def _is_there(deleted: ColumnElement[bool], include_deleted: bool) -> ColumnElement[bool]:
+    return (conversation.c.forgotten if include_deleted else deleted) == false()
+
+
+_FILTERS: FilterRules = {
+    "channel": (eq, conversation.c.channel),
+    "source": (eq, conversation.c.source),
+    "roles": (is_in, conversation.c.role),
+    "from_": (ge, conversation.c.timestamp),
+    "to": (le, conversation.c.timestamp),
+    "numbers": (is_in, conversation.c.number),  # of messages found by content
+    "include_deleted": (_is_there, conversation.c.deleted),
+}
 
 
 def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = False) -> MessageRow:

@@ -21,7 +21,7 @@ from registry.storage.conversations.channels import (
     get_channel,
     recent_channels,
 )
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_new
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias, channel_link, tag
@@ -29,8 +29,7 @@ from registry.storage.tables import channel, channel_alias, channel_link, tag
 
 def add_alias(tx: WriteTransaction, name: str, channel_number: int) -> None:
     """Let a channel be found by this name too, unless the name is taken."""
-    new = insert_into(tx.dialect.name, channel_alias).values(name=name, channel_number=channel_number)
-    tx.execute(new.on_conflict_do_nothing())
+    insert_new(tx, channel_alias, [{"name": name, "channel_number": channel_number}])
 
 
 def drop_alias(tx: WriteTransaction, name: str) -> None:
@@ -63,9 +62,7 @@ def find_settled_channel(tx: ReadTransaction, name: str) -> ChannelRow | None:
 
 def set_links(tx: WriteTransaction, named: int, sessions: Iterable[int]) -> None:
     """Link a channel that only a tool has named to the sessions that it may be; earlier links stay."""
-    links = [{"named": named, "session": session} for session in sessions]
-    if links:
-        tx.execute(insert_into(tx.dialect.name, channel_link).on_conflict_do_nothing(), links)
+    insert_new(tx, channel_link, [{"named": named, "session": session} for session in sessions])
 
 
 def drop_link(tx: WriteTransaction, named: int, session: int) -> None:

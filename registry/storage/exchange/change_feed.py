@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Column, Row, Select, Table, Text, cast, func, or_, select, text
 from sqlalchemy.dialects.postgresql import REGCLASS
@@ -22,6 +22,8 @@ from registry.storage.paging import feed_place, number_of_place
 from registry.storage.records.executions import execution_item
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
+
+T = TypeVar("T")
 
 POLL_S = 0.4
 """Seconds between two polls: polling works across processes, and is quick enough for a page."""
@@ -91,19 +93,19 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """Messages stored behind a place, in the order of arrival; `place` is where to continue.
+class Changes(Generic[T]):
+    """Messages or edits behind a place, in the order of arrival; `place` is where to continue.
 
     `starts_over`: the given place is not of this registry, so these are from the beginning.
     """
 
-    items: list[dict[str, Any]]
+    items: list[T]
     place: int
     is_all: bool
     starts_over: bool = False
 
 
-def changes_after(tx: ReadTransaction, place: int) -> Changes:
+def changes_after(tx: ReadTransaction, place: int) -> Changes[dict[str, Any]]:
     """Return what was stored after a place, for polling; 0 is the beginning.
 
     On PostgreSQL a transaction with a smaller number may still commit: rows behind a gap wait until it cannot.

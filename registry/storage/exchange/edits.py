@@ -19,8 +19,8 @@ from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.conversations.references import aliases_by_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, take_turn
-from registry.storage.exchange.change_feed import last_number
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_new, take_turn
+from registry.storage.exchange.change_feed import Changes, last_number
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
@@ -164,17 +164,8 @@ class Edit:
         return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
 
 
-@dataclass(frozen=True, slots=True)
-class Edits:
-    """The edits after a number, in the order in which they became known here; `place` is where to continue."""
-
-    items: Sequence[Edit]
-    place: int
-    is_all: bool
-
-
-def edits_after(tx: ReadTransaction, place: int) -> Edits:
-    """Return the edits made here after a place, for polling; 0 is the beginning."""
+def edits_after(tx: ReadTransaction, place: int) -> Changes[Edit]:
+    """Return the edits after a place, in the order in which they became known here, for polling; 0 is the beginning."""
     number = number_of_place(tx, place)
     if number is None or number > last_number(tx, edit):  # no place of this registry: start again
         number = 0
@@ -183,7 +174,7 @@ def edits_after(tx: ReadTransaction, place: int) -> Edits:
     messages = _messages(tx, [row.message_number for row in rows if row.message_number is not None])
     named = _channel_names(tx, rows)
     items = [_as_sent(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
-    return Edits(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MOST)
+    return Changes(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MOST)
 
 
 _Message = tuple[str | None, str]  # its id, and the digest of its words in hexadecimal digits
@@ -249,8 +240,7 @@ def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | Non
     """Note that edits were sent, and why some were refused there."""
     known = select(edit.c.number).where(edit.c.number.in_(whys))  # one may have been replaced by a later word
     rows = [{"url": url, "number": number, "why": whys[number]} for number in tx.execute(known).scalars()]
-    if rows:  # another process may have told them meanwhile
-        tx.execute(insert_into(tx.dialect.name, remote_edit).on_conflict_do_nothing(), rows)
+    insert_new(tx, remote_edit, rows)  # another process may have told them meanwhile
 
 
 def tell_again(tx: WriteTransaction, url: str) -> None:

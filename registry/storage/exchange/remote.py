@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from registry.domain import Message, Role, digest_of, format_time, now, parse_ti
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, take_turn
+from registry.storage.database import ReadTransaction, WriteTransaction, take_turn, upsert
 from registry.storage.exchange.change_feed import SIZED, portion
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
 from registry.storage.exchange.edits import GROWN, is_untold
@@ -41,24 +41,6 @@ class Unsent:
     ids: Mapping[int, str | None]
     grown: Sequence[int] = ()
     key: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Counts of messages sent, refused and waiting, and when the registry elsewhere last answered.
-
-    `edits` of names, tags, deletions and longer texts wait; `edit_refused` says why one is not done there.
-    """
-
-    sent: int
-    refused: int
-    waiting: int
-    answered_at: datetime | None
-    edits: int = 0
-    edit_refused: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "answered_at": format_time(self.answered_at) if self.answered_at else None}
 
 
 _ALIVE = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
@@ -241,9 +223,7 @@ def note_answer(tx: WriteTransaction, url: str, **further: Any) -> None:
     news = before._replace(**further)
     if before.answered_at and abs(now() - before.answered_at) < NOTED_EVERY and before == news:
         return
-    values = {**news._asdict(), "answered_at": now()}
-    noted = insert_into(tx.dialect.name, remote).values(url=url, **values)
-    tx.execute(noted.on_conflict_do_update(index_elements=["url"], set_=values))
+    upsert(tx, remote, ["url"], [{"url": url, **news._asdict(), "answered_at": now()}])
 
 
 def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
@@ -256,7 +236,11 @@ def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
         note_answer(tx, url, sent=tx.execute(settled).scalar() or 0)
 
 
-def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
+def waiting_for(tx: ReadTransaction, url: str) -> dict[str, Any]:
+    """Return counts of messages sent, refused and waiting, and when the registry elsewhere last answered.
+
+    `edits` of names, tags, deletions and longer texts wait; `edit_refused` says why one is not done there.
+    """
     noted = select(func.count()).select_from(remote_message).where(remote_message.c.url == url)
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
@@ -265,5 +249,12 @@ def waiting_for(tx: ReadTransaction, url: str) -> Waiting:
     is_said = or_(edit.c.field != GROWN, _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None)))
     edits = tx.execute(select(func.count()).select_from(edit).where(is_untold(url), is_said)).scalar_one()
     whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
-    why = tx.execute(whys.order_by(remote_edit.c.number.desc()).limit(1)).scalar()
-    return Waiting(sent, refused, waiting, reached(tx, url).answered_at, edits, why)
+    answered_at = reached(tx, url).answered_at
+    return {
+        "sent": sent,
+        "refused": refused,
+        "waiting": waiting,
+        "answered_at": format_time(answered_at) if answered_at else None,
+        "edits": edits,
+        "edit_refused": tx.execute(whys.order_by(remote_edit.c.number.desc()).limit(1)).scalar(),
+    }

@@ -7,7 +7,7 @@ they are no longer among the newest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from operator import eq, ge, le, ne
@@ -18,11 +18,11 @@ from sqlalchemy import ColumnElement, Executable, Row, delete, func, insert, sel
 from registry.domain import format_time, new_id, now, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.column_types import shown
-from registry.storage.conditions import given_conditions
+from registry.storage.conditions import FilterRules, Filters, contains, filter_conditions
 from registry.storage.conversations.channels import ChannelRow, note_recalled
 from registry.storage.conversations.messages import get_message
 from registry.storage.conversations.references import canonical_name
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows, upsert
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import access_of, ask_all, owner_of
@@ -71,24 +71,6 @@ def readers_of(tx: ReadTransaction, row: ChannelRow, most: int) -> list[dict[str
     return [{"token": run.token, "operation": run.operation, "at": format_time(run.started_at)} for run in runs]
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionFilter:
-    """Which executions to list; None means any."""
-
-    operation: str | None = None
-    channel: str | None = None
-    status: str | None = None
-    source: str | None = None
-    from_: datetime | None = None
-    to: datetime | None = None
-    error_code: str | None = None
-    words: str | None = None  # in what was asked
-    client: str | None = None  # a part of its name
-    min_duration_ms: float | None = None
-    without_source: str | None = None
-    without_operation: str | None = None
-
-
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
     """Record a run, in one statement. A run recorded already takes the new outcome."""
     values = {column.name: getattr(run, column.name) for column in execution.c if hasattr(run, column.name)}
@@ -119,10 +101,9 @@ ANSWERED = ("succeeded", GUESSED)
 RECALLING = frozenset({"extract", "fetch", "resume"})  # the operations that give one conversation to who asks for it
 
 
-def list_executions(tx: ReadTransaction, wanted: ExecutionFilter, page: Page) -> dict[str, Any]:
-    wanted = replace(wanted, channel=canonical_name(tx, wanted.channel))
-    paged = read_page(tx, execution, execution.c.started_at, execution_conditions(wanted), page)
-    return paged.answer([execution_item(row) for row in paged.rows])
+def list_executions(tx: ReadTransaction, wanted: Filters, page: Page) -> dict[str, Any]:
+    conditions = execution_conditions({**wanted, "channel": canonical_name(tx, wanted.get("channel"))})
+    return read_page(tx, execution.c.started_at, conditions, page, lambda rows: list(map(execution_item, rows)))
 
 
 def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
@@ -175,25 +156,24 @@ def _delivered(result: Mapping[str, Any]) -> int | None:
     return 0 if found is None and "pagination" in result else found
 
 
-def execution_conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
-    return given_conditions(
-        (eq, execution.c.operation, wanted.operation),
-        (eq, execution.c.channel, wanted.channel),
-        (eq, execution.c.status, wanted.status),
-        (eq, execution.c.source, wanted.source),
-        (ge, execution.c.started_at, wanted.from_),
-        (le, execution.c.started_at, wanted.to),
-        (eq, execution.c.error_code, wanted.error_code),
-        (_contains, execution.c.asked, wanted.words),
-        (_contains, execution.c.client, wanted.client),
-        (ge, execution.c.duration_ms, wanted.min_duration_ms),
-        (ne, execution.c.source, wanted.without_source),
-        (ne, execution.c.operation, wanted.without_operation),
-    )
+def execution_conditions(wanted: Filters) -> list[ColumnElement[bool]]:
+    return filter_conditions(_FILTERS, wanted)
 
 
-def _contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
-    return column.icontains(words, autoescape=True)
+_FILTERS: FilterRules = {
+    "operation": (eq, execution.c.operation),
+    "channel": (eq, execution.c.channel),
+    "status": (eq, execution.c.status),
+    "source": (eq, execution.c.source),
+    "from_": (ge, execution.c.started_at),
+    "to": (le, execution.c.started_at),
+    "error_code": (eq, execution.c.error_code),
+    "words": (contains, execution.c.asked),
+    "client": (contains, execution.c.client),
+    "min_duration_ms": (ge, execution.c.duration_ms),
+    "without_source": (ne, execution.c.source),
+    "without_operation": (ne, execution.c.operation),
+}
 
 
 NEWEST = 200  # runs that are kept in full
@@ -274,10 +254,8 @@ def _brief(value: Any) -> Any:
 def rate_execution(tx: WriteTransaction, execution_id: str, *, useful: bool) -> None:
     """Rate an execution; the latest rating counts. NotFound if there is no such execution."""
     run = get_execution(tx, execution_id)
-    said: dict[str, Any] = {"useful": useful, "rated_at": now()}
     about = {name: run[name] for name in ("operation", "source", "token")}
-    new = insert_into(tx.dialect.name, rating).values(execution_id=run["id"], **about, **said)
-    tx.execute(new.on_conflict_do_update(index_elements=["execution_id"], set_=said))
+    upsert(tx, rating, ["execution_id"], [{"execution_id": run["id"], **about, "useful": useful, "rated_at": now()}])
 
 
 def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
@@ -309,39 +287,33 @@ def unsure_executions(
     return [execution_item(row) for row in tx.execute(newest)]
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """A request `{operation, channel, query}`, and what it should find: a message and its conversation."""
-
-    id: str
-    request: Mapping[str, Any]
-    message_id: str
-    channel: str
-    preview: str
-    created_at: datetime
-
-
 def keep_expectation(tx: WriteTransaction, request: Mapping[str, Any], message_id: str) -> str:
     """Store a case once and return its id. NotFound if there is no such message."""
     message = get_message(tx, message_id)
     asked = storable(dict(request))
     for known in list_expectations(tx):
-        if known.message_id == message.id and known.request == asked:
-            return known.id
+        if known["message_id"] == message.id and known["request"] == asked:
+            return str(known["id"])
     case_id = new_id("case")
     values = {"id": case_id, "request": asked, "message_number": message.number, "created_at": now()}
     tx.execute(insert(expectation).values(**values))
     return case_id
 
 
-def list_expectations(tx: ReadTransaction) -> list[Expectation]:
-    """Return all cases in the order in which they were stored, without those of deleted messages."""
-    columns = expectation.c.id, expectation.c.request, conversation.c.id, conversation.c.channel, conversation.c.text
-    query = select(*columns, expectation.c.created_at).join_from(
+def list_expectations(tx: ReadTransaction) -> list[dict[str, Any]]:
+    """Return all cases in the order in which they were stored, without those of deleted messages.
+
+    Each has the request `{operation, channel, query}`, and what it should find: a message and its conversation.
+    """
+    found = conversation.c.id.label("message_id"), conversation.c.channel, conversation.c.text
+    query = select(expectation.c.id, expectation.c.request, *found, expectation.c.created_at).join_from(
         expectation, conversation, conversation.c.number == expectation.c.message_number
     )
     rows = tx.execute(query.where(conversation.c.deleted.is_(False)).order_by(expectation.c.number))
-    return [Expectation(row[0], row[1], row[2], row[3], preview_of(row[4]), row[5]) for row in rows]
+    return [
+        {**shown(row, "id", "request", "message_id", "channel", "created_at"), "preview": preview_of(row.text)}
+        for row in rows
+    ]
 
 
 def drop_expectation(tx: WriteTransaction, case_id: str) -> None:

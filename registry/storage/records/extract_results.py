@@ -92,8 +92,7 @@ def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[s
     conditions: list[ColumnElement[bool]] = [extract_result.c.deleted.is_(False)]
     if channel is not None:
         conditions.append(extract_result.c.channel == canonical_name(tx, channel))
-    paged = read_page(tx, extract_result, extract_result.c.timestamp, conditions, page)
-    return paged.answer([result_item(row) for row in paged.rows])
+    return read_page(tx, extract_result.c.timestamp, conditions, page, lambda rows: list(map(result_item, rows)))
 
 
 def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: str) -> dict[str, Any] | None:

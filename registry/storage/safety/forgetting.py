@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from itertools import groupby
@@ -29,7 +29,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import aliases_of, resolve_session
-from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_new
 from registry.storage.exchange.edits import note_forgetting, take_turns
 from registry.storage.records.executions import shorten_newest
 from registry.storage.safety.derived import Sources, all_derived, find_derived, forget_derived, spellings
@@ -78,9 +78,6 @@ class Receipt:
     views: int = 0
     texts: int = 0
     is_dry_run: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def affected_by(tx: ReadTransaction, wanted: Wanted) -> Affected:
@@ -209,12 +206,8 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
 
 def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], receipt: str, at: datetime) -> None:
     """Keep digests of what must not come back."""
-    rows = [
-        {"digest": digest, "what": what, "receipt": receipt, "forgotten_at": at}
-        for digest, what in dict(digests).items()
-    ]
-    if rows:
-        tx.execute(insert_into(tx.dialect.name, forgotten).on_conflict_do_nothing(), rows)
+    about = {"receipt": receipt, "forgotten_at": at}
+    insert_new(tx, forgotten, [{"digest": digest, "what": what, **about} for digest, what in dict(digests).items()])
 
 
 def keyed(key: bytes, what: str, of: bytes) -> bytes:

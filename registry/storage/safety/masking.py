@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine, select
 
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_new
 from registry.storage.tables import registry_key
 from registry.text.privacy.masking import mask_value
 
@@ -19,8 +19,7 @@ def key_of(tx: WriteTransaction) -> bytes:
     """Return the registry's random key, made at first use: no mark and no digest can be guessed without it."""
     if key := find_key(tx):
         return key
-    new = insert_into(tx.dialect.name, registry_key).values(number=1, key=token_bytes(32))
-    tx.execute(new.on_conflict_do_nothing())
+    insert_new(tx, registry_key, [{"number": 1, "key": token_bytes(32)}])
     return bytes(tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar_one())
 
 

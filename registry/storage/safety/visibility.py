@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import (
     CTE,
+    BindParameter,
     Column,
     ColumnElement,
     Connection,
@@ -209,13 +210,14 @@ def ask_all(tx: Connection, statement: Executable, values: Mapping[str, Any] | N
 def own_name(tx: Connection, name: str) -> str:
     """Return the name under which a person's words are stored: another one if that is another person's channel."""
     owner = owner_of(tx)
-    held = ask_all(tx, select(channel.c.owner).where(_is_called(name))).scalars() if owner else ()
+    held = ask_all(tx, select(channel.c.owner).where(is_called(name))).scalars() if owner else ()
     if all(one in (None, owner) for one in held):
         return name
     return f"{name[:190]}_{blake2b(str(owner).encode(), digest_size=3).hexdigest()}"
 
 
-def _is_called(name: str) -> ColumnElement[bool]:
+def is_called(name: str | BindParameter[str]) -> ColumnElement[bool]:
+    """Return the condition that a channel has this name or alias."""
     aliased = select(channel_alias.c.channel_number).where(channel_alias.c.name == name)
     return or_(channel.c.name == name, channel.c.number.in_(aliased))
 
@@ -225,7 +227,7 @@ def admit(tx: Connection, name: str, *, is_log: bool = False) -> None:
     access = access_of(tx)
     if access is None:
         return
-    there = set(ask_all(tx, select(channel.c.number).where(_is_called(name))).scalars())
+    there = set(ask_all(tx, select(channel.c.number).where(is_called(name))).scalars())
     seen = set(tx.execute(select(channel.c.number).where(channel.c.number.in_(there))).scalars())
     is_hidden = there != seen
     if (is_hidden and is_log) or ((is_hidden or not there) and not access.may_name(name)):
@@ -234,7 +236,7 @@ def admit(tx: Connection, name: str, *, is_log: bool = False) -> None:
 
 def refuse_shared(tx: Connection, name: str) -> None:
     """Raise Unauthorized if the transaction sees the channel of that name only because it is shared."""
-    access, is_it = access_of(tx), _is_called(name)
+    access, is_it = access_of(tx), is_called(name)
     if access and may_see(tx, replace(access, is_writing=False), is_it) and not may_see(tx, access, is_it):
         raise access.not_yours()
 

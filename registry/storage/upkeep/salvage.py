@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,21 +29,16 @@ from registry.storage.upkeep.table_export import rehearse, row_line
 Row = Sequence[Any]
 
 
-@dataclass(slots=True)
-class Salvaged:
-    """The number of rows of each table that were saved, and of those that could not be read."""
+def salvage(damaged: Path, new: Path) -> dict[str, tuple[int, int]]:
+    """Write what can be read into a new registry, without its index. InvalidRequest if there is a file already.
 
-    rows: dict[str, int] = field(default_factory=dict)
-    unreadable: dict[str, int] = field(default_factory=dict)
-
-
-def salvage(damaged: Path, new: Path) -> Salvaged:
-    """Write what can be read into a new registry, without its index. InvalidRequest if there is a file already."""
+    Returns by table the number of rows that were saved, and of those that could not be read.
+    """
     if new.exists():
         raise InvalidRequest("There is a file of that name already.", f"given {new}; allowed: a new one")
     if not damaged.exists():
         raise InvalidRequest("There is no registry to save.", f"{damaged}; a registry on SQLite is expected there")
-    done = Salvaged()
+    lost = Counter[str]()
     with TemporaryDirectory(dir=new.parent, prefix="salvage-") as folder:
         copy = Path(folder) / "registry.db"
         for end in ("", "-wal"):
@@ -52,15 +47,13 @@ def salvage(damaged: Path, new: Path) -> Salvaged:
         with closing(sqlite3.connect(copy)) as old:
             old.text_factory = lambda raw: raw.decode(errors="replace")
             old.execute("PRAGMA writable_schema = ON")  # else one damaged line of the schema hides all tables
-            rehearse(new, HEAD, lambda name: _lines(old, metadata.tables[name], done), is_damaged=True)
+            rehearse(new, HEAD, lambda name: _lines(old, metadata.tables[name], lost), is_damaged=True)
     with closing(sqlite3.connect(new)) as saved:
-        for name in metadata.tables:
-            [[done.rows[name]]] = saved.execute(f"SELECT count(*) FROM {name}")  # noqa: S608, names of ours
-            done.unreadable.setdefault(name, 0)
-    return done
+        counts = ((name, saved.execute(f"SELECT count(*) FROM {name}")) for name in metadata.tables)  # noqa: S608, ours
+        return {name: (count, lost[name]) for name, [[count]] in counts}
 
 
-def _lines(old: sqlite3.Connection, table: Table, done: Salvaged) -> Iterator[bytes]:
+def _lines(old: sqlite3.Connection, table: Table, lost: Counter[str]) -> Iterator[bytes]:
     try:
         known = {row[1] for row in old.execute(f"PRAGMA table_info({table.name})")}
     except sqlite3.DatabaseError as exc:
@@ -68,7 +61,7 @@ def _lines(old: sqlite3.Connection, table: Table, done: Salvaged) -> Iterator[by
     columns = [column for column in table.columns if column.name in known]
     if columns:
         listed = ", ".join(f'"{column.name}"' for column in columns)
-        for row in _rows(old, table, listed, done):
+        for row in _rows(old, table, listed, lost):
             yield row_line(_mended(columns, row))
 
 
@@ -104,13 +97,13 @@ def _json(value: Any) -> Any:
     return found if isinstance(found, dict | list) else {}
 
 
-def _rows(old: sqlite3.Connection, table: Table, listed: str, done: Salvaged) -> Iterator[Row]:
+def _rows(old: sqlite3.Connection, table: Table, listed: str, lost: Counter[str]) -> Iterator[Row]:
     """Yield the rows of a table; what cannot be read is halved until it is one row."""
     if table.dialect_options["sqlite"]["with_rowid"] is False:  # to be read in its own order only
         try:
             yield from old.execute(f"SELECT {listed} FROM {table.name}")  # noqa: S608, names of ours
         except sqlite3.DatabaseError:
-            done.unreadable[table.name] = 1
+            lost[table.name] = 1
         return
     query = f"SELECT {listed} FROM {table.name} WHERE rowid BETWEEN ? AND ?"  # noqa: S608, names of ours
     waiting = [(1, _last_number(old, table.name))]
@@ -120,7 +113,7 @@ def _rows(old: sqlite3.Connection, table: Table, listed: str, done: Salvaged) ->
             yield from old.execute(query, (first, last)).fetchall()
         except (sqlite3.DatabaseError, UnicodeDecodeError):
             if first == last:
-                done.unreadable[table.name] = done.unreadable.get(table.name, 0) + 1
+                lost[table.name] += 1
             else:
                 middle = (first + last) // 2
                 waiting += [(middle + 1, last), (first, middle)]

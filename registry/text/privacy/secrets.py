@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 from registry.text.privacy.cues import Secret
 from registry.text.privacy.escapes import unescaped
@@ -54,6 +55,18 @@ def mask_secrets(text: str, key: bytes) -> str:
     for value in sorted(marks, key=len, reverse=True):
         text = text.replace(value, marks[value])
     return text
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a JSON value with each text changed, but for the names of fields."""
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            return {name: map_texts(held, change) for name, held in value.items()}
+        case list() | tuple():
+            return [map_texts(held, change) for held in value]
+    return value
 
 
 def without_private(text: str) -> str:

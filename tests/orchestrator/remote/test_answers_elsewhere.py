@@ -142,7 +142,7 @@ async def test_who_is_no_registry_refuses_nothing_for_good(
         with pytest.raises(Unreachable, match="is CTXR_REMOTE_URL right"):
             await getattr(one, way)()
     standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
-    assert (standing.refused, standing.waiting, standing.answered_at) == (0, 1, None)
+    assert (standing["refused"], standing["waiting"], standing["answered_at"]) == (0, 1, None)
     assert (await one.push()).sent == 1
     assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
 

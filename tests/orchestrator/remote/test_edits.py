@@ -250,7 +250,7 @@ async def test_what_is_known_already_is_done_once(both: Laptops, elsewhere: Orch
     runs = await elsewhere.registry.read(lambda tx: tx.exec_driver_sql("SELECT count(*) FROM execution").scalar())
     await exchange(one, two, one)
     standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
-    assert (standing.edits, standing.edit_refused) == (0, None)
+    assert (standing["edits"], standing["edit_refused"]) == (0, None)
     assert runs == await elsewhere.registry.read(
         lambda tx: tx.exec_driver_sql("SELECT count(*) FROM execution").scalar()
     )

@@ -143,7 +143,7 @@ async def test_what_is_refused_holds_up_nothing_else(
     assert "Too long" in str(done.why)
     assert await said(elsewhere) == {"long": ["Why does the basket lose items?"], "basket": ["And on the phone?"]}
     standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
-    assert (standing.sent, standing.refused, standing.waiting) == (2, 1, 0)
+    assert (standing["sent"], standing["refused"], standing["waiting"]) == (2, 1, 0)
     await one.log("long", "Why does the basket lose items?", "x" * 500, "continue", "It is kept.", "continue")
     monkeypatch.setattr("orchestrator.remote.exchange.MOST", 2)
     assert (await one.push()).refused == 0
@@ -176,7 +176,7 @@ async def test_without_a_line_all_waits(laptops: tuple[Laptop, Laptop], line: Li
     with pytest.raises(Unreachable):
         await one.push()
     standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
-    assert (standing.sent, standing.waiting) == (0, 2)
+    assert (standing["sent"], standing["waiting"]) == (0, 2)
     assert await said(one.orchestrator) == {"basket": ["Why does the basket lose items?", "The session expires."]}
 
 

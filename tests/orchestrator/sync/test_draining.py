@@ -15,9 +15,9 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync import spool
 from orchestrator.sync.drain import drain, sessions_of
 from orchestrator.sync.sync import sync
-from registry.storage.conversations.channels import ChannelFilter, list_channels
+from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, list_executions
+from registry.storage.records.executions import list_executions
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -56,7 +56,7 @@ async def hear(orchestrator: Orchestrator, home: Path, *events: dict[str, Any]) 
 
 async def stored(orchestrator: Orchestrator) -> list[dict[str, Any]]:
     """The messages of the only channel."""
-    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=100)))
     [channel] = page["items"]
     return await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
 
@@ -75,7 +75,7 @@ async def test_a_turn_heard_in_cursor_is_a_channel_with_its_session_and_project(
         answered("Use a cache.", 5),
         event("stop", 6),
     )
-    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=10)))
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=10)))
     [channel] = page["items"]
     assert (channel["session_id"], channel["project_path"]) == ("c-1", "/home/ann/shop")
     assert channel["channel"] == "cursor_session_20260504_090000"
@@ -84,7 +84,7 @@ async def test_a_turn_heard_in_cursor_is_a_channel_with_its_session_and_project(
     assert first["payload"]["attachments"] == ["/home/ann/shop/a.py"]
     assert (second["role"], second["payload"]["model"]) == ("assistant", "gpt-5")
     assert os.listdir(home / "spool") == []
-    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(), Page(limit=10)))
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, {}, Page(limit=10)))
     assert [(run["operation"], run["client"]) for run in runs["items"]] == [("conversation_log", "ctxr hook")]
 
 
@@ -273,7 +273,7 @@ async def test_events_without_words_and_those_of_sub_agents_store_nothing(
         claude("UserPromptSubmit", 2, prompt="<task-notification>done</task-notification>"),
         event("stop", 3, status="completed"),
     )
-    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=100)))
     assert page["items"] == []
 
 

@@ -11,9 +11,9 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
-from registry.storage.conversations.channels import ChannelFilter, list_channels
+from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, list_executions
+from registry.storage.records.executions import list_executions
 from sources.base import Places
 from sources.exports.reader import exports_in
 from tests.sources.exports.export_files import (
@@ -37,7 +37,7 @@ async def bring_in(orchestrator: Orchestrator, path: Path) -> StoreReport:
 
 
 async def channels(orchestrator: Orchestrator) -> list[dict[str, Any]]:
-    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=100)))
     return list(page["items"])
 
 
@@ -53,7 +53,7 @@ async def test_an_export_is_found_again_by_what_was_said(orchestrator: Orchestra
     [channel] = await channels(orchestrator)
     assert (channel["source"], channel["session_id"], channel["title"]) == ("claude", an_id(1), "Baskets")
     assert channel["channel"] == "claude_session_20260504_090010"
-    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(operation="import"), Page()))
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, {"operation": "import"}, Page()))
     assert runs["total"] == 1
 
 

@@ -17,9 +17,9 @@ from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
 from registry.errors import StorageError
 from registry.storage.client_stores import list_stores
-from registry.storage.conversations.channels import ChannelFilter, list_channels
+from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, list_executions
+from registry.storage.records.executions import list_executions
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session, write, write_agent
@@ -42,7 +42,7 @@ async def run_sync(orchestrator: Orchestrator, home: Path) -> dict[str, StoreRep
 
 
 async def channels(orchestrator: Orchestrator) -> list[dict[str, Any]]:
-    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=100)))
     return list(page["items"])
 
 
@@ -91,7 +91,7 @@ async def test_a_second_sync_reads_nothing_and_a_grown_session_adds_only_its_end
     write(claude, talk)
     grown = (await run_sync(orchestrator, empty_home))["claude-code"]
     assert (grown.parsed, grown.new_messages) == (1, 1)
-    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(operation="import"), Page()))
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, {"operation": "import"}, Page()))
     assert runs["total"] == 2
 
 
@@ -242,7 +242,7 @@ async def test_sessions_full_of_long_results_are_stored_a_few_at_a_time(
         talk.result(f"call_{number}", "x" * 3000)
         write(claude, talk)
     assert (await run_sync(orchestrator, empty_home))["claude-code"].parsed == 4
-    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(operation="import"), Page()))
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, {"operation": "import"}, Page()))
     assert runs["total"] == 2
 
 
@@ -261,7 +261,7 @@ async def test_while_somebody_asks_a_sync_stores_little_at_a_time(
     if asks:
         await orchestrator.run({"operation": "list", "query": {}})
     await run_sync(orchestrator, empty_home)
-    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, ExecutionFilter(operation="import"), Page()))
+    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, {"operation": "import"}, Page()))
     assert runs["total"] == batches
 
 

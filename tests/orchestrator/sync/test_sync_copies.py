@@ -12,7 +12,7 @@ from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import append
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
-from registry.storage.conversations.channels import ChannelFilter, list_channels
+from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
 from sources.base import Places
 from sources.readers import READERS
@@ -56,7 +56,7 @@ async def run_sync(orchestrator: Orchestrator, home: Path, *names: str) -> dict[
 
 
 async def only_channel(orchestrator: Orchestrator) -> dict[str, Any]:
-    page = await orchestrator.registry.read(lambda tx: list_channels(tx, ChannelFilter(), Page(limit=100)))
+    page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=100)))
     [channel] = page["items"]
     return dict(channel)
 

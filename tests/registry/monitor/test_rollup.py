@@ -16,7 +16,7 @@ from registry.monitor.statistics import roll_up
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page
-from registry.storage.records.executions import Execution, ExecutionFilter, list_executions
+from registry.storage.records.executions import Execution, list_executions
 from registry.storage.records.extract_results import list_results
 from tests.registry.monitor.test_statistics import START, record, registry, runs, statistics
 
@@ -27,7 +27,7 @@ MIDDLE = START.replace(second=0) + timedelta(hours=2)
 
 
 async def left(registry: Registry) -> int:
-    page = await registry.read(lambda tx: list_executions(tx, ExecutionFilter(), Page(limit=1)))
+    page = await registry.read(lambda tx: list_executions(tx, {}, Page(limit=1)))
     return int(page["total"])
 
 

@@ -13,11 +13,11 @@ from registry.domain import new_id
 from registry.monitor.statistics import execution_statistics
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
-from registry.storage.records.executions import Execution, ExecutionFilter, save_execution
+from registry.storage.records.executions import Execution, save_execution
 
 pytestmark = pytest.mark.anyio
 START = datetime(2025, 9, 29, 12, 0, 30, tzinfo=UTC)
-ALL = ExecutionFilter()
+ALL: dict[str, object] = {}
 
 
 def runs(count: int) -> list[Execution]:

@@ -16,7 +16,6 @@ from registry.storage.records.executions import (
     GUESSED,
     NEWEST,
     Execution,
-    ExecutionFilter,
     get_execution,
     list_executions,
     rate_execution,
@@ -85,7 +84,7 @@ async def test_an_ordinary_run_takes_at_most_600_bytes_and_an_unusual_one_stays_
         query = select(execution).where(execution.c.id == oldest)
         row = await registry.read(lambda tx: tx.execute(query).one())
         assert sum(len(str(value)) for value in row) <= 600
-        listed = await registry.read(lambda tx: list_executions(tx, ExecutionFilter(), Page(1000)))
+        listed = await registry.read(lambda tx: list_executions(tx, {}, Page(1000)))
         assert {one["delivered"] for one in listed["items"] if one["status"] == "succeeded"} == {20}
     finally:
         registry.close()

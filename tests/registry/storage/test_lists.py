@@ -20,7 +20,7 @@ from registry.storage.conversations.facets import (
     registry_totals,
 )
 from registry.storage.conversations.message_windows import numbers_containing, read_window, window_around
-from registry.storage.conversations.messages import MessageFilter, delete_channel, get_message, list_messages
+from registry.storage.conversations.messages import delete_channel, get_message, list_messages
 from registry.storage.conversations.references import edit_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
@@ -62,7 +62,7 @@ async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry)
             cursor: str | None = None
             pages = 0
             while pages == 0 or cursor:
-                wanted = MessageFilter(channel="long")
+                wanted = {"channel": "long"}
                 answer = await registry.read(partial(list_messages, wanted=wanted, page=Page(limit, cursor, order)))
                 seen += [item["text"] for item in answer["items"]]
                 cursor, pages = answer["next_cursor"], pages + 1

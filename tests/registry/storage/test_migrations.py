@@ -21,7 +21,7 @@ from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage import connections
 from registry.storage.connections import create_database_engine
-from registry.storage.conversations.channels import ChannelFilter, list_channels
+from registry.storage.conversations.channels import list_channels
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.paging import Page
@@ -163,7 +163,7 @@ async def test_a_registry_from_before_owners_opens_and_its_chats_stay_visible(
     shown = await opened.read(lambda tx: get_token(tx, 1))
     assert shown is not None
     assert shown.access.owner == "kim"
-    seen = await opened.seen_by(shown.access).read(lambda tx: list_channels(tx, ChannelFilter(), Page()))
+    seen = await opened.seen_by(shown.access).read(lambda tx: list_channels(tx, {}, Page()))
     assert [one["channel"] for one in seen["items"]] == ["c"]
     opened.close()
 

@@ -48,7 +48,7 @@ REFUSED: list[Callable[[WriteTransaction], Any]] = [
     lambda tx: affected_by(tx, Wanted(channel="none")),
     lambda tx: drop_view(tx, "none"),
     lambda tx: get_execution(tx, "none"),
-    lambda tx: list_executions(tx, {}, Page(cursor="none")),  # type: ignore[arg-type]
+    lambda tx: list_executions(tx, {}, Page(cursor="none")),
     lambda tx: get_result(tx, "none"),
     lambda tx: rate_execution(tx, "none", useful=True),
     lambda tx: keep_expectation(tx, {}, "conv_none"),

@@ -15,12 +15,12 @@ from registry.access import Access, Level
 from registry.domain import now
 from registry.errors import InternalError
 from registry.registry import Registry
-from registry.storage.conversations.channels import ChannelFilter, find_channel, get_channel, list_channels
+from registry.storage.conversations.channels import find_channel, get_channel, list_channels
 from registry.storage.database import ReadTransaction
 from registry.storage.index import message_index
 from registry.storage.index.message_index import index_of
 from registry.storage.paging import Page
-from registry.storage.records.executions import ExecutionFilter, list_executions
+from registry.storage.records.executions import list_executions
 from registry.storage.safety import visibility
 from registry.storage.safety.tokens import create_token, tokens_seeing
 from registry.storage.safety.visibility import FREE
@@ -199,10 +199,10 @@ async def test_a_pattern_means_its_letters(seeded: Seeded) -> None:
     try:
         for pattern, seen in SEEN_BY_PATTERN.items():
             shown = registry.seen_by(Access("it's 100% \\", Level.READ, (pattern,)))
-            page = await shown.read(lambda tx: list_channels(tx, ChannelFilter(), Page()))
+            page = await shown.read(lambda tx: list_channels(tx, {}, Page()))
             assert sorted(one["channel"] for one in page["items"]) == seen, pattern
             assert page["total"] == len(seen)
-            assert (await shown.read(lambda tx: list_executions(tx, ExecutionFilter(), Page())))["total"] == 0
+            assert (await shown.read(lambda tx: list_executions(tx, {}, Page())))["total"] == 0
     finally:
         registry.close()
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.continue_dev.reader import ContinueTalk
-from sources.kit.loose_json import Record, mapping
+from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.continue_dev.continue_files import working_history
 from tests.sources.fuzzing import Format
@@ -30,9 +30,8 @@ ITEM = st.fixed_dictionaries(
 
 
 def _read(records: list[Record]) -> list[Session]:
-    talk = ContinueTalk("s", described={"workspaceDirectory": "/home/ann/shop"})
-    for record in records:
-        talk.read(mapping(record))
+    talk = ContinueTalk("s")
+    talk.read({"workspaceDirectory": "/home/ann/shop", "history": records})
     return [talk.session()]
 
 

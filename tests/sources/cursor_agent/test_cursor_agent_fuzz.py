@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from registry.domain import Message, Role
 from sources.base import FoundSession, Skipped
 from sources.cursor.times import TimeFrame
-from sources.cursor_agent.messages import AgentDialogue
+from sources.cursor_agent.messages import AgentDialogue, records_of_text
 from sources.cursor_agent.prompts import noted_time, pieces_of
 from sources.cursor_agent.reader import Fingerprint, timed
 from sources.cursor_agent.store import links_of, read_node, read_root
-from sources.cursor_agent.text_transcript import records_of_text
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
     NOW,

@@ -149,15 +149,19 @@ def write_database(root: Path, *dialogues: Dialogue, name: str = "opencode.db", 
     return file
 
 
-def _insert(connection: sqlite3.Connection, dialogue: Dialogue) -> None:
+def row_of(dialogue: Dialogue) -> Record:
+    """The session's row."""
     info = dialogue.info()
-    row = {
+    return {
         **{"id": info["id"], "project_id": "global", "slug": "shiny-meadow", "parent_id": info.get("parentID")},
         **{key: info[key] for key in ("directory", "title", "version")},
         **{f"time_{key}": value for key, value in info["time"].items()},
         "revert": json.dumps(info["revert"]) if "revert" in info else None,
     }
-    _replace(connection, "session", row)
+
+
+def _insert(connection: sqlite3.Connection, dialogue: Dialogue) -> None:
+    _replace(connection, "session", row_of(dialogue))
     for message, parts in dialogue.messages:
         common = {
             "session_id": dialogue.session,

@@ -19,6 +19,7 @@ from tests.sources.opencode.opencode_files import (
     SHOP,
     Dialogue,
     Record,
+    row_of,
     text,
     tool,
     working_dialogue,
@@ -47,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(dialogue: Dialogue) -> Session:
     """The session, without any store."""
-    reading = opencode_reader.OpenCodeDialogue(described=dialogue.info())
+    reading = opencode_reader.OpenCodeDialogue(described=row_of(dialogue))
     for message, parts in dialogue.messages:
         reading.read(message, parts)
     return reading.session()

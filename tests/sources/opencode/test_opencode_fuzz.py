@@ -55,8 +55,8 @@ MESSAGE = st.fixed_dictionaries(
 DESCRIBED = st.fixed_dictionaries(
     {"id": st.just("ses_1")},
     optional={
-        "revert": ANYTHING | st.fixed_dictionaries({"messageID": IDS}, optional={"partID": IDS}),
-        **{key: ANYTHING for key in ("parentID", "directory", "title", "version", "time")},
+        "revert": ANYTHING | st.fixed_dictionaries({"messageID": IDS}, optional={"partID": IDS}).map(json.dumps),
+        **{key: ANYTHING for key in ("parent_id", "directory", "title", "version", "time_created")},
     },
 )
 
