@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sqlalchemy import Boolean, ColumnElement, Integer, Text, bindparam, func, or_, select, tuple_
 from sqlalchemy.ext.compiler import compiles
@@ -90,6 +90,10 @@ class _AmongTexts(FunctionElement[bool]):
         "sqlite": "{} IN (SELECT value FROM json_each({}))",
         "postgresql": "{} = ANY (ARRAY(SELECT json_array_elements_text(CAST({} AS JSON))))",
     }
+
+    def self_group(self, against: Any = None) -> Self:
+        """Stand in a condition as it is: SQLAlchemy would add `= 1`, for which SQLite reads the whole table."""
+        return self
 
 
 class _AmongNumbers(_AmongTexts):

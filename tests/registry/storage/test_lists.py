@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import ColumnElement, func, insert, select
 
 from registry.domain import now
 from registry.registry import Registry
+from registry.storage.conditions import is_one_of, is_pair_of
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.facets import (
     known_names,
@@ -22,7 +23,7 @@ from registry.storage.conversations.facets import (
 from registry.storage.conversations.message_windows import numbers_containing, read_window, window_around
 from registry.storage.conversations.messages import delete_channel, get_message, list_messages
 from registry.storage.conversations.references import edit_channel
-from registry.storage.database import WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
 from registry.storage.paging import Order, Page
 from registry.storage.records.extract_results import has_result, list_results, save_result, useless_results
@@ -189,3 +190,22 @@ async def test_the_useless_results_of_a_folder_are_those_whose_run_was_rated_so(
     await registry.write(keep)
     assert await registry.read(lambda tx: useless_results(tx, "long", "hint", "/home/me/shop")) == [["m1"]]
     assert await registry.read(lambda tx: useless_results(tx, "long", "hint", "/home/me/blog")) == []
+
+
+async def test_many_numbers_and_pairs_are_looked_up_in_an_index(registry: Registry) -> None:
+    if registry.dialect != "sqlite":
+        return
+    columns = conversation.c
+    conditions = (
+        is_one_of(columns.number, [1]),
+        is_one_of(columns.id, ["a"]),
+        is_pair_of(columns.channel_number, columns.seq),
+    )
+
+    def plan_of(tx: ReadTransaction, condition: ColumnElement[bool]) -> str:
+        query = select(columns.text).where(condition, columns.deleted.is_(False)).compile(dialect=tx.dialect)
+        return str(tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", ("[]",)).all()[0][-1])
+
+    for condition in conditions:
+        plan = await registry.read(partial(plan_of, condition=condition))
+        assert plan.startswith("SEARCH conversation"), plan
