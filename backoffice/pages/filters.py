@@ -115,7 +115,9 @@ def asked(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def seen(value: Any) -> Any:
     """Name the invisible characters of a text."""
-    return type(value)(visible(value)) if isinstance(value, str) else value
+    if not isinstance(value, str) or (told := visible(value)) is value:
+        return value
+    return type(value)(told)
 
 
 FIGURES = (duration, bar, number, short_number, weekday)
