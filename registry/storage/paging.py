@@ -41,18 +41,26 @@ def read_page(
     conditions: Sequence[ColumnElement[bool]],
     page: Page,
     items_of: ItemsOf,
+    columns: Sequence[Column[Any]] = (),
 ) -> dict[str, Any]:
-    """Return a list's answer (docs/interface.md): a page of the table of a time column, with an item for each row."""
+    """Return a list's answer (docs/interface.md): a page of the table of a time column, with an item for each row.
+
+    `columns`: those that are read; all of them if none are given.
+    """
     total = tx.execute(select(func.count()).select_from(moment.table).where(*conditions)).scalar_one()
-    rows, next_cursor = read_rows(tx, moment, conditions, page)
+    rows, next_cursor = read_rows(tx, moment, conditions, page, columns)
     return {"items": items_of(rows), "total": total, "next_cursor": next_cursor}
 
 
 def read_rows(
-    tx: ReadTransaction, moment: Column[datetime], conditions: Sequence[ColumnElement[bool]], page: Page
+    tx: ReadTransaction,
+    moment: Column[datetime],
+    conditions: Sequence[ColumnElement[bool]],
+    page: Page,
+    columns: Sequence[Column[Any]] = (),
 ) -> tuple[Sequence[Row[Any]], str | None]:
     """Read a page ordered by a time column, then by number, without counting: its rows, and the next page's cursor."""
-    query = select(moment.table).where(*conditions)
+    query = select(*(columns or (moment.table,))).where(*conditions)
     if page.cursor:
         query = query.where(is_past(moment, place_of(page.cursor), page.order))
     ordering = [c.asc() if page.order == "asc" else c.desc() for c in (moment, moment.table.c.number)]

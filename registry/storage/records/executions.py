@@ -103,7 +103,11 @@ RECALLING = frozenset({"extract", "fetch", "resume"})  # the operations that giv
 
 def list_executions(tx: ReadTransaction, wanted: Filters, page: Page) -> dict[str, Any]:
     conditions = execution_conditions({**wanted, "channel": canonical_name(tx, wanted.get("channel"))})
-    return read_page(tx, execution.c.started_at, conditions, page, lambda rows: list(map(execution_item, rows)))
+    moment = execution.c.started_at
+    return read_page(tx, moment, conditions, page, lambda rows: list(map(execution_item, rows)), _LISTED)
+
+
+_LISTED = [column for column in execution.c if column.name != "steps"]  # they are most of a row
 
 
 def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
@@ -273,7 +277,7 @@ def unsure_executions(
     rated = found.group_by(same.c.asked).subquery()
     settled = rated.c.at.is_not(None) & (rated.c.at >= execution.c.started_at)
     query = (
-        select(execution)
+        select(*_LISTED)
         .outerjoin(rated, rated.c.asked == execution.c.asked)
         .where(
             execution.c.status.in_((GUESSED, "not_found")),
