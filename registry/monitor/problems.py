@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+from sqlalchemy import func, select
+
 from registry.domain import format_time
-from registry.storage.conversations.channels import ChannelRow, channels_by_number
-from registry.storage.conversations.messages import MessageRow, by_numbers
+from registry.storage.conditions import given, is_one_of
+from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import index_of
+from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import analyze
 from registry.text.problems import problems_in
 
 SHOWN, SESSIONS = 50, 10
 _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러", "econnrefused", "eaddrinuse", "enoent")
 
+_OF_MESSAGE = conversation.c.number, conversation.c.id, conversation.c.channel_number, conversation.c.timestamp
+_OF_CHANNEL = channel.c.name, channel.c.title, channel.c.first_message_preview, channel.c.project_name
+_BEGINNING = func.substr(conversation.c.text, 1, 20_000).label("text")  # characters
+_BY_NUMBERS = (
+    select(*_OF_MESSAGE, *_OF_CHANNEL, _BEGINNING)
+    .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
+    .where(is_one_of(conversation.c.number), conversation.c.deleted.is_(False))
+)
+
 
 class Named(NamedTuple):
-    """A message and the line in which it names a problem."""
+    """A message, with its channel, and the line in which it names a problem."""
 
     message: MessageRow
     line: str
-
-    @property
-    def channel_number(self) -> int:
-        return int(self.message.channel_number)
 
 
 def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
@@ -37,39 +46,40 @@ def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
     """
     tokens = sorted({analyze(sign)[0] for sign in _SIGNS})
     # only the newest messages that mention an error
-    rows = by_numbers(tx, sorted(index_of(tx).holders(tx, [tokens]), reverse=True)[:2000])
+    numbers = sorted(index_of(tx).holders(tx, [tokens]), reverse=True)[:2000]
     found: dict[str, list[Named]] = defaultdict(list)
-    for row in rows:
-        for problem, line in problems_in(row.text[:20_000]).items():  # characters of each
+    for row in sorted(tx.execute(_BY_NUMBERS, given(numbers)), key=attrgetter("timestamp", "number")):
+        for problem, line in problems_in(row.text).items():
             found[problem].append(Named(row, line))
-    several = {problem: named for problem, named in found.items() if len({one.channel_number for one in named}) > 1}
-    channels = channels_by_number(tx, list({one.channel_number for named in several.values() for one in named}))
-    told = [_as_item(problem, named, channels) for problem, named in several.items()]
+    told = [
+        _as_item(problem, named)
+        for problem, named in found.items()
+        if len({one.message.channel_number for one in named}) > 1
+    ]
     told.sort(key=lambda one: (len(one["projects"]), one["sessions"], one["last_seen"]), reverse=True)
     return told[:SHOWN]
 
 
-def _as_item(problem: str, named: Iterable[Named], channels: Mapping[int, ChannelRow]) -> dict[str, Any]:
+def _as_item(problem: str, named: Iterable[Named]) -> dict[str, Any]:
     ordered = sorted(named, key=lambda one: one.message.timestamp, reverse=True)
-    latest = {one.channel_number: one for one in reversed(ordered)}
-    projects = {channels[number].project_name or "General" for number in latest}
-    newest = sorted(latest.values(), key=lambda one: one.message.timestamp, reverse=True)[:SESSIONS]
+    latest = {one.message.channel_number: one.message for one in reversed(ordered)}
+    newest = sorted(latest.values(), key=attrgetter("timestamp"), reverse=True)[:SESSIONS]
     return {
         "problem": problem,
         "line": ordered[0].line,
-        "projects": sorted(projects),
+        "projects": sorted({row.project_name or "General" for row in latest.values()}),
         "sessions": len(latest),
         "first_seen": format_time(ordered[-1].message.timestamp),
         "last_seen": format_time(ordered[0].message.timestamp),
-        "latest": [_session(one, channels[one.channel_number]) for one in newest],
+        "latest": [_session(row) for row in newest],
     }
 
 
-def _session(named: Named, row: ChannelRow) -> dict[str, Any]:
+def _session(row: MessageRow) -> dict[str, Any]:
     return {
         "channel": row.name,
         "title": row.title or row.first_message_preview or row.name,
         "project": row.project_name or "General",
-        "message": named.message.id,
-        "timestamp": format_time(named.message.timestamp),
+        "message": row.id,
+        "timestamp": format_time(row.timestamp),
     }
