@@ -68,15 +68,12 @@ def statistics_page(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None
 ) -> dict[str, Any]:
     """Return the figures of a period, over time and by client."""
-    wanted = {"from_": from_, "to": to, "without_source": without_source}
-    figures = execution_statistics(tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source)
-    is_countable = statistics.is_countable(tx, wanted)
-    times = statistics.latencies(tx, wanted, bucket_s) if is_countable else {}
-    series = [{**NO_TIMES, **point, **times.get(point["at"], {})} for point in figures["series"]]
-    return {
-        "figures": {**figures, "series": series},
-        "clients": statistics.client_figures(tx, wanted, 10) if is_countable else [],
-    }
+    in_detail = statistics.is_countable(tx, {"from_": from_, "to": to, "without_source": without_source})
+    figures = execution_statistics(
+        tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source, in_detail=in_detail
+    )
+    figures["series"] = [{**NO_TIMES, **point} for point in figures["series"]]
+    return {"figures": figures, "clients": figures.pop("clients", [])}
 
 
 Item = dict[str, Any]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,15 @@ class Price(BaseModel):
     cache_read: float | None = Field(None, ge=0)
     cache_write: float | None = Field(None, ge=0)
 
-    def dollars(self, tokens: Mapping[str, int]) -> float:
+    @cached_property
+    def rates(self) -> Mapping[str, float]:
         rates = {"input": self.input, "output": self.output}
         rates["cache_read"] = self.input if self.cache_read is None else self.cache_read
         rates["cache_write"] = self.input if self.cache_write is None else self.cache_write
-        return sum(tokens[kind] * rate for kind, rate in rates.items()) / 1_000_000
+        return rates
+
+    def dollars(self, tokens: Mapping[str, int]) -> float:
+        return sum(tokens[kind] * rate for kind, rate in self.rates.items()) / 1_000_000
 
 
 @dataclass(slots=True)

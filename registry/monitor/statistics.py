@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from operator import add, ge, le, ne
@@ -35,31 +35,38 @@ def execution_statistics(
     to: datetime | None,
     bucket_s: int,
     without_source: str | None = None,
+    in_detail: bool = False,
 ) -> dict[str, Any]:
     """Return counts, success rate and p50/p95/p99 in ms: in total, per operation, by error code, over time.
 
     `bucket_s`: seconds of one point of the series; `without_source`: a source whose runs are not counted.
+    `in_detail`: by client, too, the busiest first, and each point with percentiles, of runs that are kept one by one.
     `rolled_up` is there when some of the runs are no longer kept one by one: how many.
     """
     conditions = execution_conditions({"from_": from_, "to": to, "without_source": without_source})
     rolled = rolled_cells(tx, from_, to, without_source)
-    cells = [*_cells(tx, conditions), *rolled]
+    kept = _cells(tx, conditions, by_client=in_detail)
+    cells = [*kept, *rolled]
     operations: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
         operations[cell.operation].append(cell)
-    points = [*rolled_points(tx, from_, to, bucket_s, without_source), *_points(tx, conditions, bucket_s)]
+    points, times = _points(tx, conditions, bucket_s, with_times=in_detail)
+    points = [*rolled_points(tx, from_, to, bucket_s, without_source), *points]
     return {
         "total": figures_of(cells),
         "operations": [{"operation": name, **figures_of(some)} for name, some in sorted(operations.items())],
         "errors": _errors(cells),
-        "series": _series(points),
+        "series": _series(points, times),
+        **({"clients": _client_figures(kept)} if in_detail else {}),
         **({"rolled_up": sum(cell.runs for cell in rolled)} if rolled else {}),
     }
 
 
-def _cells(tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]]) -> list[Cell]:
+def _cells(tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], *, by_client: bool) -> list[Cell]:
     columns = (execution.c.operation, execution.c.error_code, execution.c.duration_rounded)
     query = select(*columns, func.count()).where(*conditions).group_by(*columns)
+    if by_client:
+        query = query.add_columns(execution.c.client).group_by(execution.c.client)
     return [Cell(*row) for row in tx.execute(query)]
 
 
@@ -98,14 +105,26 @@ def _errors(cells: Iterable[Cell]) -> dict[str, int]:
     return dict(sorted(errors.items()))
 
 
-_FAILED = func.count(func.nullif(func.nullif(execution.c.error_code, ErrorCode.NOT_FOUND.value), GUESSED))
-_POINT = (func.count(), _FAILED, func.sum(execution.c.duration_ms))
-
-
-def _points(tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int) -> list[Point]:
-    bucket = bucket_of(tx, bucket_s)
-    query = select(bucket, *_POINT).where(*conditions).group_by(bucket).order_by(bucket)
-    return [Point(*row) for row in tx.execute(query)]
+def _points(
+    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int, *, with_times: bool
+) -> tuple[list[Point], dict[int, dict[str, float]]]:
+    """Return the buckets with runs, and if wanted p50, p95 and p99 in ms of each, by its start."""
+    columns = bucket_of(tx, bucket_s), execution.c.error_code, execution.c.duration_ms
+    runs = select(*columns).where(*conditions).subquery()
+    if with_times:
+        of_bucket = runs.c.bucket
+        place = func.row_number().over(partition_by=of_bucket, order_by=runs.c.duration_ms).label("place")
+        runs = select(runs, place, func.count().over(partition_by=of_bucket).label("count")).subquery()
+    failed = func.count(func.nullif(func.nullif(runs.c.error_code, ErrorCode.NOT_FOUND.value), GUESSED))
+    names = [f"p{share}_ms" for share in PERCENTILES] if with_times else []
+    # by nearest rank, as `percentiles`
+    times = [
+        func.max(case((runs.c.place == (runs.c.count * share + 99) // 100, runs.c.duration_ms)))
+        for share in (PERCENTILES if with_times else ())
+    ]
+    query = select(runs.c.bucket, func.count(), failed, func.sum(runs.c.duration_ms), *times)
+    rows = tx.execute(query.group_by(runs.c.bucket).order_by(runs.c.bucket)).all()
+    return [Point(*row[:4]) for row in rows], {row.bucket: dict(zip(names, row[4:], strict=True)) for row in rows}
 
 
 def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
@@ -117,7 +136,7 @@ def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
     return (seconds // bucket_s * bucket_s).label("bucket")
 
 
-def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
+def _series(points: Sequence[Point], times: Mapping[int, Mapping[str, float]]) -> list[dict[str, Any]]:
     by_bucket: dict[int, Point] = {}
     for point in points:
         held = by_bucket.get(point.at)
@@ -128,6 +147,7 @@ def _series(points: Sequence[Point]) -> list[dict[str, Any]]:
             "count": point.runs,
             "failed": point.failed,
             "mean_ms": point.total_ms / point.runs,
+            **times.get(point.at, {}),
         }
         for _, point in sorted(by_bucket.items())
     ]
@@ -139,39 +159,27 @@ def is_countable(tx: ReadTransaction, wanted: Filters) -> bool:
     return tx.execute(select(func.count()).select_from(rows)).scalar_one() <= 100_000
 
 
-def latencies(tx: ReadTransaction, wanted: Filters, bucket_s: int) -> dict[str, dict[str, float | None]]:
-    """Return p50, p95 and p99 in ms of each bucket with executions, by the bucket's start."""
-    query = select(bucket_of(tx, bucket_s), execution.c.duration_ms).where(*execution_conditions(wanted))
-    durations: dict[int, list[float]] = defaultdict(list)
-    for at, duration_ms in tx.execute(query.order_by(execution.c.started_at)):
-        durations[at].append(duration_ms)
-    return {
-        format_time(datetime.fromtimestamp(at, UTC)): percentiles(((one, 1) for one in some), len(some))
-        for at, some in durations.items()
-    }
-
-
-def client_figures(tx: ReadTransaction, wanted: Filters, most: int) -> list[dict[str, Any]]:
-    """Return counts and percentiles by client, the busiest first; a client's versions count together."""
-    columns = execution.c.client, execution.c.error_code, execution.c.duration_rounded, func.count()
-    conditions = [*execution_conditions(wanted), execution.c.client.is_not(None)]
-    cells: dict[str, list[Cell]] = defaultdict(list)
-    for client, error_code, duration_ms, runs in tx.execute(select(*columns).where(*conditions).group_by(*columns[:3])):
-        cells[re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]].append(Cell("", error_code, duration_ms, runs))
-    figures = ({"client": client, **figures_of(some)} for client, some in cells.items())
-    return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:most]
+def _client_figures(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+    """Return counts and percentiles of the ten busiest clients; a client's versions count together."""
+    clients: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        if cell.client is not None:
+            clients[re.split(r"[\s/](?=v?\d)", cell.client, maxsplit=1)[0]].append(cell)
+    figures = ({"client": client, **figures_of(some)} for client, some in clients.items())
+    return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:10]
 
 
 _KEY = ("hour", "operation", "source", "error_code", "duration_ms")
 
 
 class Cell(NamedTuple):
-    """Runs with the same operation, error code and duration."""
+    """Runs with the same operation, error code and duration, and if asked for client."""
 
     operation: str
     error_code: str | None
     duration_ms: float
     runs: int
+    client: str | None = None
 
 
 class Point(NamedTuple):

@@ -117,16 +117,14 @@ def answers_without_counts(tx: ReadTransaction, span: Span) -> list[dict[str, An
     return [{"client": source, "answers": answers} for source, answers in rows]
 
 
-def total(usages: Iterable[Usage]) -> dict[str, Any]:
+def total(usages: Sequence[Usage]) -> dict[str, Any]:
     """Sum token counts and cost. `cost_usd`: null if nothing has a price; what has none adds nothing."""
-    summed: dict[str, Any] = {"answers": 0, **{f"{kind}_tokens": 0 for kind in KINDS}, "cost_usd": None}
-    for usage in usages:
-        summed["answers"] += usage.answers
-        for kind, count in usage.tokens.items():
-            summed[f"{kind}_tokens"] += count
-        if (dollars := usage.dollars) is not None:
-            summed["cost_usd"] = (summed["cost_usd"] or 0) + dollars
-    return summed
+    costs = [usage.dollars for usage in usages if usage.dollars is not None]
+    return {
+        "answers": sum(usage.answers for usage in usages),
+        **{f"{kind}_tokens": sum(usage.tokens[kind] for usage in usages) for kind in KINDS},
+        "cost_usd": sum(costs) if costs else None,
+    }
 
 
 def grouped(usages: Sequence[Usage], by: By) -> list[dict[str, Any]]:

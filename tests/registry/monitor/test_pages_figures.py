@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from orchestrator.service import Orchestrator
+from registry.access import Access, Level
 from registry.domain import now
-from registry.monitor.activity import messages_by_hour, top_sessions
+from registry.monitor.activity import messages_by_day, messages_by_hour, top_sessions
 from registry.registry import Registry
 from registry.storage.conversations.facets import projects_by_activity
 from registry.storage.conversations.message_windows import counts_with_deleted, deleted_about
@@ -73,3 +74,23 @@ async def test_a_miss_is_unsure_until_it_is_rated(registry: Registry) -> None:
     assert (run["asked"], run["source"], run["status"]) == ("zyxquokka", "claude", "not_found")
     await registry.write(lambda tx: rate_execution(tx, run["id"], useful=False))
     assert await registry.read(lambda tx: unsure_executions(tx, since, ["backoffice"], 9)) == []
+
+
+async def test_messages_are_counted_by_the_readers_day_as_far_as_a_token_sees(registry: Registry) -> None:
+    orchestrator = Orchestrator(registry)
+    evening = now().replace(hour=23, minute=30) - timedelta(days=3)
+    await log(orchestrator, "late", ["one", "two"], evening)
+    await log(orchestrator, "gone", ["three"], evening)
+    await log(orchestrator, "lately", ["four"], now() - timedelta(seconds=9))
+    await orchestrator.run({"operation": "delete", "channel": "gone", "query": {}})
+
+    async def days(offset: int, of: Registry = registry) -> dict[str, int]:
+        found = await of.read(lambda tx: messages_by_day(tx, evening - timedelta(days=9), offset))
+        return {day: count for day, count in found.items() if count}
+
+    first, last = evening.date(), now().date()
+    assert await days(0) == {str(first): 2, str(last): 1}
+    assert (await days(60))[str(first + timedelta(days=1))] == 2
+    assert (await days(-60))[str(first)] == 2
+    mine = registry.seen_by(Access("phone", Level.READ, ("late",)))
+    assert await days(0, mine) == {str(first): 2}
