@@ -29,8 +29,8 @@ from cli.terminal import SERVED
 from orchestrator.sync.spool import dumps, loads
 
 if TYPE_CHECKING:
-    from cli.running.mcp_command import WindowOptions
     from mcp_server.server import RegistryServer
+    from mcp_server.transport.stdio import WindowOptions
     from orchestrator.lazy import GrownChannels, RunOperation
     from orchestrator.requests.refusals import Refusal
     from orchestrator.requests.shapes import Request
@@ -138,7 +138,7 @@ class LocalProcess:
             await _send(writer, LEAVE)
         from mcp_server.transport.stdio import serve_connection
 
-        server = self._server(*options)
+        server = self._server(options)
         task = asyncio.create_task(self._get_ready(hello["words"], server))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -175,21 +175,10 @@ class LocalProcess:
         answer = await asyncio.to_thread(run_command, hello["words"], terminal)
         await _send(writer, dumps(answer).encode() + b"\n")
 
-    def _make_server(
-        self, toolsets: tuple[str, ...], project: str | None, client: str, is_captured: bool
-    ) -> RegistryServer:
+    def _make_server(self, options: WindowOptions) -> RegistryServer:
         from mcp_server.server import create_server
-        from sources.clients import client_called
 
-        return create_server(
-            self._run,
-            toolsets,
-            project,
-            is_local=True,
-            grown=self._grown,
-            client=client_called(client),
-            is_captured=is_captured,
-        )
+        return create_server(self._run, **options._asdict(), is_local=True, grown=self._grown)
 
     async def _watch(self, address: os.stat_result) -> None:
         """End when nobody comes any more, the program has changed, or the address has been taken away."""

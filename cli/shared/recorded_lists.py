@@ -1,7 +1,4 @@
-"""The answers to a client's first requests, recorded in a file so that a window gives them without the process.
-
-Each line is `revision method result`. The first line is the program's stamp: the file is used by that program only.
-"""
+"""The answers to a client's first requests, recorded in a file so that a window gives them without the process."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import os
 from zlib import crc32
 
 from cli.shared.place import ProcessPlace, program_stamp
+from orchestrator.sync.spool import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,26 +17,20 @@ def lists_file(place: ProcessPlace, words: list[str]) -> str:
     return place.path(f"{crc32(chr(0).join(words).encode('utf-8', 'surrogateescape')):08x}.lists")
 
 
-def read_lists(place: ProcessPlace, words: list[str]) -> dict[str, bytes]:
-    """Return the results by `revision method`; {} if there is no file, or it is of another program."""
+def read_lists(place: ProcessPlace, words: list[str]) -> dict[str, str]:
+    """Return the results as JSON, by `revision method`; {} if there is no file, or it is of another program."""
     try:
-        with open(lists_file(place, words), "rb") as file:
-            stamp, *lines = file.read().split(b"\n")
-        if stamp != b"%d" % program_stamp(place.home):
-            return {}
-    except OSError:
+        with open(lists_file(place, words), encoding="utf-8") as file:
+            recorded: dict[str, dict[str, str]] = loads(file.read())
+        return recorded.get(str(program_stamp(place.home)), {})
+    except (OSError, ValueError):
         return {}
-    answers = {}
-    for line in lines:
-        revision, method, result = line.split(b" ", 2)
-        answers[f"{revision.decode()} {method.decode()}"] = result
-    return answers
 
 
 def write_lists(place: ProcessPlace, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
-    """Write the results by `revision method`; OSError if they cannot be."""
+    """Write the results by `revision method`, for the program of that stamp only; OSError if they cannot be."""
     path = lists_file(place, words)
     draft = f"{path}.{os.getpid()}"
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write("\n".join([str(stamp), *(f"{key} {result}" for key, result in answers.items())]))
+        file.write(dumps({str(stamp): answers}))
     os.replace(draft, path)

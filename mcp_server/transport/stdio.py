@@ -5,7 +5,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from mcp.server import Server
@@ -17,35 +17,28 @@ from pydantic import ValidationError
 
 from mcp_server.server import DEFAULT, LISTS, RegistryServer, create_server
 from orchestrator.lazy import LazyOrchestrator
-from orchestrator.requests.calls import working_folder
 from registry.log import set_up_logging
 from registry.settings import read_settings
 from sources.client import Client
 
 
-def run_stdio(
-    toolsets: Collection[str] = (DEFAULT,),
-    project: str | None = None,
-    client: Client | None = None,
-    is_captured: bool = False,
-    connection: socket.socket | None = None,
-) -> None:
-    """Serve until stdin (or the connection that takes its place) closes; InvalidRequest for an unusable configuration.
+class WindowOptions(NamedTuple):
+    """The options of a chat window, as `create_server` takes them."""
 
-    `project`: the folder that `current` means; by default the one the server was started in. `client`: whose model
-    reads the answers, where that is known.
-    """
+    toolsets: Collection[str] = (DEFAULT,)
+    project: str | None = None
+    client: Client | None = None
+    is_captured: bool = False
+
+
+DEFAULTS = WindowOptions()
+
+
+def run_stdio(options: WindowOptions = DEFAULTS, connection: socket.socket | None = None) -> None:
+    """Serve until stdin (or the connection that takes its place) closes; InvalidRequest for an unusable configuration."""
     set_up_logging()
     orchestrator = LazyOrchestrator(read_settings())
-    server = create_server(
-        orchestrator.run,
-        toolsets,
-        project or working_folder(),
-        is_local=True,
-        grown=orchestrator.grown_channels,
-        client=client,
-        is_captured=is_captured,
-    )
+    server = create_server(orchestrator.run, **options._asdict(), is_local=True, grown=orchestrator.grown_channels)
     asyncio.run(_serve(server, orchestrator, connection))
 
 
