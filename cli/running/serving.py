@@ -17,7 +17,6 @@ from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from cli.running.serve import ServeCallbacks
     from orchestrator.sync.store_report import StoreReport
 
 host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
@@ -37,7 +36,6 @@ def up(**given: Any) -> None:
     """
     from cli.connect.snippets import this_program, write_launcher
     from cli.incoming.sync import Bars, SkipReporter, summary
-    from cli.running.serve import ServeCallbacks
 
     settings, damage, page = _settings(given), SkipReporter(), ""
     with suppress(OSError):  # a registry that is read only is served all the same
@@ -62,7 +60,7 @@ def up(**given: Any) -> None:
             click.echo(line)
 
     with Bars() as bars:
-        _serve(settings, ServeCallbacks(ready, report, bars))
+        _serve(settings, ready, report, bars)
 
 
 def welcome(settings: Settings, page: str) -> str:
@@ -105,7 +103,6 @@ def serve(**given: Any) -> None:
     create`), and TLS or the address of a proxy that provides it.
     """
     from cli.incoming.sync import SkipReporter
-    from cli.running.serve import ServeCallbacks
 
     settings, damage = _settings(given), SkipReporter()
 
@@ -118,7 +115,7 @@ def serve(**given: Any) -> None:
         for line in damage.lines(reports):
             click.echo(line, err=True)
 
-    _serve(settings, ServeCallbacks(ready, report))
+    _serve(settings, ready, report)
 
 
 @click.command("open")
@@ -149,8 +146,8 @@ def _settings(given: dict[str, Any]) -> Settings:
     return read_settings(**{name: value for name, value in given.items() if value is not None})
 
 
-def _serve(settings: Settings, audience: ServeCallbacks) -> None:
+def _serve(settings: Settings, *callbacks: Any) -> None:
     from cli.running.serve import serve_registry  # imports the whole server, which `ctxr -h` does not need
 
     set_up_logging(settings.log_format)
-    serve_registry(settings, audience)
+    serve_registry(settings, *callbacks)

@@ -26,7 +26,7 @@ from cli.shared.place import ProcessPlace, program_stamp, this_place
 from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
-from orchestrator.sync.spool import dumps, loads
+from orchestrator.sync.spool import dumps, loads, replace_private_file
 
 if TYPE_CHECKING:
     from mcp_server.server import RegistryServer
@@ -65,7 +65,7 @@ class LocalProcess:
         self._ends_idle, self._leaving_s = ends_idle, leaving_s
         self._stamp = program_stamp(place.home)
         self._secret = secrets.token_hex(32) if place.is_loopback else ""
-        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._connections: set[asyncio.Task[None]] = set()
         self._windows: set[asyncio.StreamWriter] = set()
         self.has_served_window = False
         self._last_left = time.monotonic()
@@ -96,14 +96,14 @@ class LocalProcess:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task  # noqa: S101, asyncio runs this as one
-        self._connections[task] = writer
+        self._connections.add(task)
         try:
             await self._converse(reader, writer)
         except (OSError, ValueError, asyncio.IncompleteReadError):
             pass  # the caller has gone, or is none of ours
         finally:
             self._last_left = time.monotonic()
-            del self._connections[task]
+            self._connections.discard(task)
             self._windows.discard(writer)
             writer.close()
 
@@ -335,10 +335,7 @@ def _listen(place: ProcessPlace, secret: str) -> socket.socket:
         listener.setblocking(False)
         return listener
     listener = socket.create_server(("127.0.0.1", 0))
-    draft = f"{place.address}.{os.getpid()}"  # a reader of the file finds all of it
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-        file.write(f"{listener.getsockname()[1]} {secret}")
-    os.replace(draft, place.address)
+    replace_private_file(place.address, f"{listener.getsockname()[1]} {secret}")
     return listener
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from zlib import crc32
 
 from cli.shared.place import ProcessPlace, program_stamp
-from orchestrator.sync.spool import dumps, loads
+from orchestrator.sync.spool import dumps, loads, replace_private_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +28,4 @@ def read_lists(place: ProcessPlace, words: list[str]) -> dict[str, str]:
 
 def write_lists(place: ProcessPlace, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
     """Write the results by `revision method`, for the program of that stamp only; OSError if they cannot be."""
-    path = lists_file(place, words)
-    draft = f"{path}.{os.getpid()}"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(dumps({str(stamp): answers}))
-    os.replace(draft, path)
+    replace_private_file(lists_file(place, words), dumps({str(stamp): answers}))

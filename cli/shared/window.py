@@ -216,13 +216,14 @@ class ChatWindow:
         if line == LEAVE:
             self._is_moving = True
             return
-        answered = _answered(line)
+        message = _parsed(line)
+        answered = None if "method" in message else message.get("id")
         if answered in self._muted:
             uri = self._muted.pop(answered)
             self._tell(_line(method="notifications/resources/updated", params={"uri": uri}))
             return
-        if line.startswith(b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"'):
-            params = _params(_parsed(line))
+        if message.get("method") == "notifications/subscriptions/acknowledged":
+            params = _params(message)
             request = self._requests.get(params.get("_meta", {}).get(META + "subscriptionId"))
             if request and request.is_acknowledged:
                 # The client listened before: it may have missed something meanwhile.
@@ -307,20 +308,3 @@ def _parsed(line: bytes) -> dict[str, Any]:
 def _params(message: dict[str, Any]) -> dict[str, Any]:
     params = message.get("params")
     return params if isinstance(params, dict) else {}
-
-
-def _answered(line: bytes) -> str | int | None:
-    """Return the id of the request that a line answers, without parsing megabytes; None if it is no answer."""
-    start = b'{"jsonrpc":"2.0","id":'
-    if not line.startswith(start):
-        return None
-    head = line[: len(start) + 300]
-    for kind in (b',"result":', b',"error":'):
-        before, found, _ = head.partition(kind)
-        if found:
-            try:
-                value = loads(before[len(start) :].decode())
-            except ValueError:
-                return None
-            return value if isinstance(value, str | int) else None
-    return None
