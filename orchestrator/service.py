@@ -295,9 +295,7 @@ def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | No
     said = given if isinstance(given, Mapping) else {name: getattr(given, name) for name in names}
     name, source, channel = (storable(said[name]) if isinstance(said.get(name), str) else None for name in names)
     operation = aliases().get(name or "", name or "")
-    return Recorder(
-        operation if operation in operations() else "unknown", (source or "unknown")[:64], client, channel
-    )
+    return Recorder(operation if operation in operations() else "unknown", (source or "unknown")[:64], client, channel)
 
 
 def _failure(exc: Exception, execution_id: str) -> RegistryError:

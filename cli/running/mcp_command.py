@@ -1,5 +1,7 @@
 """`ctxr mcp`: the registry for one chat window of a client, over stdin and stdout."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sys

@@ -90,7 +90,8 @@ def serve_registry(
 ) -> None:
     """Serve until a signal ends it, and import what this machine's clients write meanwhile.
 
-    `ready` is called with the dashboard's address, `report` and `progress` with those of imports. Raises RegistryError if the registry cannot be opened, TerminalError if the address cannot be had.
+    `ready` is called with the dashboard's address, `report` and `progress` with those of imports. Raises RegistryError
+    if the registry cannot be opened, TerminalError if the address cannot be had.
     """
     give_memory_back()
     with _listen(settings) as listener:

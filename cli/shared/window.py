@@ -35,16 +35,16 @@ NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "
 """Tools that may have done their work before the process died, and would do it a second time."""
 
 
-def run_window(words: list[str]) -> bool:
-    """Serve the client on stdin and stdout until it leaves; False if there is to be no shared process."""
+def run_window(words: list[str]) -> None:
+    """Serve the client on stdin and stdout until it leaves, and end the program; not without a shared process."""
     place = this_place()
     if place is None or os.isatty(0):
-        return False
+        return
     try:
         ChatWindow(place, words).run()
     except KeyboardInterrupt:
         os._exit(130)
-    return True
+    os._exit(0)  # the thread that reads the process does not end by itself
 
 
 class PendingRequest:
@@ -81,15 +81,18 @@ class ChatWindow:
         self._lists = read_lists(place, words)
         self._version = ""
         self._process: socket | None = None  # which gets the client's lines
-        self._sending, self._telling = allocate_lock(), allocate_lock()  # held while the process, the client is written to
+        self._sending, self._telling = allocate_lock(), allocate_lock()  # while the process or the client is written to
         self._requests: dict[str | int, PendingRequest] = {}
         self._handshake: dict[str, bytes] = {}
         self._subscribed: dict[str, bytes] = {}
         self._muted: dict[str | int, str] = {}
-        """Repeated subscriptions whose answers the client has already, each with its resource."""
+        """Repeated requests whose answers the client has already; of a subscription with its resource."""
         self._has_reached = self._is_moving = False
 
     def run(self) -> None:
+        if sys.platform != "win32":
+            for file in (0, 1):
+                os.set_blocking(file, True)  # some clients hand over pipes that are not
         lines = sys.stdin.buffer
         self._take(lines.readline())
         start_new_thread(self._follow, ())
@@ -107,23 +110,23 @@ class ChatWindow:
     def _take(self, line: bytes) -> None:
         """Answer a message, or keep and forward it."""
         message = _parsed(line)
-        method, request_id = message.get("method"), message.get("id")
-        is_request = isinstance(method, str) and isinstance(request_id, str | int)
-        answer = self._recorded_answer(method, _params(message)) if is_request else None
+        method = message.get("method")
+        is_request = isinstance(method, str) and isinstance(message.get("id"), str | int)
+        answer = self._recorded_answer(str(method), _params(message)) if is_request else None
         if answer:
-            self._tell(b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (dumps(request_id).encode(), answer.encode()))
+            self._tell(b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (dumps(message["id"]).encode(), answer.encode()))
+            if method != "initialize":  # which the process has to know, too
+                return
         with self._sending:
             self._remember(method, _params(message), line)
-            if answer:
-                if method == "initialize" and self._process:  # the next connection begins with it
-                    _hang_up(self._process)
-                return
-            request = PendingRequest(line, message) if is_request else None
+            request = PendingRequest(line, message) if is_request and not answer else None
             if request:
                 self._requests[request.id] = request
             if self._process and not (request and self._is_moving):
                 if request:
                     request.tries = 1
+                elif answer:
+                    self._muted[message["id"]] = ""
                 _send(self._process, line)
 
     def _remember(self, method: object, params: dict[str, Any], line: bytes) -> None:
@@ -182,16 +185,12 @@ class ChatWindow:
                 if not request.may_be_sent():
                     self._tell(self._requests.pop(request.id).failure())
                 request.tries += 1
-            initialize = self._handshake.get("initialize", b"")
             lines = b""
-            if initialize and _parsed(initialize).get("id") not in self._requests:  # it is answered already
-                process.sendall(initialize)
-                _wait_for_answer(process)
-                lines = self._handshake.get("notifications/initialized", b"")
-                for uri, line in self._subscribed.items():
-                    if (request_id := _parsed(line)["id"]) not in self._requests:
-                        self._muted[request_id] = uri
-                        lines += line
+            for uri, line in [("", self._handshake.get("initialize", b"")), *self._subscribed.items()]:
+                request_id = _parsed(line).get("id")
+                if request_id is not None and request_id not in self._requests:  # it is answered already
+                    self._muted[request_id] = uri
+                    lines += line + (b"" if uri else self._handshake.get("notifications/initialized", b""))
             process.sendall(lines + b"".join(request.line for request in self._requests.values()))
             self._process = process
 
@@ -205,11 +204,13 @@ class ChatWindow:
                 if self._is_awaited() and not self._place.answers():
                     self._place.end_hung()
                     return
-                continue
-            for line in _lines(rest, content):
-                self._pass_on(line)
+            else:
+                for line in _lines(rest, content):
+                    self._pass_on(line)
+                if not content:
+                    return
             is_asked = any(one.tries and not one.is_listening for one in list(self._requests.values()))
-            if not content or (self._is_moving and not is_asked):
+            if self._is_moving and not is_asked:
                 return
 
     def _pass_on(self, line: bytes) -> None:
@@ -219,8 +220,8 @@ class ChatWindow:
         message = _parsed(line)
         answered = None if "method" in message else message.get("id")
         if answered in self._muted:
-            uri = self._muted.pop(answered)
-            self._tell(_line(method="notifications/resources/updated", params={"uri": uri}))
+            if uri := self._muted.pop(answered):
+                self._tell(_line(method="notifications/resources/updated", params={"uri": uri}))
             return
         if message.get("method") == "notifications/subscriptions/acknowledged":
             params = _params(message)
@@ -262,25 +263,11 @@ def _own_server(words: list[str]) -> socket:
 def _send(process: socket, line: bytes) -> None:
     try:
         process.sendall(line)
-    except OSError:
-        _hang_up(process)  # a part of the line may be sent
-
-
-def _hang_up(process: socket) -> None:
-    """Let the thread that reads a process see its end."""
-    try:
-        process.shutdown(SHUT_RDWR)
-    except OSError:
-        return  # it has ended already
-
-
-def _wait_for_answer(process: socket) -> None:
-    answer = bytearray()
-    while chunk := process.recv(CHUNK):
-        answer += chunk
-        if answer.endswith(b"\n"):
-            return
-    raise ConnectionResetError
+    except OSError:  # a part of the line may be sent
+        try:
+            process.shutdown(SHUT_RDWR)  # so that the thread that reads it goes to the next one
+        except OSError:
+            return  # it has ended already
 
 
 def _lines(rest: bytearray, content: bytes) -> Iterator[bytes]:
