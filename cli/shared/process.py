@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from cli.entry import GC_THRESHOLD
 from cli.shared.place import ProcessPlace, program_stamp, this_place
-from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
 from orchestrator.sync.spool import dumps, loads, replace_private_file
@@ -148,11 +147,11 @@ class LocalProcess:
         """Record what the next window answers itself, then open the registry: this process may not live long."""
         from mcp_server.transport.stdio import first_answers
 
-        path = lists_file(self._place, words)
+        path = self._place.lists_file(words)
         if path not in self._recorded:
             self._recorded.add(path)
             with suppress(OSError):
-                write_lists(self._place, words, self._stamp, await first_answers(server))
+                self._place.write_lists(words, self._stamp, await first_answers(server))
         if self._warm_up:
             warm_up, self._warm_up = self._warm_up, None
             await warm_up()

@@ -16,7 +16,6 @@ from _socket import SHUT_RDWR
 from _thread import allocate_lock, start_new_thread
 
 from cli.shared.place import PATIENCE_S, START_S, ProcessPlace, current_folder, this_place
-from cli.shared.recorded_lists import read_lists
 from orchestrator.sync.spool import dumps, loads
 
 TYPE_CHECKING = False
@@ -78,7 +77,7 @@ class ChatWindow:
     def __init__(self, place: ProcessPlace, words: list[str]) -> None:
         self._place, self._words = place, words
         self._hello = {"want": "window", "words": words, "folder": current_folder()}
-        self._lists = read_lists(place, words)
+        self._lists = place.read_lists(words)
         self._version = ""
         self._process: socket | None = None  # which gets the client's lines
         self._sending, self._telling = allocate_lock(), allocate_lock()  # while the process or the client is written to

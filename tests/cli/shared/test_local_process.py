@@ -26,7 +26,6 @@ from mcp.types import Tool
 from cli.shared import process as local_process
 from cli.shared.place import ProcessPlace
 from cli.shared.process import LocalProcess
-from cli.shared.recorded_lists import read_lists
 from cli.shared.window import NOT_REPEATED
 from tests.cli.conftest import CTXR, bare_ctxr, heaps_of
 
@@ -280,10 +279,10 @@ def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home
         window.hear()
         old = home.process
         wait_for_lists(home)
-        assert read_lists(home.place, [])
+        assert home.place.read_lists([])
         window.call("conversation_log", channel="moved", messages=said("on the way"))
         (home.folder / "ctxr" / "config.toml").write_text("timeout_s = 31\n")
-        assert not read_lists(home.place, [])
+        assert not home.place.read_lists([])
         with Window(home):
             assert home.process != old
             window.call("conversation_log", channel="moved", messages=[*said("on the way"), *said("hello")])
