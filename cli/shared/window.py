@@ -92,11 +92,11 @@ class ChatWindow:
         if sys.platform != "win32":
             for file in (0, 1):
                 os.set_blocking(file, True)  # some clients hand over pipes that are not
-        lines = sys.stdin.buffer
-        self._take(lines.readline())
+        lines = (line.removesuffix(b"\n") + b"\n" for line in sys.stdin.buffer)
+        self._take(next(lines, b""))
         start_new_thread(self._follow, ())
         for line in lines:
-            self._take(line.removesuffix(b"\n") + b"\n")
+            self._take(line)
         # Without recorded lists the words may be wrong, which only a server says.
         while self._is_awaited() or not (self._lists or self._has_reached):
             time.sleep(0.005)
