@@ -23,8 +23,7 @@ def main() -> None:
     if words[:1] == ["mcp"] and not asks_for_help:
         from cli.shared.window import run_window
 
-        if run_window(words[1:]):
-            return
+        run_window(words[1:])
     elif words and words[0] in SHARED and not asks_for_help:
         from cli.shared.command import run_shared
 

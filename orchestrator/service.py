@@ -128,13 +128,12 @@ class Orchestrator:
             self._records.add(self._observed(recorder.finished(None, gone.as_dict())))
             raise
         except Exception as exc:
-            error = _failure(exc, recorder.id)
+            error = _failure(exc, recorder.id).as_dict()
             if not recorder.request and isinstance(given, Mapping | Refusal):
                 recorder.request = storable(summary_of_refused(given))
-            if not is_recorded:
-                return {"success": False, "error": error.as_dict()}
-            await self._records.store(self._observed(recorder.finished(None, error.as_dict())))
-            return {"success": False, "error": error.as_dict()}
+            if is_recorded:
+                await self._records.store(self._observed(recorder.finished(None, error)))
+            return {"success": False, "error": error}
         if is_recorded and (self.observers or runs.isEnabledFor(logging.INFO)):
             self._observed(recorder.finished(result))
         self._records.retry()
@@ -292,20 +291,11 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
 
 
 def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | None) -> Recorder:
-    if isinstance(given, Refusal):
-        return Recorder(given.operation, storable(given.source)[:64], client, storable(given.channel))
-    if isinstance(given, Request):
-        return Recorder(given.operation, given.source, client, given.channel)
     names = ("operation", "source", "channel")
-    said = {name: storable(given[name]) for name in names if isinstance(given.get(name), str)}
-    name = said.get("operation", "")
-    operation = aliases().get(name, name)
-    return Recorder(
-        operation if operation in operations() else "unknown",
-        said.get("source", "unknown")[:64],
-        client,
-        said.get("channel"),
-    )
+    said = given if isinstance(given, Mapping) else {name: getattr(given, name) for name in names}
+    name, source, channel = (storable(said[name]) if isinstance(said.get(name), str) else None for name in names)
+    operation = aliases().get(name or "", name or "")
+    return Recorder(operation if operation in operations() else "unknown", (source or "unknown")[:64], client, channel)
 
 
 def _failure(exc: Exception, execution_id: str) -> RegistryError:

@@ -9,7 +9,6 @@ from cli.conversations.log_and_extract import also_option, explain_option, from_
 from cli.conversations.transcript import WORDS_RELAXED, elsewhere, more_to_come, session_entry
 from cli.operations import project_option, run_operation, source_option
 from cli.output import as_json_option, dim, line_width, one_line, show, with_bold_hits, wrap
-from orchestrator.operations.search_sessions import search_result
 from orchestrator.requests.calls import utc_offset_minutes
 from registry.errors import NotFound
 
@@ -56,8 +55,8 @@ def search(
     """
     text = " ".join(words)
     query = {**wanted, "text": text, "also": also, "from": from_, "utc_offset_minutes": utc_offset_minutes()}
-    outcome = run_operation("search_sessions", query, observe=print_explanation if explain else None)
-    found = search_result({**outcome, "project": wanted["project"] or "all"})
+    found = run_operation("search_sessions", query, observe=print_explanation if explain else None)
+    found["project"] = wanted["project"] or "all"
     show(found, as_json, lambda found: _lines(found, _numbers() if found["sessions"] else {}))
     if not found["sessions"]:
         when = found["understood"].get("when")

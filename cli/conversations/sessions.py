@@ -23,7 +23,6 @@ from cli.safety.token import Expiry
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name, write_new_file
 from orchestrator.export.texts import export as render
-from orchestrator.operations.fetch_session import session_result
 from orchestrator.requests.field_types import MOST_COUNTED
 from registry.errors import NotFound
 
@@ -105,7 +104,7 @@ def show_session(session_id: str, limit: int, before: int | None, is_whole: bool
         "before": before,
         "is_folded": not (is_whole or as_json),
     }
-    page = session_result(run_operation("fetch", query))
+    page = run_operation("fetch", query)
     show(page, as_json, lambda page: session_page(page, before, is_whole=is_whole))
     first = page["messages"][0]["sequence"] if page["messages"] else 1
     if first > 1 and not as_json:

@@ -10,8 +10,8 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -85,26 +85,25 @@ def build_app(settings: Settings) -> FastAPI:
     return app
 
 
-@dataclass(frozen=True, slots=True)
-class ServeCallbacks:
-    """Callbacks: the server is ready, with the dashboard's address; reports and progress of imports."""
-
-    ready: Callable[[str], None]
-    report: Told = lambda _: None
-    progress: Progress | None = None
-
-
-def serve_registry(settings: Settings, audience: ServeCallbacks) -> None:
+def serve_registry(
+    settings: Settings, ready: Callable[[str], None], report: Told, progress: Progress | None = None
+) -> None:
     """Serve until a signal ends it, and import what this machine's clients write meanwhile.
 
-    Raises RegistryError if the registry cannot be opened, TerminalError if the address cannot be had.
+    `ready` is called with the dashboard's address, `report` and `progress` with those of imports. Raises RegistryError
+    if the registry cannot be opened, TerminalError if the address cannot be had.
     """
     give_memory_back()
     with _listen(settings) as listener:
-        asyncio.run(_serve(settings, listener, audience))
+        asyncio.run(_serve(settings, listener, ready, partial(_watching, settings, report, progress)))
 
 
-async def _serve(settings: Settings, listener: socket.socket, audience: ServeCallbacks) -> None:
+async def _serve(
+    settings: Settings,
+    listener: socket.socket,
+    ready: Callable[[str], None],
+    watching: Callable[[Orchestrator], AbstractAsyncContextManager[None]],
+) -> None:
     sys.setswitchinterval(0.0005)  # s; with Python's own 5 ms, logging waits at every step while histories are imported
     left_open = was_left_open(settings)
     grace_s = 2  # how long a stop waits for answers under way; event streams never end by themselves
@@ -128,12 +127,12 @@ async def _serve(settings: Settings, listener: socket.socket, audience: ServeCal
         gc.collect()
         gc.freeze()  # what is loaded now stays: the collector's rounds leave it out
         is_open = app.state.gate.rules.is_open and not await app.state.orchestrator.registry.read(has_tokens)
-        audience.ready(page_address(settings, is_open=is_open))
+        ready(page_address(settings, is_open=is_open))
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         look = asyncio.create_task(check_after_kill(app.state.orchestrator.registry)) if left_open else None
         run, grown = app.state.shared
-        async with _watching(app.state.orchestrator, settings, audience), sharing(run, grown, grace_s):
+        async with watching(app.state.orchestrator), sharing(run, grown, grace_s):
             await _Server(config).serve(sockets=[listener])
         if look:
             look.cancel()
@@ -161,7 +160,7 @@ class _Server(uvicorn.Server):
 
 
 def _watching(
-    orchestrator: Orchestrator, settings: Settings, audience: ServeCallbacks
+    settings: Settings, report: Told, progress: Progress | None, orchestrator: Orchestrator
 ) -> AbstractAsyncContextManager[None]:
     """Watch the clients' stores for an embedded registry.
 
@@ -171,7 +170,7 @@ def _watching(
         return nullcontext()
     readers = READERS if orchestrator.registry.is_embedded else ()
     places = Places(Path.home(), os.environ)
-    return running(watch(orchestrator, settings.home, readers, places, audience.report, audience.progress))
+    return running(watch(orchestrator, settings.home, readers, places, report, progress))
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,8 +17,9 @@ from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from cli.running.serve import ServeCallbacks
     from orchestrator.sync.store_report import StoreReport
+    from orchestrator.sync.sync import Progress
+    from orchestrator.sync.watch import Told
 
 host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
 port_option = click.option(
@@ -37,7 +38,6 @@ def up(**given: Any) -> None:
     """
     from cli.connect.snippets import this_program, write_launcher
     from cli.incoming.sync import Bars, SkipReporter, summary
-    from cli.running.serve import ServeCallbacks
 
     settings, damage, page = _settings(given), SkipReporter(), ""
     with suppress(OSError):  # a registry that is read only is served all the same
@@ -62,7 +62,7 @@ def up(**given: Any) -> None:
             click.echo(line)
 
     with Bars() as bars:
-        _serve(settings, ServeCallbacks(ready, report, bars))
+        _serve(settings, ready, report, bars)
 
 
 def welcome(settings: Settings, page: str) -> str:
@@ -105,7 +105,6 @@ def serve(**given: Any) -> None:
     create`), and TLS or the address of a proxy that provides it.
     """
     from cli.incoming.sync import SkipReporter
-    from cli.running.serve import ServeCallbacks
 
     settings, damage = _settings(given), SkipReporter()
 
@@ -118,7 +117,7 @@ def serve(**given: Any) -> None:
         for line in damage.lines(reports):
             click.echo(line, err=True)
 
-    _serve(settings, ServeCallbacks(ready, report))
+    _serve(settings, ready, report)
 
 
 @click.command("open")
@@ -149,8 +148,8 @@ def _settings(given: dict[str, Any]) -> Settings:
     return read_settings(**{name: value for name, value in given.items() if value is not None})
 
 
-def _serve(settings: Settings, audience: ServeCallbacks) -> None:
+def _serve(settings: Settings, ready: Callable[[str], None], report: Told, progress: Progress | None = None) -> None:
     from cli.running.serve import serve_registry  # imports the whole server, which `ctxr -h` does not need
 
     set_up_logging(settings.log_format)
-    serve_registry(settings, audience)
+    serve_registry(settings, ready, report, progress)

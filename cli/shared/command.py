@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from shutil import get_terminal_size
 
 from cli.shared.place import ProcessPlace, current_folder, this_place
 from orchestrator.sync.spool import loads
@@ -28,7 +29,7 @@ def run_shared(words: list[str]) -> int | None:
         "want": "command",
         "words": words,
         "folder": current_folder(),
-        "columns": _columns(),
+        "columns": get_terminal_size().columns,
         "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
         "are_terminals": [stream.isatty() and not os.environ.get("NO_COLOR") for stream in (sys.stdout, sys.stderr)],
     }
@@ -90,14 +91,3 @@ def _print(answer: dict[str, Any] | None) -> int | None:
         return 1
     status: int = answer["status"]
     return status
-
-
-def _columns() -> int:
-    """Return the terminal's width, as `shutil.get_terminal_size`, which takes long to import."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns)
-    try:
-        return os.get_terminal_size(1).columns or 80
-    except OSError:
-        return 80

@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from cli.entry import GC_THRESHOLD
 from cli.shared.place import ProcessPlace, program_stamp, this_place
-from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
-from orchestrator.sync.spool import dumps, loads
+from orchestrator.sync.spool import dumps, loads, replace_private_file
 
 if TYPE_CHECKING:
-    from cli.running.mcp_command import WindowOptions
     from mcp_server.server import RegistryServer
+    from mcp_server.transport.stdio import WindowOptions
     from orchestrator.lazy import GrownChannels, RunOperation
     from orchestrator.requests.refusals import Refusal
     from orchestrator.requests.shapes import Request
@@ -65,7 +64,7 @@ class LocalProcess:
         self._ends_idle, self._leaving_s = ends_idle, leaving_s
         self._stamp = program_stamp(place.home)
         self._secret = secrets.token_hex(32) if place.is_loopback else ""
-        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._connections: set[asyncio.Task[None]] = set()
         self._windows: set[asyncio.StreamWriter] = set()
         self.has_served_window = False
         self._last_left = time.monotonic()
@@ -96,14 +95,14 @@ class LocalProcess:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task  # noqa: S101, asyncio runs this as one
-        self._connections[task] = writer
+        self._connections.add(task)
         try:
             await self._converse(reader, writer)
         except (OSError, ValueError, asyncio.IncompleteReadError):
             pass  # the caller has gone, or is none of ours
         finally:
             self._last_left = time.monotonic()
-            del self._connections[task]
+            self._connections.discard(task)
             self._windows.discard(writer)
             writer.close()
 
@@ -138,7 +137,7 @@ class LocalProcess:
             await _send(writer, LEAVE)
         from mcp_server.transport.stdio import serve_connection
 
-        server = self._server(*options)
+        server = self._server(options)
         task = asyncio.create_task(self._get_ready(hello["words"], server))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -148,11 +147,11 @@ class LocalProcess:
         """Record what the next window answers itself, then open the registry: this process may not live long."""
         from mcp_server.transport.stdio import first_answers
 
-        path = lists_file(self._place, words)
+        path = self._place.lists_file(words)
         if path not in self._recorded:
             self._recorded.add(path)
             with suppress(OSError):
-                write_lists(self._place, words, self._stamp, await first_answers(server))
+                self._place.write_lists(words, self._stamp, await first_answers(server))
         if self._warm_up:
             warm_up, self._warm_up = self._warm_up, None
             await warm_up()
@@ -175,21 +174,10 @@ class LocalProcess:
         answer = await asyncio.to_thread(run_command, hello["words"], terminal)
         await _send(writer, dumps(answer).encode() + b"\n")
 
-    def _make_server(
-        self, toolsets: tuple[str, ...], project: str | None, client: str, is_captured: bool
-    ) -> RegistryServer:
+    def _make_server(self, options: WindowOptions) -> RegistryServer:
         from mcp_server.server import create_server
-        from sources.clients import client_called
 
-        return create_server(
-            self._run,
-            toolsets,
-            project,
-            is_local=True,
-            grown=self._grown,
-            client=client_called(client),
-            is_captured=is_captured,
-        )
+        return create_server(self._run, **options._asdict(), is_local=True, grown=self._grown)
 
     async def _watch(self, address: os.stat_result) -> None:
         """End when nobody comes any more, the program has changed, or the address has been taken away."""
@@ -346,10 +334,7 @@ def _listen(place: ProcessPlace, secret: str) -> socket.socket:
         listener.setblocking(False)
         return listener
     listener = socket.create_server(("127.0.0.1", 0))
-    draft = f"{place.address}.{os.getpid()}"  # a reader of the file finds all of it
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-        file.write(f"{listener.getsockname()[1]} {secret}")
-    os.replace(draft, place.address)
+    replace_private_file(place.address, f"{listener.getsockname()[1]} {secret}")
     return listener
 
 

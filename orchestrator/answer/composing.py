@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, Weigh, delivered, fits, tokens_in, tokens_of
 from orchestrator.answer.finding.beside import about, with_outcome
@@ -41,17 +40,17 @@ def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tu
     tokens = most
     if _is_guess(data) and not request.is_shortened:
         tokens = FIRST_CHOICE if _is_choice(data) else ALONE
-    known = _known_of(data)
+    weigh = _weigh_for(data)
     is_sure = bool(data.ranked) and data.confidence is not Confidence.LOW
     if is_sure and not (request.is_shortened or data.kept or data.read.goes_on):
         data = _from_the_best_on(data)
-    result = _answer(request, data, tokens, known)
+    result = _answer(request, data, tokens, weigh)
     while tokens > 1 and not request.is_shortened:
         sent = _as_sent(result)
         if fits(room, sent) and (tokens <= most / 3 or tokens_of(sent) <= most):
             break
         tokens = tokens * 3 // 4
-        result = _answer(request, data, tokens, known)
+        result = _answer(request, data, tokens, weigh)
     if not request.is_shortened:
         repeated = ["newer"] if _is_choice(data) else []  # it is among the candidates, too
         for name in ("stands_at", *repeated, "candidates", "first", "last", "understood", "project", "source", "title"):
@@ -94,19 +93,8 @@ def _as_sent(result: dict[str, Any]) -> dict[str, Any]:
     return {**_without(result, *ASIDE), "messages": [delivered(message) for message in result["messages"]]}
 
 
-class _Known(NamedTuple):
-    """Values shared by all sizes in which an answer is tried.
-
-    `weigh`: the share of the request that a text holds. `place`: a message's place in the channel by its seq, and
-    `ascending` the seqs in order.
-    """
-
-    weigh: Weigh
-    place: Callable[[int], int | None]
-    ascending: Sequence[int]
-
-
-def _known_of(data: Extraction) -> _Known:
+def _weigh_for(data: Extraction) -> Weigh:
+    """Return the function that weighs a text, for all sizes in which an answer is tried."""
     queries = [wording.query for wording in data.result.wordings] if data.result else []
     weights = {term.token: term.weight for term in data.result.terms} if data.result else {}
 
@@ -115,10 +103,10 @@ def _known_of(data: Extraction) -> _Known:
         held = frozenset[str]().union(*(matching_tokens(query, text) for query in queries))
         return sum(weights.get(token, 0.0) for token in held)
 
-    return _Known(weigh, {seq: place for place, seq in enumerate(data.seqs)}.get, sorted(data.seqs))
+    return weigh
 
 
-def _answer(request: ExtractRequest, data: Extraction, tokens: int, known: _Known) -> dict[str, Any]:
+def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: Weigh) -> dict[str, Any]:
     few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # each has an id and a time, too
     budget = Budget(min(request.query.limit, few), tokens)
     goes_on = (data.read.goes_on and not _is_choice(data)) or not (data.ranked or data.kept)
@@ -135,15 +123,16 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, known: _Know
             end,
             data.hits,
             budget,
-            known.weigh,
+            weigh,
             goes_on=goes_on,
             near=near,
             least=least,
             is_first_page=not data.kept,
         )
-    shown = _marked(data, with_gaps(selection.messages, known.place), goes_on=goes_on)
+    places = {seq: place for place, seq in enumerate(data.seqs)}
+    shown = _marked(data, with_gaps(selection.messages, places), goes_on=goes_on)
     result = _result(data, shown, stands=goes_on)
-    _name_what_is_left(result, data, selection, shown, known)
+    _name_what_is_left(result, data, selection, shown)
     return result
 
 
@@ -232,13 +221,13 @@ def _reading(data: Extraction) -> dict[str, Any]:
 
 
 def _name_what_is_left(
-    result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict], known: _Known
+    result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict]
 ) -> None:
     """Add what is not shown, and the cursor that leads to it."""
     metadata = result["metadata"]
     if not shown or _is_choice(data):
         return
-    newer = len(known.ascending) - bisect_right(known.ascending, shown[-1]["seq"])
+    newer = sum(seq > shown[-1]["seq"] for seq in data.seqs)
     left = len(data.seqs) - len(shown)
     if newer:
         metadata["newer_messages"] = newer

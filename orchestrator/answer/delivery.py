@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -137,15 +138,16 @@ def tokens_of(value: Any) -> int:
     return tokens_in(_as_sent(value))
 
 
+def most_fitting(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to `most` that fits, where all smaller ones do too; 0 if none does."""
+    return bisect_left(range(1, most + 1), True, key=lambda number: not fits(number))
+
+
 def within(text: str, max_tokens: int) -> str:
     """Return the beginning of a text that fits, with a mark where it was cut."""
     if tokens_in(text) <= max_tokens:
         return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if tokens_in(text[:middle] + "…") <= max_tokens else (low, middle - 1)
-    return text[:low] + "…"
+    return text[: most_fitting(len(text), lambda end: tokens_in(text[:end] + "…") <= max_tokens)] + "…"
 
 
 Weigh = Callable[[str], float]

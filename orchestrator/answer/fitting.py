@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from orchestrator.answer.delivery import shortened, tokens_in, tokens_of
+from orchestrator.answer.delivery import most_fitting, shortened, tokens_in, tokens_of
 
 AROUND = 45
 """Tokens of a message's id, role, time and sequence."""
@@ -36,12 +36,9 @@ def piece_of(text: str, offset: int, fits: Callable[[str], bool]) -> str:
     rest = text[offset:]
     if fits(rest):
         return rest
-    least, most = 1, len(rest) - 1
-    while least < most:
-        middle = (least + most + 1) // 2
-        least, most = (middle, most) if fits(rest[:middle]) else (least, middle - 1)
-    line_end = rest.rfind("\n", least - least // 10, least) + 1
-    return rest[: line_end or least]
+    end = max(1, most_fitting(len(rest) - 1, lambda end: fits(rest[:end])))
+    line_end = rest.rfind("\n", end - end // 10, end) + 1
+    return rest[: line_end or end]
 
 
 def _fitting(message: dict[str, Any], max_tokens: int) -> dict[str, Any]:
@@ -58,29 +55,23 @@ def _around(message: dict[str, Any]) -> int:
 
 
 SessionDict = dict[str, Any]
-Write = Callable[[int, str, Mapping[str, Any]], dict[str, Any]]
-"""Adds the text to a match or a line of the session at a place."""
-SHORTEST = 20  # tokens; with less room left no further text is tried
 
 
-def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write) -> list[SessionDict]:
+def fitted(sessions: Sequence[SessionDict], max_tokens: int) -> list[SessionDict]:
     """Return the sessions with as much of their matches as fits: the first match of each, then the lines around these,
     the nearest first, then further matches, at last the rest of their facts; no message twice, nothing empty.
 
-    Each has its `matches`, best first, the first with its `context`, all without their texts: `written` adds these. The
-    first match of the first session is there whatever its size.
+    Each has its `matches`, best first, the first with its `context`. The first match of the first session is there
+    whatever its size.
     """
     shown = [{**_filled(session), "matches": []} for session in sessions]
     left = max_tokens - sum(map(tokens_of, shown))
-    for place, kind, held in _in_turn(sessions):
+    for place, piece in _in_turn(sessions):
         session, is_first = shown[place], place == 0 and not shown[0]["matches"]
-        if (left < SHORTEST and not is_first) or _has(session, held["sequence"]):
-            continue
-        piece = written(place, kind, held)
         cost = tokens_of(piece)
-        if cost > left and not is_first:
+        if (cost > left and not is_first) or _has(session, piece["sequence"]):
             continue
-        if kind == "match":
+        if "snippet" in piece:
             session["matches"].append(piece)
         elif session["matches"]:
             first = session["matches"][0]
@@ -95,19 +86,19 @@ def fitted(sessions: Sequence[SessionDict], max_tokens: int, written: Write) -> 
     return shown
 
 
-def _in_turn(sessions: Sequence[SessionDict]) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+def _in_turn(sessions: Sequence[SessionDict]) -> Iterator[tuple[int, SessionDict]]:
     """Yield the sessions' places with their matches and lines in the order in which they are shown."""
     matches = [
         (rank, place, {name: value for name, value in match.items() if name != "context"})
         for place, session in enumerate(sessions)
         for rank, match in enumerate(session["matches"])
     ]
-    yield from ((place, "match", held) for rank, place, held in matches if rank == 0)
+    yield from ((place, held) for rank, place, held in matches if rank == 0)
     for place, session in enumerate(sessions):
         for match in session["matches"][:1]:
             lines = sorted(match.get("context", ()), key=partial(_distance, match))
-            yield from ((place, "line", line) for line in lines)
-    yield from ((place, "match", held) for rank, place, held in sorted(matches, key=lambda one: one[:2]) if rank)
+            yield from ((place, line) for line in lines)
+    yield from ((place, held) for rank, place, held in sorted(matches, key=lambda one: one[:2]) if rank)
 
 
 def _distance(match: SessionDict, line: SessionDict) -> tuple[int, int]:
@@ -139,8 +130,4 @@ def as_many_as_fit(sessions: Sequence[SessionDict], fits: Callable[[Sequence[Ses
     if fits(sessions):
         return list(sessions)
     brief = [{**one, "first_message_preview": None, "summary": None} if one.get("title") else one for one in sessions]
-    least, most = 1, len(brief)
-    while least < most:
-        middle = (least + most + 1) // 2
-        least, most = (middle, most) if fits(brief[:middle]) else (least, middle - 1)
-    return brief[:least]
+    return brief[: max(1, most_fitting(len(brief), lambda end: fits(brief[:end])))]

@@ -6,7 +6,7 @@ end first, and the relevant turns before it in the room that is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -174,13 +174,12 @@ def place_in_time(message: Mapping[str, Any]) -> tuple[str, int]:
     return message["timestamp"], message["number"]
 
 
-def with_gaps(messages: Sequence[MessageDict], place: Callable[[int], int | None]) -> list[MessageDict]:
-    """Mark each message with how many of the channel's are left out before it; `place`: of a message, by its seq."""
+def with_gaps(messages: Sequence[MessageDict], places: Mapping[int, int]) -> list[MessageDict]:
+    """Mark each message with how many of the channel's are left out before it; `places`: of messages, by their seq."""
     marked: list[MessageDict] = []
     before = -1
     for message in messages:
-        found = place(message["seq"])
-        at = before + 1 if found is None else found
+        at = places.get(message["seq"], before + 1)
         gap = at - before - 1
         marked.append({**message, "gap_before": gap} if gap > 0 else message)
         before = max(at, before)

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.answer.delivery import fits
 from orchestrator.answer.finding.elsewhere import About
 from orchestrator.answer.finding.relevance import Found, Judged, outcome
-from orchestrator.answer.fitting import Write, as_many_as_fit, fitted
+from orchestrator.answer.fitting import as_many_as_fit, fitted
 from orchestrator.requests.shapes import SessionsQuery
 from orchestrator.state import Run
 from registry.domain import format_time
@@ -48,27 +48,11 @@ def sessions_shown(
     tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int | None
 ) -> tuple[list[dict[str, Any]], int]:
     """Return the sessions cut to so many tokens, or complete, and how many there are."""
-    found, total, said = _latest(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
-    written = _writer(data.found, said)
-    if tokens is None:
-        return [_complete(place, one, written) for place, one in enumerate(found)], total
-    return fitted(found, tokens, written), total
+    found, total = _latest(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
+    return (found if tokens is None else fitted(found, tokens)), total
 
 
-def _complete(place: int, session: Mapping[str, Any], written: Write) -> dict[str, Any]:
-    matches = [
-        {**written(place, "match", match), "context": [written(place, "line", line) for line in match["context"]]}
-        for match in session["matches"]
-    ]
-    return {**session, "matches": matches}
-
-
-# some sessions without the texts of their messages, how many there are in all, and each one's rows
-Sessions = tuple[list[dict[str, Any]], int, Sequence["Rows"]]
-Rows = Mapping[int, Any]  # messages by their `sequence`
-
-
-def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> Sessions:
+def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
     run.recorder.explain(by="the latest activity in scope", sessions=data.latest_total, **outcome(data.found.verdicts))
     items = _session_items(tx, list(data.latest))
     shown = [
@@ -76,10 +60,12 @@ def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> Sessions:
         for number, count in data.latest.items()
         if number in items
     ]
-    return shown, data.latest_total, ()
+    return shown, data.latest_total
 
 
-def _best_sessions(tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound) -> Sessions:
+def _best_sessions(
+    tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound
+) -> tuple[list[dict[str, Any]], int]:
     found, scores = data.found, data.best
     page = scores[query.offset : query.offset + query.limit]
     items = _session_items(tx, [number for number, _ in page])
@@ -100,13 +86,12 @@ def _best_sessions(tx: ReadTransaction, run: Run, query: SessionsQuery, data: Se
             **items[number],
             "score": round(score, 3),
             "match_count": len(by_channel.get(number, ())),
-            "matches": _matches(places[number], rows[number], query.context_window) if number in places else [],
+            "matches": _matches(found, places[number], rows[number], query.context_window) if number in places else [],
         }
         for number, score in page
         if number in items
     ]
-    said = [{row.seq + 1: row for row in rows.get(number, ())} for number, _ in page if number in items]
-    return shown, len(scores), said
+    return shown, len(scores)
 
 
 def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:
@@ -122,25 +107,25 @@ def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dic
     return {number: channel_item(row, tags[number]) for number, row in rows.items()}
 
 
-def _matches(places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
-    """Return a channel's best messages, the first with those around it, all without their texts."""
+def _matches(found: Found, places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
+    """Return a channel's best messages, the first with those around it."""
     at = {row.seq: row for row in rows}
     best = [at[place] for place in places if place in at]
-    around = [_line(row) for row in rows for one in best[:1] if 0 < abs(row.seq - one.seq) <= window]
-    return [{**_line(row), "id": row.id, "context": [] if nth else around} for nth, row in enumerate(best)]
-
-
-def _writer(found: Found, said: Sequence[Rows]) -> Write:
-    """Return the function that adds the text to each match and line of these sessions."""
-
-    def written(place: int, kind: str, held: Mapping[str, Any]) -> dict[str, Any]:
-        row = said[place][held["sequence"]]
-        query = _best_wording(found.result, row.number)
-        if kind == "match":
-            return {**held, "snippet": snippet(row.text, query)}
-        return {**held, "text": passage(row.text, query, AROUND)}
-
-    return written
+    around = [
+        {**_line(row), "text": passage(row.text, _best_wording(found.result, row.number), AROUND)}
+        for row in rows
+        for one in best[:1]
+        if 0 < abs(row.seq - one.seq) <= window
+    ]
+    return [
+        {
+            **_line(row),
+            "id": row.id,
+            "snippet": snippet(row.text, _best_wording(found.result, row.number)),
+            "context": [] if nth else around,
+        }
+        for nth, row in enumerate(best)
+    ]
 
 
 def _line(row: Any) -> dict[str, Any]:

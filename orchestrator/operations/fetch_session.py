@@ -25,7 +25,7 @@ from orchestrator.export.texts import ExportFormat, document_path, export, write
 from orchestrator.requests.field_types import MOST_COUNTED, Limit
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Steps
-from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, ToolArguments, present
+from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound
@@ -200,13 +200,6 @@ class FetchArguments(ToolArguments):
             is_folded=not is_complete,
         )
         return FetchRequest(query=query, source=caller.source)
-
-    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        return session_result(outcome)
-
-
-def session_result(outcome: Outcome) -> dict[str, Any]:
-    return present(outcome, "session", "messages", "next_cursor", "local_copy")
 
 
 class ExportArguments(ToolArguments):

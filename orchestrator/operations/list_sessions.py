@@ -91,9 +91,8 @@ class ListArguments(ToolArguments):
         return ListRequest(query=query, source=caller.source)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        listed = as_sessions(outcome) if "found" in outcome else outcome
-        names = ("sessions", "pagination", "project", "note", "understood", "elsewhere", "syncing", "local_copy")
-        return present({**listed, **searched_project(self.project, caller.project)}, *names)
+        listed = as_sessions(outcome) if "found" in outcome else await super().result(outcome, caller)
+        return {**listed, **searched_project(self.project, caller.project)}
 
 
 def line_of(session: Mapping[str, Any], moment: datetime) -> str:

@@ -95,12 +95,12 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     version = await asyncio.to_thread(_version, writer)
     name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
     origin = f'This conversation ("{row.title or row.name}") began in {name}.'
-    taken = take_along(data.messages, query.last, query.max_tokens, origin)
-    if not taken.messages:
+    taken, left_out = take_along(data.messages, query.last, query.max_tokens, origin)
+    if not taken:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
-    title = row.title or preview_of(taken.messages[-1].text, 60)
-    made = writer.make(Talk(taken.messages, title, folder), version, shelf.places, shelf.drafts)
-    run.recorder.explain(kept=len(taken.messages), dropped=taken.left_out, reason="last and max_tokens")
+    title = row.title or preview_of(taken[-1].text, 60)
+    made = writer.make(Talk(taken, title, folder), version, shelf.places, shelf.drafts)
+    run.recorder.explain(kept=len(taken), dropped=left_out, reason="last and max_tokens")
     return {
         **about,
         "session_id": made.session_id,
@@ -108,9 +108,9 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         "folder": folder,
         **({"before": imports} if (imports := writer.takes_in(made.path)) else {}),
         "command": writer.opens(made.session_id),
-        "message_count": len(taken.messages),
-        "left_out": taken.left_out,
-        "questions": [digest_of(one.role, one.text).hex() for one in taken.messages if one.role is Role.USER],
+        "message_count": len(taken),
+        "left_out": left_out,
+        "questions": [digest_of(one.role, one.text).hex() for one in taken if one.role is Role.USER],
         "dry_run": query.dry_run,
         "files": {str(path): text for path, text in made.files.items()},
     }

@@ -31,7 +31,7 @@ from orchestrator.requests.calls import project_of, searched_project, utc_offset
 from orchestrator.requests.field_types import Also, EndInstant, Instant, Limit, Offset
 from orchestrator.requests.shapes import SessionsQuery, SessionsRequest
 from orchestrator.state import Operation, Run, Steps, Tried
-from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
+from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import format_time, preview_of
 from registry.errors import InvalidRequest, NotFound
@@ -199,13 +199,7 @@ class SearchArguments(ToolArguments):
         return SessionsRequest(channel=only, query=query, source=caller.source)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        return search_result({**outcome, **searched_project(self.project, caller.project)})
-
-
-def search_result(outcome: Outcome) -> dict[str, Any]:
-    """Return the sessions found with where was looked; `understood` says how the query was read."""
-    names = ("sessions", "confidence", "pagination", "project", "note", "understood", "elsewhere")
-    return present(outcome, *names, "syncing", "local_copy")
+        return {**await super().result(outcome, caller), **searched_project(self.project, caller.project)}
 
 
 SEARCH_TOOL = Tool(

@@ -63,10 +63,10 @@ def commit_of_line(top: Path, file: Path, line: int) -> tuple[Commit, str]:
     return commit(top, sha), text
 
 
-def commits_of_file(top: Path, file: Path, most: int = 20) -> list[Commit]:
+def commits_of_file(top: Path, file: Path) -> list[Commit]:
     """Return the latest commits of a file, with the lines that they added to it."""
     name = _below(top, file)
-    return list(_commits(_git(top, "log", f"--max-count={most}", "--follow", *_SHOW, "--patch", "--", name)))
+    return list(_commits(_git(top, "log", "--max-count=20", "--follow", *_SHOW, "--patch", "--", name)))
 
 
 def commit(top: Path, name: str) -> Commit:

@@ -3,7 +3,6 @@
 import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -61,9 +60,7 @@ class RemoteRegistry:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
     async def log(self, conversation: Mapping[str, Any]) -> dict[str, Any]:

@@ -170,16 +170,17 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
         use_own_rules(home)
         words = load_rules().telling_words
     told = dumps({"key": key.hex(), "unmasked": list(unmasked), "rules": rules, "words": words})
-    if _read(path) == told:
-        return
-    beside = f"{path}.{os.getpid()}"
-    os.makedirs(home, mode=0o700, exist_ok=True)
-    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(file, told.encode("ascii"))
-    finally:
-        os.close(file)
-    os.replace(beside, path)
+    if _read(path) != told:
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        replace_private_file(path, told)
+
+
+def replace_private_file(path: str, text: str) -> None:
+    """Write a file for this user only. A reader finds the old text or the new one, never a part. Raises OSError."""
+    draft = f"{path}.{os.getpid()}"
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+        file.write(text)
+    os.replace(draft, path)
 
 
 def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
+from os.path import dirname
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from watchfiles import awatch
 
 from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import open_folder
@@ -22,14 +27,6 @@ from sources.base import Places, Source
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
-
-
-import os
-from collections import defaultdict
-from collections.abc import Iterable
-from os.path import dirname
-
-from watchfiles import awatch
 
 logger = logging.getLogger(__name__)
 

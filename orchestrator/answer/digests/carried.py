@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.answer.delivery import tokens_in, within
@@ -22,16 +22,10 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_NAME = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Return the messages to carry over, oldest first, and the number of those left out."""
-
-    messages: list[TalkPart]
-    left_out: int
-
-
-def take_along(stored: Sequence[Mapping[str, Any]], last: int | None, max_tokens: int, origin: str) -> Taken:
-    """The last turns that fit, each whole; if not all fit, a note before them says what the rest came to.
+def take_along(
+    stored: Sequence[Mapping[str, Any]], last: int | None, max_tokens: int, origin: str
+) -> tuple[list[TalkPart], int]:
+    """Return the last turns that fit, each whole, and how many messages are left out, which a note before them sums up.
 
     Only a last turn that is too long by itself is cut; its tools then go along as lines. `stored`: all messages in
     order. `origin`: what is said of where the conversation comes from.
@@ -48,7 +42,7 @@ def take_along(stored: Sequence[Mapping[str, Any]], last: int | None, max_tokens
     messages = [message for said in kept for message in said]
     left_out = sum(map(len, turns[: len(turns) - len(kept)]))
     note = [_note(stored, left_out, origin, messages[0])] if left_out and messages else []
-    return Taken([*note, *messages], left_out)
+    return [*note, *messages], left_out
 
 
 def _turns(stored: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import tokens_in, within
-from orchestrator.answer.standing import first_param, is_courtesy
+from orchestrator.answer.standing import COMMAND_KEYS, PATH_KEYS, first_param, is_courtesy
 from registry.domain import Role, preview_of
 from registry.text.request.request_words import is_request_word
 
@@ -36,7 +36,6 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。？！])\s+|\n+")
 _HANGUL = re.compile(r"[가-힣]")
 _WORD = re.compile(r"[A-Za-z0-9_]{3,}|[가-힣]{2,}")
 _WRITES = re.compile(r"edit|write|create|patch|apply|replace|rename|delete|move|notebook", re.IGNORECASE)
-_PATHS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
 _IS_WHOLE = re.compile(r"[.!?…。)\"'`다요죠음함됨]$")
 _OFFERS = re.compile(
     r"\bany (?:other |more |further )?questions\b|\banything else\b|\b(?:let me know|feel free|happy to help)\b"
@@ -76,14 +75,13 @@ class _Sentence(NamedTuple):
     weight: float
 
 
-def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int, language: str = "") -> str:
+def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int) -> str:
     """Return the summary, a line for each kind of thing; "" where nothing was said that says anything.
 
-    Each message has `role`, `text` and, from a tool, `tool` {name, params, result, status}. `language`: "en" or "ko";
-    by default the one that most of it is in.
+    Each message has `role`, `text` and, from a tool, `tool` {name, params, result, status}.
     """
     points = points_of(messages, 2)
-    labels = LABELS[language or language_of(messages)]
+    labels = LABELS[language_of(messages)]
 
     def written() -> str:
         return "\n".join(f"{labels[kind]}: {' · '.join(lines)}" for kind, lines in points.items())
@@ -198,9 +196,7 @@ def _by_tools(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return files that were written, and the last commands with their outcome."""
     tools = [message["tool"] for message in messages if isinstance(message.get("tool"), Mapping)]
     writing = [tool for tool in tools if _WRITES.search(str(tool.get("name") or ""))]
-    files = list(dict.fromkeys(filter(None, (first_param(tool.get("params"), _PATHS) for tool in writing))))
-    runs = {
-        first_param(tool.get("params"), ("command", "cmd", "script")): str(tool.get("status") or "") for tool in tools
-    }
+    files = list(dict.fromkeys(filter(None, (first_param(tool.get("params"), PATH_KEYS) for tool in writing))))
+    runs = {first_param(tool.get("params"), COMMAND_KEYS): str(tool.get("status") or "") for tool in tools}
     ran = [f"`{preview_of(run, 80)}`{f' ({status})' if status else ''}" for run, status in runs.items() if run]
     return [line for line in (", ".join(files[-8:]), ", ".join(ran[-3:])) if line]
