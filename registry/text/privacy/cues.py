@@ -32,14 +32,18 @@ class Cue(NamedTuple):
 _PUBLIC = re.compile(r"(?:public|publishable|primary|foreign)[ _-]?\Z", re.IGNORECASE)
 _PUBLIC_KEY = re.compile(r"\b(?:site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE)  # of a key alone
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
-_NOUN = re.compile(r"\b(?:the|my|our|your|temp|new|old|root|admin|user|default)\s\Z", re.IGNORECASE)  # ahead of "pass"
+_NOUN = re.compile(  # ahead of "pass", or behind it
+    r"(?:\b(?:the|my|our|your|his|her|their|temp|new|old|root|admin|user|default)\s(?:[\w-]{0,12}[^\Ws]\s)?|_)\Z",
+    re.IGNORECASE,
+)
+_STATED = re.compile(r" (?:is|was)\b|\s?[:=]")
 NAMED = re.compile(  # a label of something public: the value behind it is no secret
     r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z"
-    r"|(?:\w*(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
+    r"|(?:(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
     r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
     r"|trace|span|realm|(?:serial|order|invoice|tracking)(?: (?:number|no\.?))?|path|file|url|from|import|at|[nexy])"
     r"|이름|아이디|해시(?: \w{1,4})?|버전|모델|시리얼|포트"
-    r"|(?:회원|주문|접수|계약|송장|제품|일련|시리얼|모델|예약|사업자) ?번호)"
+    r"|(?:회원|주문|접수|요청|문의|계약|송장|제품|일련|시리얼|모델|예약|사업자) ?번호)"
     r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )
@@ -57,7 +61,7 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
             end = at + len(name.words)
             is_part = name.is_whole_word and _is_part(text, at, end, is_login=name.kind == "password")
             if not is_part and not _is_public(text[max(0, at - 200) : at], name):
-                is_noun = name.words != "pass" or _NOUN.search(text[max(0, at - 12) : at]) is not None
+                is_noun = name.words != "pass" or _is_noun(text, at, end)
                 cues.append(Cue(at, end, name, is_noun and not name.is_cue))
             at = spaced.find(name.words, end)
     kept = list[Cue]()
@@ -65,6 +69,11 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
         if not kept or cue.end > kept[-1].end:  # "key" within "signing key"
             kept.append(cue)
     return kept
+
+
+def _is_noun(text: str, at: int, end: int) -> bool:
+    """Return whether "pass" is a noun there: "the wifi pass", "pass is"."""
+    return _STATED.match(text, end) is not None or _NOUN.search(text[max(0, at - 24) : at]) is not None
 
 
 def _is_part(text: str, start: int, end: int, *, is_login: bool) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
+from typing import NamedTuple
 
 from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret, find_cues
 from registry.text.privacy.pins import PIN, find_pins
@@ -22,6 +23,7 @@ from registry.text.privacy.values import (
     is_password,
     is_pin,
     is_random,
+    is_short_hex,
     is_typed_korean,
     is_unmistakable,
     is_word,
@@ -40,13 +42,14 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[brfuN@]?[\"']))|(?P<plain>[ \t]{1,12})"
     r"|[ \t]{1,2}(?:is|are|was)[ \t]{1,2}:?[ \t]?"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?))"
-    r"(?:\([a-z ]{1,24}\) -> |string\(\d+\) |Some\()?"
+    r"(?:\([a-z ]{1,24}\) -> |string\(\d+\) "
+    r"|(?:Encoding\.\w+\.GetBytes|(?:new )?TextEncoder\(\)\.encode|Buffer\.from|bytes|Some)\()?"
     r"(?:[brfuN@]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)"
     r"|(?P<bare>(?:\\,|[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]){6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class"
-    r"|alias|variable|env|label|hint|placeholder|prompt|column|header|param)s?$",
+    r"|digest|alias|variable|env|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
@@ -54,28 +57,46 @@ _CODE = re.compile(  # a line of code, a setting, a command or a log: only what 
     re.MULTILINE,
 )
 _TOKEN = re.compile(
-    r"(?<![\w가-힣])(?:[A-Za-z0-9]+[!@#$^&*][가-힣]{2,}|[가-힣]{2,}[!@#$%^&*][A-Za-z0-9]+|[A-Za-z]{3,}[가-힣]{2,}\d+|\d{1,3}[가-힣]\d{4})[!@#$%^&*]*"
-    r"|(?![~*]|(?:admin|root|guest|sa|pi)/)(?<![A-Za-z])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}|(?<![가-힣])[가-힣]{2,12}\d{1,8}[!@#$%^&*?]{0,3}"
+    r"(?<![\w가-힣])(?:[A-Za-z0-9]+[!@#$^&*][가-힣]{2,}|\d+[가-힣]{2,}[!@#$%^&*]+[가-힣]{2,}"
+    r"|[가-힣]{2,}[!@#$%^&*][A-Za-z0-9]+|[A-Za-z]{3,}[가-힣]{2,}\d+|\d{1,3}[가-힣]\d{4})[!@#$%^&*]*"
+    r"|(?![~*]|(?:admin|root|guest|sa|pi)/)(?<![A-Za-z])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}"
+    r"|(?<![가-힣])[가-힣]{2,12}\d{1,8}+[!@#$%^&*?]{0,3}+(?!\.\d|에서|의|자리|글자)"  # no place, no length
 )
 _LEAD = re.compile(  # says that a value follows
-    r"(?:\b(?:is|are|was|were|be|it['’]?s|as|to|says?|use[ds]?|try|with|then|now|literally|mine)[:,]?|[:=→]|[-=]>|\s[-–—/|])"
-    r"[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
+    r"(?:\b(?:is|are|was|were|be|it['’]?s|as|to|says?|use[ds]?|try|with|then|now|still|just|always|[a-z]{4,}ly|mine)"
+    r"[:,]?|[:=→]|[-=]>|\s[-–—/|])[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
     re.IGNORECASE,
 )
-_ANOTHER = re.compile(r"(?:\b(?:or|one|then|and)|아니면|또는|혹은)\s[\"'`“‘(]?\Z")  # between two secrets
-_TOLD = re.compile(r"[\"'`”’)]?\s?(?![랑와과도])[가-힣]")  # a Korean particle or verb behind a value
+_PLACE = re.compile(  # ahead of a product, a place or a thing
+    r"\b(?:for|on|in|at|from|by|of|via|vs\.?|than|since|until|into|per|an?|the|this|that)\s[\"'`“‘(]?\Z"
+)
+_ANOTHER = re.compile(  # between two secrets
+    r"(?:\b(?:or|one|then|and|not|of|than|to)|아니면|또는|혹은|아니라|말고|에서)\s[\"'`“‘(]?\Z"
+)
+_PRONOUN = re.compile(
+    r"\b(?:it['’]?s|it (?:is|was)|(?:new |old )?one is|(?:set|changed|reset) (?:it|mine|that)(?: back)? to)"
+    r"(?: [a-z]{3,12}ly| now| just| still)?:? [\"'`“‘]?\Z",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(  # a Korean particle or verb behind a value, none of a place, a time or company
+    r"[\"'`”’)]?\s?(?![랑와과도의용]|에[서는도게]?(?![가-힣])|에서|부터|까지|처럼|버전)[가-힣]"
+)
 _PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with)|\blogin:)[ \t]{1,2}\Z|[:/]\Z")  # kim / …
 _MADE = re.compile(  # a Korean particle may follow it at once
-    r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz|(?:ami|eni|i|sg|snap|subnet|vol|vpc)-)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
+    r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
 )
 _LABEL = re.compile(  # of a value; these say nothing about it: value, default, data, …
     r"(?<![\w.-])(?:(?<![a-z가-힣] )|(?=[\w.-]+\s?=))"
     r"(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
-_HASHED = re.compile(r"sha|md5|hash|digest|etag|fingerprint|commit|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE)
+_HASHED = re.compile(
+    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE
+)
 _PUBLIC = re.compile(r"공개 ?키|public[ _-]?key", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_RESOURCES = "secret", "token", "credential"
+_RESOURCE = re.compile(r"[a-z]{2,}\d{0,2}(?:-(?:[a-z]{2,}\d{0,2}|v?\d{1,4}))+")  # db-creds-v3, a secret's own name
 _HEX = re.compile("[0-9a-f-]+")
 _LINE = re.compile(r"[^\n]+")
 _HEAD = re.compile(r"[ *\"']*[\w.-]+(?: [\w.-]+){0,2}[ *\"']*")  # a cell of a table's first line
@@ -105,7 +126,8 @@ def _find_assigned(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
         if cue.start >= behind and not cue.name.is_cue and (found := _ASSIGNED.match(text, cue.end)):
             behind = found.end() if len(found[0]) > LONGEST_SKIPPED else 0
             group = "quoted" if found["quoted"] else "bare"
-            if _is_assigned(found, cue.name, found[group], is_quoted=group == "quoted"):
+            is_verb = cue.name.words == "pass" and found["plain"] and not cue.is_strong
+            if not is_verb and _is_assigned(found, cue.name, found[group], is_quoted=group == "quoted"):
                 yield Secret(cue.name.kind, *found.span(group))
 
 
@@ -114,10 +136,14 @@ def _is_assigned(found: re.Match[str], name: Name, value: str, *, is_quoted: boo
     is_call = found["call"] is not None and found["call"][0] == "(" and name.words.isascii()
     if is_call or _ABOUT.search(found["more"]):
         return False
-    if name.is_whole_word and (found["more"] or (found["plain"] and not is_quoted)):
+    is_plain = found["plain"] is not None and not is_quoted
+    if name.is_whole_word and (found["more"] or (is_plain and name.words != "pw")):
         return False
-    if found["plain"] and not is_quoted:
-        return form(value) >= Form.NUMBERED
+    if found["plain"] and name.words in _RESOURCES and not _UUID.fullmatch(value) and _RESOURCE.fullmatch(value):
+        return False
+    if is_plain:
+        is_key = name.words != "session id" and _UUID.fullmatch(value) is not None
+        return form(value) >= Form.NUMBERED or is_key or (name.kind == "password" and is_short_hex(value))
     if (found["listed"] and is_name(value)) or ((found["listed"] or found["plain"]) and is_code(value)):
         return False
     return is_secret(name, value, is_quoted=is_quoted)
@@ -134,6 +160,8 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
         return len(value) >= SHORTEST_KEY and is_made(value)
     if _UUID.fullmatch(value):
         return name.words != "session id"
+    if name.kind == "password" and is_short_hex(value):
+        return True
     if not is_quoted and is_code(value):
         return False
     if name.kind == "password":
@@ -189,8 +217,13 @@ def _is_part_of_name(text: str, cue: Cue) -> bool:
     """Return whether a cue is a part of a name in code: `password_age`, `user.password`."""
     is_password = cue.name.kind == "password" and cue.name.words.isascii()
     is_pair = text[max(0, cue.start - 3) : cue.start].lower() == "id/"
-    return text[cue.end : cue.end + 1] in ("-", "_") or (
-        is_password and not is_pair and text[cue.start - 1 : cue.start] in ("_", ".", "$", "/")
+    behind = text[cue.end : cue.end + 12]
+    if re.match(r" (?:managers?|polic|field|generator|length|strength|hash)", behind):
+        return True
+    return (
+        behind[:1] in ("-", "_")
+        or (cue.name.words.isascii() and re.match("[A-Z][a-z]", behind) is not None)
+        or (is_password and not is_pair and text[cue.start - 1 : cue.start] in ("_", ".", "$", "/"))
     )
 
 
@@ -199,9 +232,10 @@ def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue]) -> 
     for start, stop in _values(text, first, last):
         if NAMED.search(text[max(first, start - 48) : start]):
             continue
-        is_another = _ANOTHER.search(text, behind, start) is not None
+        odd, tie = form(text[start:stop]), _tie(text, first, start, stop)
+        is_another = odd >= Form.NUMBERED and _ANOTHER.search(text, behind, start) is not None
         for cue in surest:
-            if form(text[start:stop]) >= (Form.NUMBERED if is_another else _needed(text, first, start, stop, cue)):
+            if is_another or odd >= _needed(text, start, stop, cue, tie):
                 yield Secret(cue.name.kind, start, stop)
                 behind = stop
                 break
@@ -212,12 +246,39 @@ def _values(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
     for token in _TOKEN.finditer(text, first):
         if token.start() >= last:
             return
-        value = re.sub(r"[.:]+$|\?{2,}$", "", token[0])  # the sentence's own punctuation
+        value = token[0].rstrip(".:")  # the sentence's own punctuation
+        if value.endswith("??"):
+            value = value.rstrip("?")
         if form(value) >= Form.NUMBERED or is_typed_korean(value):
             yield token.start(), token.start() + len(value)
 
 
-def _needed(text: str, first: int, start: int, stop: int, cue: Cue) -> Form:
+class _Tie(NamedTuple):
+    """How the words around a value tie it to a name that is near."""
+
+    is_told: bool
+    """A Korean particle or verb follows it."""
+    is_led: bool
+    is_pair: bool
+    """It follows a user's name: kim / …"""
+    is_meant: bool
+    """A pronoun stands for it: "it's …"."""
+    is_place: bool
+    """A preposition or an article precedes it: it is a place or a product."""
+
+
+def _tie(text: str, first: int, start: int, stop: int) -> _Tie:
+    before = text[max(first, start - 48) : start]
+    return _Tie(
+        is_told=_TOLD.match(text, stop) is not None,
+        is_led=_LEAD.search(before) is not None,
+        is_pair=_PAIR.search(before) is not None,
+        is_meant=_PRONOUN.search(before) is not None,
+        is_place=_PLACE.search(before) is not None,
+    )
+
+
+def _needed(text: str, start: int, stop: int, cue: Cue, tie: _Tie) -> Form:
     """Return the form that a value must have to be a secret by a cue."""
     value, is_behind = text[start:stop], start >= cue.end
     if not (cue.end <= start <= cue.end + BEHIND or stop <= cue.start <= stop + BEFORE):
@@ -226,15 +287,16 @@ def _needed(text: str, first: int, start: int, stop: int, cue: Cue) -> Form:
         is_digest = value in (value.lower(), value.upper()) and (not cue.is_strong or _HEX.fullmatch(value.lower()))
         is_public = not is_behind and _PUBLIC.search(text, max(0, start - BEFORE), start)
         return Form.NEVER if is_digest or is_public else Form.MADE
-    before, is_told = text[max(first, start - 48) : start], _TOLD.match(text, stop) is not None
-    is_pair = (is_behind or (is_told and before.endswith(" "))) and _PAIR.search(before) is not None
-    if is_typed_korean(value) and (is_told or is_pair or not cue.name.words.isascii()):
+    is_pair = tie.is_pair and (is_behind or (tie.is_told and text[start - 1] == " "))
+    if is_typed_korean(value) and (tie.is_told or is_pair or not cue.name.words.isascii()):
         return Form.WORD
-    is_led = is_told or _LEAD.search(before) or 0 <= start - cue.end < 3
+    if is_behind and tie.is_place:
+        return Form.MADE
+    is_led = tie.is_told or tie.is_led or 0 <= start - cue.end < 3
     if cue.is_strong:
         is_likely = is_behind and sum(map(str.isdigit, value)) > 1
         return Form.NUMBERED if is_led or is_likely else Form.ODD
-    if is_pair:
+    if is_pair or tie.is_meant:
         return Form.NUMBERED
     return Form.ODD if is_led else Form.STRANGE
 

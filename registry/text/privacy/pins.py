@@ -5,22 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from registry.text.privacy.cues import BEFORE, Cue, Secret
+from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret
 from registry.text.privacy.values import is_pin
 
+_KEYS = "별표?|우물정?자?|샵|종|열쇠|호출"  # signs on keypads in Korea
 PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?<!내선 |사번 )(?P<secret>(?P<keyed>"
-    r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|\d(?:[-·. ]\d){3,5}"
-    r"|\d[\d ]{2,8} ?(?:별표?|우물정?자?|샵)(?![가-힣])"
+    r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|#\d{3,6}[A-Z]|\d(?:[*#]\d){2,4}[*#]?"
+    rf"|\d[\d ]{{2,8}} ?(?:{_KEYS})(?![가-힣])|(?:{_KEYS}) ?\d{{3,8}}(?: ?(?:{_KEYS}))?|\d(?:[-·. ]\d){{3,5}}"
     r"|(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|niner?|double|star|hash)\b[ ,]{0,2}){4,}(?<=\w)"
     r"|(?<![가-힣])(?:[공영일이삼사오육륙칠팔구][-· ,]?){4,8}(?<=[가-힣]))"
     r"|(?:G-|(?<!\[)[#*])?\d{4,8}"
-    r"|(?=[A-Z\d]{5,8}\b)[A-Z\d]*[A-Z]\d+[A-Z][A-Z\d]*|\d{3,4} \d{3,4}|\d{3}-\d{3}|\d{1,2}(?:-\d{1,2}){2,3})"
-    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|[줄점권쪽장](?![가-힣])|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|ms|px|bit|byte|line|row|user|[자년월일분초시회번개원명건호층만~]))"
+    r"|(?=[A-Z\d]{5,8}\b)[A-Z\d]*[A-Z]\d+[A-Z][A-Z\d]*|(?P<lettered>\d{4,6}[A-Z]|[A-Z]\d{4,6})"
+    r"|\d{3,4} \d{3,4}|\d{3}-\d{3}|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|[줄점권쪽장](?![가-힣])"
+    r"|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|ms|px|bit|byte|line|row|user|wide|high|tall|deep"
+    r"|[자년월일분초시회번개원명건호층만~]))"
 )
-_OTHER_CODE = re.compile(  # ends what stands before a cue that opens nothing: "error code"
-    r"error|(?:exception|colou?r|booking|course|exit|status|close|version|zip|postal|area|country|response|http|source|promo|item"
-    r"|product)[ -]?\Z",
+_OTHER_CODE = re.compile(  # ends what stands before a cue, or its number, that opens nothing: "error code"
+    r"error|(?:오류|에러|상태|응답|국가|지역|상품|쿠폰|할인|추천|초대|예약)(?: ?코드)?[은는이가]? ?\Z"
+    r"|(?:exception|colou?r|booking|course|exit|status|close|version|zip|postal|area|country|response|http|source|promo"
+    r"|item|product)[ -]?\Z",
     re.IGNORECASE,
 )
 _PIN_LEAD = re.compile(  # ends what stands between a cue and its number
@@ -34,10 +39,14 @@ _CODE_NAME = re.compile("pin|puk|otp|code|comb|pass|key|lockbox")  # names of a 
 _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
+_NEXT = re.compile(  # a further number of a list: and the attic is …
+    r"(?:이고|이며|고|,|and|but|;)\s[\w\s]{1,16}(?:은|는|\b(?:is|are)|:)\s\Z|\d(?:에서|,? or| to) \Z"
+)
+_STATED = re.compile(r"(?:은|는|이|가)?\s?(?:is|was|:|=)?\s")  # a number that looks like a year is none behind it
+_STATED_LETTER = re.compile(r"(?:\b(?:is|was|be|to)|[:=은는이가]) ?\Z")  # ahead of a number with a letter
 _OTHER_NUMBER = re.compile(r"\d\d(?!\d*[년월일])")
 _IS_ANSWER = re.compile(r"\A[^\n]{0,50}\n\s?(?:[\w가-힣 ]{1,12}[:\]])?[ >*-]{0,3}[\"'`]?\Z")  # said in the next line
 _CALL = re.compile(r".*[A-Za-z_]\(")  # PIN_LOCKED(42301)
-_PIN_TOLD = re.compile(r"[\"'`”’)]?\s?[가-힣]")  # a Korean particle or verb behind a number
 
 
 def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
@@ -52,18 +61,30 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
         if _IS_ANSWER.search(between) and not text[stop : stop + 9].partition("\n")[0].strip("\"'`. "):
             yield Secret("pin", start, stop)
             return
-        if not is_pin(value) or re.search(r"[\n;={}<>]", between.strip(" =")):
+        is_next = known > 0 and _NEXT.search(between) is not None
+        is_more = is_next or len(value) == known or found["keyed"] is not None
+        if _is_other(cue, found, between, is_direct=is_direct) or (_OTHER_NUMBER.search(between) and not is_more):
             continue
-        if not is_direct and _OTHER_NOUN.match(between):
-            continue
-        if _CALL.fullmatch(between) or (cue.name.words.isascii() and between == "("):
-            continue
-        if _OTHER_NUMBER.search(between) and len(value) != known and not found["keyed"]:  # it belongs to that
+        if NAMED.search(text, max(0, start - 48), start):
             continue
         if start >= cue.end:
             is_led = _PIN_LEAD.search(between) if between.strip(" ,s") else is_direct
-            if found["keyed"] or is_led or len(value) == known or _PIN_TOLD.match(text, stop):
+            if is_led or is_more:
                 known = len(value)
                 yield Secret("pin", start, stop)
         elif re.fullmatch(r"\s(?:is|as|for|on|into|at)\s(?:[\w']+\s){0,4}", text[stop : cue.start]):
             yield Secret("pin", start, stop)
+
+
+def _is_other(cue: Cue, found: re.Match[str], between: str, *, is_direct: bool) -> bool:
+    """Return whether a number opens nothing: a year, an example, the code of an error, or a number in code."""
+    value, name = found["secret"], cue.name.words
+    is_year = is_direct and value[:2] in ("19", "20") and _STATED.fullmatch(between) is not None
+    if not (is_pin(value) or found["keyed"] or is_year) or re.search(r"[\n;={}<>]", between.strip(" =")):
+        return True
+    if _OTHER_CODE.search(between) or (not is_direct and _OTHER_NOUN.match(between)):
+        return True
+    if found["lettered"] and (name == "code" or not _STATED_LETTER.search(between)):
+        return True
+    in_code = (name == "code" and between in ("=", '": ')) or (name.isascii() and between == "(")
+    return in_code or _CALL.fullmatch(between) is not None

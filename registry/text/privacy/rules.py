@@ -143,13 +143,14 @@ def _read_rules(table: Mapping[str, Any]) -> Iterator[Rule]:
         regex = rf"\b(?:{'|'.join(map(re.escape, begins))}){rest[0] if rest else _PLAIN_REST}"
         looks = TESTS[rest[1] if len(rest) > 1 else "any" if rest else "random"]
         yield Rule(kind, regex, tuple(map(str.lower, begins)), looks, is_long=True, beginnings=tuple(begins))
-    for kind, parts, regex in table.get("formats", ()):
-        yield Rule(kind, regex, tuple(parts.split()), TESTS["any"], is_long=True)
+    for kind, parts, regex, *test in table.get("formats", ()):
+        yield Rule(kind, regex, tuple(parts.split()), TESTS[test[0] if test else "any"], is_long=True)
     for names, before in table.get("commands", ()):
         programs = names.split(", ")
         between = "" if before[0] == "^" else r"(?:[^\n|;]{0,200}?[\s\"'])??"
         words = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in programs)
-        regex = rf"(?<![\w-])(?:{words}){_BETWEEN}{between}{before.lstrip('^').replace(' ', _BETWEEN)}{_ARGUMENT}"
+        program, option = rf"(?<![\w-])(?:{words})(?:\.exe[\"']?)?", before.lstrip("^").replace(" ", _BETWEEN)
+        regex = f"{program}{_BETWEEN}{between}{option}{_ARGUMENT}"
         yield Rule("password", regex, tuple(name.lower() for name in programs), TESTS["argument"])
     for rule in table.get("rules", ()):
         keywords = tuple(rule.get("keywords", ()))

@@ -39,16 +39,16 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(  # an expression, a number, an address, a path, a file with its line, a digest
-    r"^[A-Za-z_]\w*(?:->|::)\w|^[A-Za-z_]+\d?=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$"
+    r"^[A-Za-z_]\w*(?:->|::)\w|^(?:#[\w.]+|[A-Za-z_]+\d?)=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^#\W"
     r"|^(?:https?:|\.{1,2})?/(?!(?=(?:\D*\d){3})(?=[^A-Z]*[A-Z])[A-Za-z0-9+/]{25,}=*$)"
     r"|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w"
-    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]"
+    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]|\(\?[=!:]|^(?!SK)[A-Z]{2}[0-9a-f]{32}$|^pk_(?:live|test)_|^g?v\$|^(?:ami|eni|i|sg|snap|subnet|vol|vpc)-[0-9a-f]{8,17}$"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
 )
 _DOTTED_WORDS = re.compile(
     r"(?!.*(?i:pass|secret|token|key|code|conf|valid|sha|base))(?=.*\b[A-Z][a-z])(?=.*[a-z]\d+\b)"
-    r"[A-Za-z][a-z]+\d*\.[A-Za-z][a-z]+\d*"
-)  # Reindeer.moss5
+    r"[A-Za-z][a-z]+\d*\.[A-Za-z][a-z]+\d*|[a-z]+\.[a-z]+\d{3,4}"
+)  # Reindeer.moss5, teddy.bear1011
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token
 _NAME = re.compile(  # OAuth2Client, user_table_2
     r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
@@ -62,19 +62,22 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
     r"|page|item|file|step|unit|password|factor)s?|[A-Z]{1,4}|[kMG](?:Hz|bps))"
     r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?"
-    r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|갤럭시|오피스)\d+(?:,\d)?|[a-z]+-?v?\d{1,2}(?:\.\d+)+"
+    r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}"
+    r"|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|php|jdk|node|vue|react|django)\d{1,3}"
+    r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|아이패드|갤럭시|오피스|엑셀|한글|정부)\d+(?:,\d)?|(?:[a-z]+-?v?|7z)\d{1,2}(?:\.\d+)+"
     r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:h[kol]|n[jpl]|ml|[yuiophjklbnmOP])"
-_TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with pairs of letters that English does not have
-    r"(?=[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqec]j|dm|(?<![aeo])rm|gks|tjd|dks|z[lmno]|x[ln]|v[lnm]|w[lm]|[qwrtsdfgzxcv]n[jpl]))"
+_TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with groups of letters that English does not have
+    r"(?=[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqec]j|dm|(?<![aeou])dh|(?<![aeo])rm|gks|tjd|dks|z[lmno]|x[ln]|v[lnm]|w[lm]|[qwrtsdfgzxcv]n[jpl]"
+    "|[xj][jqr]|[lo]q|[dt]lf|eh[ld]|emf|gh[kl]|pd[ly]|rh[kd]|fdl|fmf|lrk|rud|dyd|mff|ak[fw]|tmx|cnf|lsr|ek[df]|whd|quf))"
     f"(?:{_CONSONANT}{_VOWEL}{_CONSONANT}{{0,2}})+"
 )
 _UNMISTAKABLE = re.compile(  # Summer2019!, L0ckness_Monday
     r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)"
     r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|(?=\S*[A-Z])[A-Za-z0-9]{3,}[&*^][A-Za-z0-9]{3,}(?![\w=&*^])"
-    r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457](?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
+    r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457]{1,2}(?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
 )
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{2,24}")
 _REMARK = re.compile(  # tells something about a password
@@ -84,11 +87,11 @@ _REMARK = re.compile(  # tells something about a password
     r"|string|array|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
     r"|broken|hidden|forgotten|success|failure|strength|length"
     r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|form|label|message|mismatch|validation|column|table|value|name|error"
-    r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|version|option|page|step"
+    r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|stdin|prompt|version|option|page|step"
     r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+"
 )
 _SMALL = re.compile(  # words of a sentence
-    r"\b(?:the|an?|and|or|of|to|in|for|with|your?|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
+    r"\b(?:the|an?|and|or|of|to|in|for|with|your?|secret|token|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|passe|passwort|contraseña|password|passphrase"
     r"|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
 )
@@ -154,6 +157,8 @@ def form(value: str) -> Form:
         return Form.WORD if is_word(value) else Form.NONE
     if _DIGITS.fullmatch(value):
         return Form.NUMBERED
+    if _TYPED_WITH_SIGNS.search(value) and is_typed_korean(value):
+        return Form.STRANGE
     if len(value) < 4 or is_placeholder(value) or is_code(value) or is_remark(value):
         return Form.NONE
     is_address = _ADDRESS.search(value) is not None
@@ -174,14 +179,15 @@ def form(value: str) -> Form:
     elif is_name(value) and not _DATED.fullmatch(value):
         points = min(points, has_digits)
     if points == 0:
-        return Form.WORD if is_word(value) else Form.NONE
-    return Form(min(points + Form.WORD, Form.STRANGE))
+        return Form.WORD if is_word(value) else Form.NUMBERED if is_typed_korean(value) else Form.NONE
+    return Form(min(points + Form.WORD, Form.STRANGE if len(value) > 5 else Form.NUMBERED))
 
 
 def is_unmistakable(value: str) -> bool:
     """Return whether a word is a password even where nothing tells of one: Summer2019!, L0ckness_Monday."""
     value = value.strip("\"'`“”‘’()[],;:.")
-    return _UNMISTAKABLE.match(value) is not None and form(value) is Form.STRANGE
+    is_likely = _UNMISTAKABLE.match(value) or (_TYPED_WITH_SIGNS.search(value) and is_typed_korean(value))
+    return bool(is_likely) and form(value) is Form.STRANGE
 
 
 _ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date
@@ -192,6 +198,7 @@ _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
     r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
 )
 _DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
+_TYPED_WITH_SIGNS = re.compile(r"\d.*[@#$^&*.]")
 _UNSPOKEN = re.compile("[bcdfghjklmnpqrstvwxyz]{7}")
 _SEED = re.compile("(?=.*[BCDFGHJKLMNPQRSTVWXZ]{4})[A-Z2-7]{16,}")  # of one-time passwords, in base32
 _SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!$&]\w*\d")
@@ -199,9 +206,10 @@ _CAPITAL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
 _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 
 
+@lru_cache(2048)
 def is_typed_korean(value: str) -> bool:
     """Return whether Korean was typed with Latin letters (비밀 becomes `qlalf`), as many Korean passwords are."""
-    value = value[:1].lower() + value[1:].rstrip("0123456789!")
+    value = value[:1].lower() + re.sub(r"(?<=[a-z])-(?=[a-z])", "", value[1:].rstrip("0123456789!@#$^&*.~"))
     return 4 < len(value) < 24 and _TYPED_KOREAN.fullmatch(value) is not None
 
 
@@ -219,6 +227,11 @@ def is_remark(value: str) -> bool:
     """Return whether a word tells something about a password: "expired", "bcrypt", "iPhone13"."""
     value = re.sub("[!?]{2,}$", "", value)
     return _REMARK.fullmatch(value.lower()) is not None or _TECHNICAL.fullmatch(value) is not None
+
+
+def is_short_hex(value: str) -> bool:
+    """Return whether a value is a password of a router's label: like a commit, so only right behind its name."""
+    return re.fullmatch(r"(?=\D*\d)(?=\d*[a-f])[0-9a-f]{8,12}", value) is not None
 
 
 def is_argument(value: str) -> bool:
@@ -284,7 +297,8 @@ TESTS: dict[str, Callable[[str], bool]] = {
     "any": lambda value: True,
     "argument": is_argument,
     "value": is_value,
-    "chosen": lambda value: form(value) >= Form.NUMBERED,
+    "chosen": lambda value: form(value) >= Form.NUMBERED or is_short_hex(value),
+    "odd": lambda value: form(value) >= Form.ODD,
     "made": is_made,
     "random": is_random,
     "word": is_word,

@@ -170,6 +170,35 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("iDRAC 10.0.0.120 root/%s", "calvin-dkslwy"),
         ("the word they ask for is %s", "marzipan"),
         ("newrelic_license='%s'", "eu01xx3f9a1c7b2e8d4056af13bc97de02468fNRAL"),
+        # right behind a name: what would be a commit or an id elsewhere
+        ("wifi pw %s", "f7c3b9a2de"),
+        ("공유기 초기 비번 admin / %s", "a1b2c3d4e5"),
+        ("access key %s is rejected", "b7fa338f-7089-4668-9126-5ee234c90d1d"),
+        ("npx cypress run --record --key %s", "3222e961-be68-444d-bd99-12ea67b04279"),
+        ("my old pass is definitely %s", "correct-gravel-9-foxes"),
+        ("psk=%s\nhidden=true", "seven-otters-in-a-canoe"),
+        ("Database=claims;Uid=claims_ro;Pwd={%s};Encrypt=yes", "k8;Tundra?Lamp"),
+        ("mount -o username=tv,password=%s,uid=1000", "popcorn-night"),
+        ("db_pass %s, prefix wp_", "gHt7_kelpie"),
+        ('key = hmac; secret = Buffer.from("%s")', "ThisIsMyJwtSigningKey2024!!"),
+        # on the next line of a shell, and on a command's standard input
+        (">>> settings.SECRET_KEY\n'%s'\n>>> 1", "django-insecure-h&v3k@0x!p_9w#zq7mre$u2b(tl5y8fn^6a+j=4"),
+        ('10.0.0.4:6379> CONFIG GET requirepass\n1) "requirepass"\n2) "%s"', "brine.oak.71"),
+        ('sudo -S apt-get update <<< "%s"', "mango tango 4"),
+        # beside a user's name or address
+        ("hosting: admin@tulip.nl | %s", "Gracht+22"),
+        ("Heating app user flat3 / %s. Bins on Tuesday", "warmfeet22"),
+        ("and now it's %s, so log out the others", "pizzamargherita99"),
+        # typed on a Korean keyboard, with Hangul, and on a keypad
+        ("비번은 %s 야", "dhseh36.5"),
+        ("메모장에 '회사메일 %s' 라고", "gkskfh77**"),
+        ("무인접속 암호 %s", "Wlqdmfh-rkwk"),
+        ("급여 파일 암호가 %s 인데", "2026급여!인사"),
+        ("초대 비번은 %s입니다", "3반최고"),
+        ("공동현관 %s 누르고", "열쇠 1234 종"),
+        ("Door downstairs %s. Letterbox key in the flowerpot", "#5190E"),
+        ("old password lost, the recovery code is %s.", "R99598"),
+        ("staff room door code has changed to %s", "2917X"),
     ]
     for said, secret in cases:
         text = masked(said % secret)
@@ -182,6 +211,8 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
 
 def test_a_second_password_in_a_sentence_is_masked_by_the_first() -> None:
     assert "biscuittea04" not in masked("account locked, tried Biscuit&Tea04 and then the older one biscuittea04")
+    assert "1004" not in masked("사무실 현관 비밀번호 2580*0317이고 탕비실은 1004. 메일에 넣어서 써줘")
+    assert "bluewhale-18" not in masked("the wifi code is bluewhale-19 and not bluewhale-18")
 
 
 def test_what_is_said_about_passwords_and_codes_stays() -> None:
@@ -251,6 +282,24 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "define('CACHE_KEY', 'wp_menu_cache'); define('AUTH_KEY', 'put your unique phrase here')",
         "비번은 8자리 이상 20chars 이하, 1password 는 비싸요, 4096bytes",
         "color #2F8F83, see draft#section-2, Sheet1!A1:B20 and HEAD~3",
+        'slack_url = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"',
+        "커밋 5c0426a8fd9512c1af1426409654015d34659402 에서 토큰 검증 로직 빠진 것 같은데",
+        "비밀번호가 일치하지 않습니다\n정부24 공동인증서 로그인하다 뜬건데",
+        "STRIPE_PUBLISHABLE_KEY=pk_live_51tkrgsx6YGXB3Iyq3x35vGMzXd7v9yV7XFgrRN7LmSGyCPRE3Io8ZWYy9A55az3c3LrCjN",
+        "ACba2d52ce1b4aa9b2efaf691d16d10d99 is our account SID, message SM3881ab527967c7e0ebd136c22daed1de",
+        "SamAccountName PasswordLastSet\n-------------- ---------------\nkiosk01\nblank date means never set?",
+        'kubelet  Error: secret "api-keys-v2" not found, credential jenkins-ssh-2 is missing',
+        "#ReserveVT=6\n#KillUserProcesses=no, root login",
+        "비밀번호 변경은 esp32에서, 비번 설정은 서버24에서 하고 로그인은 엑셀2016 에서 해요",
+        "which app password do I need for Thunderbird115, and what of one on a YubiKey5C",
+        "the tests pass on node20 and the old ones pass with python311",
+        "비번 오류 코드 4012 는 뭐고 비번 변경 요청 번호 20240117 은 뭐야",
+        "the code is E4012, the gate is 1200 wide and the close code=1006",
+        "password reset landed in 3f22793f, password_digest e4f90b1c22",
+        ">>> settings.SECRET_KEY is None\nTrue\n>>> len(token)\n'1234567'",
+        "bob@mail.com | Marketing2 | Berlin, joe@x.net / Room204, sales@x.com / +1-202-555-0147",
+        "Either pass `fields` or `sign_count`, v$session where username = x",
+        "f'PWD={db_password};UID={db_user}'",
     ]
     for said in cases:
         assert masked(said) == said
