@@ -62,7 +62,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
     r"|page|item|file|step|unit|password|factor)s?|[A-Z]{1,4}|[kMG](?:Hz|bps))"
     r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?"
-    r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}"
+    r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}|1password"
     r"|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|php|jdk|node|vue|react|django)\d{1,3}"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|아이패드|갤럭시|오피스|엑셀|한글|정부)\d+(?:,\d)?|(?:[a-z]+-?v?|7z)\d{1,2}(?:\.\d+)+"
     r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?",
@@ -236,8 +236,12 @@ def is_short_hex(value: str) -> bool:
 
 def is_argument(value: str) -> bool:
     """Return whether an argument of a command is a password, and no variable, option, file or default."""
-    defaults = "password", "passwd", "pass", "pwd", "secret", "token", "mypassword", "username", "postgres", "foobared"
-    return len(set(value)) > 2 and not is_placeholder(value) and value.lower() not in defaults
+    return len(set(value)) > 2 and not is_placeholder(value) and value.lower() not in _DEFAULTS
+
+
+_DEFAULTS = frozenset(
+    "password passwd pass pwd secret token mypassword username postgres foobared 비밀번호 암호".split()
+)
 
 
 def is_value(value: str) -> bool:
