@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
+from math import inf
 from typing import Any
 
 from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, Weigh, delivered, fits, tokens_in, tokens_of
@@ -110,24 +111,18 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: Weigh
     few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # each has an id and a time, too
     budget = Budget(min(request.query.limit, few), tokens)
     goes_on = (data.read.goes_on and not _is_choice(data)) or not (data.ranked or data.kept)
-    near = len(data.ranked) if request.is_shortened else _near_turns(data)
     everything = _everything(data, budget) if goes_on else None
     if everything is not None:
         selection = Selection(everything, len(data.turns))
     else:
         end = data.end if goes_on else []
-        ranked = [_speaking(data)] if _is_choice(data) and not request.is_shortened else _of_this_page(data)
-        least = LEAST_IN_ONE_WORDING if data.result and len(data.result.wordings) == 1 else LEAST
+        ranked, until = data.ranked, _until(data)
+        if request.is_shortened:
+            until = [inf] * len(ranked)
+        elif _is_choice(data):
+            ranked, until = [_speaking(data)], [inf]
         selection = select(
-            ranked,
-            end,
-            data.hits,
-            budget,
-            weigh,
-            goes_on=goes_on,
-            near=near,
-            least=least,
-            is_first_page=not data.kept,
+            ranked, end, data.hits, budget, weigh, goes_on=goes_on, until=until, is_first_page=not data.kept
         )
     places = {seq: place for place, seq in enumerate(data.seqs)}
     shown = _marked(data, with_gaps(selection.messages, places), goes_on=goes_on)
@@ -136,12 +131,15 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: Weigh
     return result
 
 
-def _near_turns(data: Extraction) -> int:
-    """Return how many of the ranked turns have to do with the request: all of a later page."""
+def _until(data: Extraction) -> list[float]:
+    """Return for each ranked turn the tokens of the answer up to which it is shown: without end what matches well, and
+    all of a later page; least what `_from_the_best_on` left for it."""
     if data.kept:
-        return len(data.ranked)
+        return [inf] * len(data.ranked)
     least = 0.25 if data.confidence is Confidence.LOW else NEAR  # unsure which of them answers: more of them
-    return sum(data.shares.get(turn[0]["turn"], 0.0) >= least for turn in data.ranked)
+    further = LEAST_IN_ONE_WORDING if data.result and len(data.result.wordings) == 1 else LEAST
+    shares = [data.shares.get(turn[0]["turn"]) for turn in data.ranked]
+    return [LEAST if share is None else inf if share >= least else further for share in shares]
 
 
 def _from_the_best_on(data: Extraction) -> Extraction:
@@ -155,11 +153,6 @@ def _from_the_best_on(data: Extraction) -> Extraction:
         turns=sorted(data.turns, key=lambda turn: turn[1] in early),
         shares={turn: share for turn, share in data.shares.items() if turn not in early},
     )
-
-
-def _of_this_page(data: Extraction) -> list[list[MessageDict]]:
-    """Return the ranked turns without those that are left for the next page (`_from_the_best_on`)."""
-    return [turn for turn in data.ranked if not data.shares or turn[0]["turn"] in data.shares]
 
 
 def _everything(data: Extraction, budget: Budget) -> list[MessageDict] | None:

@@ -84,14 +84,13 @@ def select(
     weigh: Weigh,
     *,
     goes_on: bool,
-    near: int,
-    least: int,
+    until: Sequence[float],
     is_first_page: bool = True,
 ) -> Selection:
     """Select from `ranked` (turns best first) and, for who goes on, from `end` (the channel's last turns, in order).
 
-    `hits` are the places in the ranking of the messages found, by number. The first `near` turns are taken as far as
-    they fit; more of them while the answer is shorter than `least` tokens.
+    `hits` are the places in the ranking of the messages found, by number. `until`: for each turn of `ranked` the tokens
+    of the answer up to which it is taken.
     """
     chosen = _Chosen(budget, weigh)
     best, most = int(0.45 * budget.tokens), int(0.25 * budget.tokens)  # of the budget, for one message
@@ -99,8 +98,8 @@ def select(
     if goes_on:
         _take_end(chosen, tail, best, leaving=0.4 if ranked else 0.0)
     taken = 0
-    for at, one in enumerate(ranked):
-        if at >= near and chosen.tokens >= least:
+    for at, (one, most_before) in enumerate(zip(ranked, until, strict=True)):
+        if chosen.tokens >= most_before:
             break
         is_whole = chosen.take(_found_first(_essence(one, hits), hits, budget), most if at or goes_on else best)
         found = [message for message in one if message["number"] in hits and message["turn"] == one[0]["turn"]]

@@ -69,7 +69,10 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     if run.attempt == AT_ANY_TIME:
         span = spoken_span(scope, query.utc_offset_minutes)
         note = f"Nothing of it is from {span}, so that time was given up."
-        return replace(data, relaxed=" and ".join(filter(None, ["time", data.relaxed])), note=note)
+        relaxed = " and ".join(filter(None, ["time", data.relaxed]))
+        sure = data.confidence if said.goes_on else Confidence.LOW  # who continues names a time in passing
+        run.recorder.explain(understood=understood(said, data.result, relaxed=relaxed))
+        return replace(data, relaxed=relaxed, confidence=sure, note=note)
     is_enough = row is not None or not said.goes_on or _is_sure(data)
     stands = relaxation == AT_ANY_TIME and not data.relaxed and is_enough
     return replace(data, relaxation="" if run.attempt or stands else relaxation)

@@ -254,7 +254,7 @@ def _values(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
 
 
 class _Tie(NamedTuple):
-    """How the words around a value tie it to a name that is near."""
+    """Ties of a value to a name that is near, by the words around it."""
 
     is_told: bool
     """A Korean particle or verb follows it."""

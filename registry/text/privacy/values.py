@@ -157,7 +157,7 @@ def form(value: str) -> Form:
         return Form.WORD if is_word(value) else Form.NONE
     if _DIGITS.fullmatch(value):
         return Form.NUMBERED
-    if _TYPED_WITH_SIGNS.search(value) and is_typed_korean(value):
+    if _TYPED_WITH_SIGNS.match(value) and is_typed_korean(value):
         return Form.STRANGE
     if len(value) < 4 or is_placeholder(value) or is_code(value) or is_remark(value):
         return Form.NONE
@@ -186,7 +186,7 @@ def form(value: str) -> Form:
 def is_unmistakable(value: str) -> bool:
     """Return whether a word is a password even where nothing tells of one: Summer2019!, L0ckness_Monday."""
     value = value.strip("\"'`“”‘’()[],;:.")
-    is_likely = _UNMISTAKABLE.match(value) or (_TYPED_WITH_SIGNS.search(value) and is_typed_korean(value))
+    is_likely = _UNMISTAKABLE.match(value) or (_TYPED_WITH_SIGNS.match(value) and is_typed_korean(value))
     return bool(is_likely) and form(value) is Form.STRANGE
 
 
@@ -198,7 +198,7 @@ _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
     r"(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z]{3,}([._-])(?:[A-Za-z]{3,}\1\d{1,4}|\d{1,4}\1[A-Za-z]{3,})"
 )
 _DATED = re.compile(r"[A-Z][a-z]{2,}(?:\d{4,}|[._-]\d{3,}(?:\.\d)?)")  # Neptune2023, Dewey-398.2
-_TYPED_WITH_SIGNS = re.compile(r"\d.*[@#$^&*.]")
+_TYPED_WITH_SIGNS = re.compile(r"(?!.{40})\D*\d.*[@#$^&*.]")
 _UNSPOKEN = re.compile("[bcdfghjklmnpqrstvwxyz]{7}")
 _SEED = re.compile("(?=.*[BCDFGHJKLMNPQRSTVWXZ]{4})[A-Z2-7]{16,}")  # of one-time passwords, in base32
 _SIGN = re.compile(r"[\w!][!#$%^&*?=~@]\w|[\d!#$%^&*?@][!#$^*?@]$|[A-Za-z][#$^]$|^[!$&]\w*\d")
@@ -236,12 +236,8 @@ def is_short_hex(value: str) -> bool:
 
 def is_argument(value: str) -> bool:
     """Return whether an argument of a command is a password, and no variable, option, file or default."""
-    return len(set(value)) > 2 and not is_placeholder(value) and value.lower() not in _DEFAULTS
-
-
-_DEFAULTS = frozenset(
-    "password passwd pass pwd secret token mypassword username postgres foobared 비밀번호 암호".split()
-)
+    defaults = "password", "passwd", "pass", "pwd", "secret", "token", "mypassword", "username", "postgres", "foobared"
+    return len(set(value)) > 2 and not is_placeholder(value) and value.lower() not in (*defaults, "비밀번호")
 
 
 def is_value(value: str) -> bool:
