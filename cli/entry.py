@@ -23,7 +23,8 @@ def main() -> None:
     if words[:1] == ["mcp"] and not asks_for_help:
         from cli.shared.window import run_window
 
-        run_window(words[1:])
+        if run_window(words[1:]):
+            return
     elif words and words[0] in SHARED and not asks_for_help:
         from cli.shared.command import run_shared
 

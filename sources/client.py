@@ -99,7 +99,7 @@ class ProjectRule:
     text: Path
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Client:
     """A client. A field that is left out means that the client does not have it, or that it is not known.
 

@@ -1,16 +1,11 @@
 """`ctxr mcp`: the registry for one chat window of a client, over stdin and stdout."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import click
-
-if TYPE_CHECKING:
-    from mcp_server.transport.stdio import WindowOptions
 
 
 @click.command()
@@ -27,6 +22,7 @@ if TYPE_CHECKING:
 def mcp(toolsets: str, project: str | None, client: str | None, captured: bool) -> None:
     """Speak MCP on stdin and stdout. Clients start this; `ctxr install` sets it up."""
     from mcp_server.transport.stdio import run_stdio
+    from sources.clients import client_called
 
     options = window_options(toolsets, project, client, captured)
     connection = click.get_current_context().obj  # of a window that has no process to share
@@ -37,7 +33,16 @@ def mcp(toolsets: str, project: str | None, client: str | None, captured: bool) 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if sys.stdin.isatty():
             click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
-    run_stdio(options, connection)
+    run_stdio(options.toolsets, options.project, client_called(options.client), captured, connection)
+
+
+class WindowOptions(NamedTuple):
+    """The options of a chat window: its toolsets, the folder that `current` means, and its client."""
+
+    toolsets: tuple[str, ...]
+    project: str | None
+    client: str
+    is_captured: bool
 
 
 def window_options(
@@ -48,14 +53,12 @@ def window_options(
     Raises InvalidRequest if there is no such toolset or client.
     """
     from mcp_server.server import toolsets_named
-    from mcp_server.transport.stdio import WindowOptions
     from orchestrator.requests.calls import working_folder
     from registry.errors import InvalidRequest
     from sources.clients import CLIENTS, client_called
 
-    known = client_called(client or "")
-    if client and known is None:
+    if client and client_called(client) is None:
         allowed = ", ".join(one.command or one.source for one in CLIENTS)
         raise InvalidRequest("No such client.", f"--client: given {client!r}; allowed: {allowed}")
     named = os.path.abspath(os.path.join(folder or "", project)) if project else None
-    return WindowOptions(toolsets_named(toolsets), named or working_folder(folder), known, captured)
+    return WindowOptions(toolsets_named(toolsets), named or working_folder(folder), client or "", captured)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -18,8 +18,6 @@ from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from orchestrator.sync.store_report import StoreReport
-    from orchestrator.sync.sync import Progress
-    from orchestrator.sync.watch import Told
 
 host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
 port_option = click.option(
@@ -148,8 +146,8 @@ def _settings(given: dict[str, Any]) -> Settings:
     return read_settings(**{name: value for name, value in given.items() if value is not None})
 
 
-def _serve(settings: Settings, ready: Callable[[str], None], report: Told, progress: Progress | None = None) -> None:
+def _serve(settings: Settings, *callbacks: Any) -> None:
     from cli.running.serve import serve_registry  # imports the whole server, which `ctxr -h` does not need
 
     set_up_logging(settings.log_format)
-    serve_registry(settings, ready, report, progress)
+    serve_registry(settings, *callbacks)

@@ -12,7 +12,7 @@ import time
 from _socket import AF_INET, SOCK_STREAM, socket
 from zlib import crc32
 
-from orchestrator.sync.spool import dumps, loads, registry_home, replace_private_file
+from orchestrator.sync.spool import dumps, registry_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ PATIENCE_S = 10.0  # a process that does not answer for so long hangs
 START_S = 30.0  # how long a process may take to start
 
 
-class Hung(OSError):
+class Hung(Exception):
     """The process does not answer."""
 
 
-class Refused(OSError):
+class Refused(Exception):
     """The process asks the caller to do the work itself."""
 
 
@@ -100,15 +100,15 @@ class ProcessPlace:
                 if has_ended and self._holder() is None:
                     started = self._start()
                 time.sleep(0.005)
-        except OSError:
-            pass  # refused; or a sandbox, a read-only home, a file system without sockets
+        except (OSError, Refused):
+            pass  # OSError: a sandbox, a read-only home, a file system without sockets
         return None
 
     def reach_at_once(self, hello: Mapping[str, Any], patience_s: float) -> socket | None:
         """Return a connection that waits no longer than this; no process is started or ended."""
         try:
             return self._greet(hello, patience_s)
-        except OSError:
+        except (Hung, Refused, OSError):
             return None
 
     def answers(self) -> bool:
@@ -116,7 +116,7 @@ class ProcessPlace:
             connection = self._greet({"want": "ping"}, PATIENCE_S)
         except Hung:
             return False
-        except OSError:
+        except (OSError, Refused):
             return True  # unknown from here
         if connection:
             connection.close()
@@ -165,23 +165,6 @@ class ProcessPlace:
                 return None
             raise
         return connection
-
-    def lists_file(self, words: list[str]) -> str:
-        """Return the file with the answers to the first requests of a client that starts a window with these words."""
-        return self.path(f"{crc32(chr(0).join(words).encode('utf-8', 'surrogateescape')):08x}.lists")
-
-    def read_lists(self, words: list[str]) -> dict[str, str]:
-        """Return the results as JSON, by `revision method`; {} if there is no file, or it is of another program."""
-        try:
-            with open(self.lists_file(words), encoding="utf-8") as file:
-                recorded: dict[str, dict[str, str]] = loads(file.read())
-            return recorded.get(str(program_stamp(self.home)), {})
-        except (OSError, ValueError):
-            return {}
-
-    def write_lists(self, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
-        """Write the results for the program of that stamp only. Raises OSError."""
-        replace_private_file(self.lists_file(words), dumps({str(stamp): answers}))
 
     def _greet(self, hello: Mapping[str, Any], patience_s: float) -> socket | None:
         """Return an accepted connection; None if there is no process, or it is just ending."""

@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 from cli.entry import GC_THRESHOLD
 from cli.shared.place import ProcessPlace, program_stamp, this_place
+from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
 from orchestrator.sync.spool import dumps, loads, replace_private_file
 
 if TYPE_CHECKING:
+    from cli.running.mcp_command import WindowOptions
     from mcp_server.server import RegistryServer
-    from mcp_server.transport.stdio import WindowOptions
     from orchestrator.lazy import GrownChannels, RunOperation
     from orchestrator.requests.refusals import Refusal
     from orchestrator.requests.shapes import Request
@@ -137,7 +138,7 @@ class LocalProcess:
             await _send(writer, LEAVE)
         from mcp_server.transport.stdio import serve_connection
 
-        server = self._server(options)
+        server = self._server(*options)
         task = asyncio.create_task(self._get_ready(hello["words"], server))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -147,11 +148,11 @@ class LocalProcess:
         """Record what the next window answers itself, then open the registry: this process may not live long."""
         from mcp_server.transport.stdio import first_answers
 
-        path = self._place.lists_file(words)
+        path = lists_file(self._place, words)
         if path not in self._recorded:
             self._recorded.add(path)
             with suppress(OSError):
-                self._place.write_lists(words, self._stamp, await first_answers(server))
+                write_lists(self._place, words, self._stamp, await first_answers(server))
         if self._warm_up:
             warm_up, self._warm_up = self._warm_up, None
             await warm_up()
@@ -174,10 +175,21 @@ class LocalProcess:
         answer = await asyncio.to_thread(run_command, hello["words"], terminal)
         await _send(writer, dumps(answer).encode() + b"\n")
 
-    def _make_server(self, options: WindowOptions) -> RegistryServer:
+    def _make_server(
+        self, toolsets: tuple[str, ...], project: str | None, client: str, is_captured: bool
+    ) -> RegistryServer:
         from mcp_server.server import create_server
+        from sources.clients import client_called
 
-        return create_server(self._run, **options._asdict(), is_local=True, grown=self._grown)
+        return create_server(
+            self._run,
+            toolsets,
+            project,
+            is_local=True,
+            grown=self._grown,
+            client=client_called(client),
+            is_captured=is_captured,
+        )
 
     async def _watch(self, address: os.stat_result) -> None:
         """End when nobody comes any more, the program has changed, or the address has been taken away."""

@@ -1,4 +1,4 @@
-"""Run one chat window (`ctxr mcp`): pass lines between the client and the local process.
+"""Run one chat window (`ctxr mcp`): pass bytes between the client and the local process.
 
 It remembers requests until they are answered, so that a process which dies, hangs or is replaced costs no answer. The
 handshake and the lists of tools, prompts and resources it answers itself, from a file that the process writes: some
@@ -10,12 +10,12 @@ A client starts one for every window and waits for it, so it imports next to not
 from __future__ import annotations
 
 import os
-import sys
-import time
-from _socket import SHUT_RDWR
-from _thread import allocate_lock, start_new_thread
+import select
+from _thread import start_new_thread
 
 from cli.shared.place import PATIENCE_S, START_S, ProcessPlace, current_folder, this_place
+from cli.shared.recorded_lists import read_lists
+from cli.shared.streams import CHUNK, Streams
 from orchestrator.sync.spool import dumps, loads
 
 TYPE_CHECKING = False
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-CHUNK = 1 << 16
 LEAVE = b'{"ctxr":"leave"}\n'
 """Sent by a process that is being replaced: a window goes to the next one as soon as it waits for nothing."""
 LISTEN = "subscriptions/listen"
@@ -34,16 +33,17 @@ NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "
 """Tools that may have done their work before the process died, and would do it a second time."""
 
 
-def run_window(words: list[str]) -> None:
-    """Serve the client on stdin and stdout until it leaves, and end the program; not without a shared process."""
+def run_window(words: list[str]) -> bool:
+    """Serve the client on stdin and stdout until it leaves; False if there is to be no shared process."""
     place = this_place()
     if place is None or os.isatty(0):
-        return
+        return False
     try:
-        ChatWindow(place, words).run()
+        with Streams(place.is_loopback) as streams:
+            ChatWindow(place, words, streams).run()
     except KeyboardInterrupt:
         os._exit(130)
-    os._exit(0)  # the thread that reads the process does not end by itself
+    return True
 
 
 class PendingRequest:
@@ -68,78 +68,106 @@ class PendingRequest:
 
 
 class ChatWindow:
-    """The lines of one client, and the requests that it waits for.
+    """The bytes of one client, and the requests that it waits for."""
 
-    The main thread reads the client, and another one the process. They share dictionaries, of which they only take and
-    change single items.
-    """
-
-    def __init__(self, place: ProcessPlace, words: list[str]) -> None:
-        self._place, self._words = place, words
+    def __init__(self, place: ProcessPlace, words: list[str], client: Streams) -> None:
+        self._place, self._words, self._client = place, words, client
         self._hello = {"want": "window", "words": words, "folder": current_folder()}
-        self._lists = place.read_lists(words)
+        self._lists = read_lists(place, words)
         self._version = ""
-        self._process: socket | None = None  # which gets the client's lines
-        self._sending, self._telling = allocate_lock(), allocate_lock()  # while the process or the client is written to
+        self._process: socket | None = None
+        self._reached: list[tuple[socket | None, bytes]] | None = None
+        """While a thread connects: its outcome, as soon as there is one. The line is the handshake it has made."""
+        self._from_client, self._from_process = bytearray(), bytearray()
+        self._to_client, self._to_process = bytearray(), bytearray()
         self._requests: dict[str | int, PendingRequest] = {}
         self._handshake: dict[str, bytes] = {}
         self._subscribed: dict[str, bytes] = {}
         self._muted: dict[str | int, str] = {}
-        """Repeated requests whose answers the client has already; of a subscription with its resource."""
-        self._has_reached = self._is_moving = False
+        """Repeated subscriptions whose answers the client has already, each with its resource."""
+        self._client_left = self._is_moving = False
 
     def run(self) -> None:
-        if sys.platform != "win32":
-            for file in (0, 1):
-                os.set_blocking(file, True)  # some clients hand over pipes that are not
-        lines = (line.removesuffix(b"\n") + b"\n" for line in sys.stdin.buffer)
-        self._take(next(lines, b""))
-        start_new_thread(self._follow, ())
-        for line in lines:
-            self._take(line)
+        self._connect(START_S)
+        try:
+            while not self._is_done():
+                self._wait_for_bytes()
+        except BrokenPipeError:
+            return  # the client does not read any more
+
+    def _is_done(self) -> bool:
+        if not self._client_left or self._to_client or self._is_awaited():
+            return False
         # Without recorded lists the words may be wrong, which only a server says.
-        while self._is_awaited() or not (self._lists or self._has_reached):
-            time.sleep(0.005)
+        return not (self._process and self._to_process) and (self._reached is None or bool(self._lists))
+
+    def _wait_for_bytes(self) -> None:
+        process, client = self._process, self._client
+        reads = [process] if process else []
+        writes = [process] if process and self._to_process else []
+        if not (self._client_left or self._is_moving):
+            reads.append(client.input)
+        if self._to_client:
+            writes.append(client.output)
+        if self._reached is not None:
+            patience: float | None = 0.002
+        else:
+            patience = PATIENCE_S if self._is_awaited() else None
+        readable, writable, _ = select.select(reads, writes, [], patience)
+        if self._reached:
+            self._attach(*self._reached[0])
+        elif self._reached is None and not (readable or writable) and not self._place.answers():
+            self._place.end_hung()
+            self._renew()
+        if client.output in writable:
+            del self._to_client[: client.write(self._to_client)]
+        if client.input in readable:
+            self._read_client()
+        if process in writable and process is self._process:
+            self._write_to_process()
+        if process in readable and process is self._process:
+            self._read_process()
 
     def _is_awaited(self) -> bool:
-        return any(not request.is_listening for request in list(self._requests.values()))
+        return any(not request.is_listening for request in self._requests.values())
 
     # The client's side
+
+    def _read_client(self) -> None:
+        content = self._client.read()
+        self._client_left = not content
+        for line in _lines(self._from_client, content):
+            self._take(line)
 
     def _take(self, line: bytes) -> None:
         """Answer a message, or keep and forward it."""
         message = _parsed(line)
-        method = message.get("method")
-        is_request = isinstance(method, str) and isinstance(message.get("id"), str | int)
-        answer = self._recorded_answer(str(method), _params(message)) if is_request else None
-        if answer:
-            self._tell(b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (dumps(message["id"]).encode(), answer.encode()))
-            if method != "initialize":  # which the process has to know, too
-                return
-        with self._sending:
-            self._remember(method, _params(message), line)
-            request = PendingRequest(line, message) if is_request and not answer else None
-            if request:
-                self._requests[request.id] = request
-            if self._process and not (request and self._is_moving):
-                if request:
-                    request.tries = 1
-                elif answer:
-                    self._muted[message["id"]] = ""
-                _send(self._process, line)
-
-    def _remember(self, method: object, params: dict[str, Any], line: bytes) -> None:
-        """Keep what the next process has to know, and forget what it need not know any more."""
+        method, request_id = message.get("method"), message.get("id")
         if method in ("initialize", "notifications/initialized"):
-            self._handshake[str(method)] = line
+            self._handshake[method] = line
         elif method == "notifications/cancelled":
-            self._requests.pop(params.get("requestId", ""), None)
+            self._requests.pop(_params(message).get("requestId", ""), None)
         elif method == SUBSCRIBE:
-            self._subscribed[str(params.get("uri"))] = line
+            self._subscribed[str(_params(message).get("uri"))] = line
         elif method == "resources/unsubscribe":
-            self._subscribed.pop(str(params.get("uri")), None)
+            self._subscribed.pop(str(_params(message).get("uri")), None)
+        if isinstance(method, str) and isinstance(request_id, str | int):
+            if answer := self._recorded_answer(method, _params(message)):
+                self._to_client += b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (dumps(request_id).encode(), answer)
+                if method == "initialize" and self._process:  # it was reached before the client introduced itself
+                    self._process.setblocking(True)
+                    self._connect(connection=self._process)
+                    self._process = None
+                return
+            self._requests[request_id] = PendingRequest(line, message)
+        if self._process:
+            self._to_process += line
+            if isinstance(request_id, str | int) and request_id in self._requests:
+                self._requests[request_id].tries = 1
+        elif self._reached is None:
+            self._connect()
 
-    def _recorded_answer(self, method: str, params: dict[str, Any]) -> str | None:
+    def _recorded_answer(self, method: str, params: dict[str, Any]) -> bytes | None:
         """Return the recorded result of a request, for the revision of the protocol that the client speaks."""
         meta = params.get("_meta")
         version = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
@@ -149,93 +177,108 @@ class ChatWindow:
             return None
         return self._lists.get(f"{version or self._version} {method}")
 
-    def _tell(self, lines: bytes) -> None:
-        with self._telling:
-            try:
-                while lines:
-                    lines = lines[os.write(1, lines) :]
-            except OSError:
-                os._exit(0)  # the client does not read any more
-
     # The process's side
 
-    def _follow(self) -> None:
-        """Reach a process and pass on what it sends; when it has ended, go to the next one."""
-        within_s = START_S
-        while True:
-            process = self._place.reach(self._hello, within_s) or _own_server(self._words)
-            self._has_reached, within_s = True, 120.0  # in the middle of work there is no other way than to wait
-            process.settimeout(PATIENCE_S)
+    def _connect(self, within_s: float = 120.0, connection: socket | None = None) -> None:
+        """Reach the process in a thread. In the middle of work there is no other way, so a slow start is waited for."""
+        reached: list[tuple[socket | None, bytes]] = []
+        self._reached = reached
+        initialize = self._handshake.get("initialize", b"")
+        if initialize and _parsed(initialize).get("id") in self._requests:
+            initialize = b""  # not answered yet: it is forwarded as all others are
+
+        def connect() -> None:
+            process = connection or self._place.reach(self._hello, within_s) or _own_server(self._words)
             try:
-                self._attach(process)
-                self._read(process)
+                if initialize:
+                    process.sendall(initialize)
+                    _wait_for_answer(process)
+                reached.append((process, initialize))
             except OSError:
-                pass  # it has ended
-            with self._sending:
-                self._process, self._is_moving = None, False
-            process.close()
+                process.close()
+                reached.append((None, b""))
 
-    def _attach(self, process: socket) -> None:
-        """Introduce the client to a new process, and give that the requests that are not answered."""
-        with self._sending:
-            self._muted.clear()
-            waiting = list(self._requests.values())
-            for request in waiting:
-                if not request.may_be_sent():
-                    self._tell(self._requests.pop(request.id).failure())
-                request.tries += 1
-            lines = b""
-            for uri, line in [("", self._handshake.get("initialize", b"")), *self._subscribed.items()]:
-                request_id = _parsed(line).get("id")
-                if request_id is not None and request_id not in self._requests:  # it is answered already
+        start_new_thread(connect, ())
+
+    def _attach(self, process: socket | None, introduced: bytes) -> None:
+        """Give a new process the requests that are not answered; fail them if there is none."""
+        self._reached = None
+        initialize = self._handshake.get("initialize", b"")
+        if process and initialize != introduced and _parsed(initialize).get("id") not in self._requests:
+            self._connect(connection=process)  # the client introduced itself meanwhile
+            return
+        for request in list(self._requests.values()):
+            if process is None or not request.may_be_sent():
+                self._to_client += self._requests.pop(request.id).failure()
+        if process is None:
+            return
+        process.setblocking(False)
+        self._process = process
+        if introduced:
+            self._to_process += self._handshake.get("notifications/initialized", b"")
+            for uri, line in self._subscribed.items():
+                if (request_id := _parsed(line)["id"]) not in self._requests:
                     self._muted[request_id] = uri
-                    lines += line + (b"" if uri else self._handshake.get("notifications/initialized", b""))
-            process.sendall(lines + b"".join(request.line for request in self._requests.values()))
-            self._process = process
+                    self._to_process += line
+        for request in self._requests.values():
+            request.tries += 1
+            self._to_process += request.line
 
-    def _read(self, process: socket) -> None:
-        """Pass on what a process sends, until it ends, hangs, or has no more to answer before it is replaced."""
-        rest = bytearray()
-        while True:
-            try:
-                content = process.recv(CHUNK)
-            except TimeoutError:
-                if self._is_awaited() and not self._place.answers():
-                    self._place.end_hung()
-                    return
-            else:
-                for line in _lines(rest, content):
-                    self._pass_on(line)
-                if not content:
-                    return
-            is_asked = any(one.tries and not one.is_listening for one in list(self._requests.values()))
-            if self._is_moving and not is_asked:
-                return
+    def _renew(self) -> None:
+        """Leave the process, and reach the next one if the client waits for something."""
+        if self._process:
+            self._process.close()
+        self._process, self._is_moving = None, False
+        for buffer in (self._from_process, self._to_process, self._muted):
+            buffer.clear()
+        if self._requests or self._subscribed or not self._client_left:
+            self._connect()
+
+    def _write_to_process(self) -> None:
+        assert self._process  # noqa: S101, the caller has selected it
+        try:
+            del self._to_process[: self._process.send(self._to_process)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._renew()
+
+    def _read_process(self) -> None:
+        assert self._process  # noqa: S101, the caller has selected it
+        try:
+            content = self._process.recv(CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            content = b""
+        for line in _lines(self._from_process, content):
+            self._pass_on(line)
+        if not content or (self._is_moving and not self._is_awaited()):
+            self._renew()
 
     def _pass_on(self, line: bytes) -> None:
         if line == LEAVE:
             self._is_moving = True
             return
-        message = _parsed(line)
-        answered = None if "method" in message else message.get("id")
+        answered = _answered(line)
         if answered in self._muted:
-            if uri := self._muted.pop(answered):
-                self._tell(_line(method="notifications/resources/updated", params={"uri": uri}))
+            uri = self._muted.pop(answered)
+            self._to_client += _line(method="notifications/resources/updated", params={"uri": uri})
             return
-        if message.get("method") == "notifications/subscriptions/acknowledged":
-            params = _params(message)
+        if line.startswith(b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"'):
+            params = _params(_parsed(line))
             request = self._requests.get(params.get("_meta", {}).get(META + "subscriptionId"))
             if request and request.is_acknowledged:
                 # The client listened before: it may have missed something meanwhile.
                 for uri in params.get("notifications", {}).get("resourceSubscriptions") or ():
                     about = {"uri": uri, "_meta": {META + "subscriptionId": request.id}}
-                    self._tell(_line(method="notifications/resources/updated", params=about))
+                    self._to_client += _line(method="notifications/resources/updated", params=about)
                 return
             if request:
                 request.is_acknowledged = True
-        self._tell(line)
         if answered is not None:
             self._requests.pop(answered, None)
+        self._to_client += line
 
 
 def _own_server(words: list[str]) -> socket:
@@ -259,14 +302,13 @@ def _own_server(words: list[str]) -> socket:
     return ours
 
 
-def _send(process: socket, line: bytes) -> None:
-    try:
-        process.sendall(line)
-    except OSError:  # a part of the line may be sent
-        try:
-            process.shutdown(SHUT_RDWR)  # so that the thread that reads it goes to the next one
-        except OSError:
-            return  # it has ended already
+def _wait_for_answer(process: socket) -> None:
+    answer = bytearray()
+    while chunk := process.recv(CHUNK):
+        answer += chunk
+        if answer.endswith(b"\n"):
+            return
+    raise ConnectionResetError
 
 
 def _lines(rest: bytearray, content: bytes) -> Iterator[bytes]:
@@ -294,3 +336,20 @@ def _parsed(line: bytes) -> dict[str, Any]:
 def _params(message: dict[str, Any]) -> dict[str, Any]:
     params = message.get("params")
     return params if isinstance(params, dict) else {}
+
+
+def _answered(line: bytes) -> str | int | None:
+    """Return the id of the request that a line answers, without parsing megabytes; None if it is no answer."""
+    start = b'{"jsonrpc":"2.0","id":'
+    if not line.startswith(start):
+        return None
+    head = line[: len(start) + 300]
+    for kind in (b',"result":', b',"error":'):
+        before, found, _ = head.partition(kind)
+        if found:
+            try:
+                value = loads(before[len(start) :].decode())
+            except ValueError:
+                return None
+            return value if isinstance(value, str | int) else None
+    return None

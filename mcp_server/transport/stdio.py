@@ -5,7 +5,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 from mcp.server import Server
@@ -17,28 +17,35 @@ from pydantic import ValidationError
 
 from mcp_server.server import DEFAULT, LISTS, RegistryServer, create_server
 from orchestrator.lazy import LazyOrchestrator
+from orchestrator.requests.calls import working_folder
 from registry.log import set_up_logging
 from registry.settings import read_settings
 from sources.client import Client
 
 
-class WindowOptions(NamedTuple):
-    """The options of a chat window, as `create_server` takes them."""
+def run_stdio(
+    toolsets: Collection[str] = (DEFAULT,),
+    project: str | None = None,
+    client: Client | None = None,
+    is_captured: bool = False,
+    connection: socket.socket | None = None,
+) -> None:
+    """Serve until stdin (or the connection that takes its place) closes; InvalidRequest for an unusable configuration.
 
-    toolsets: Collection[str] = (DEFAULT,)
-    project: str | None = None
-    client: Client | None = None
-    is_captured: bool = False
-
-
-DEFAULTS = WindowOptions()
-
-
-def run_stdio(options: WindowOptions = DEFAULTS, connection: socket.socket | None = None) -> None:
-    """Serve until stdin (or the connection in its place) closes; InvalidRequest for an unusable configuration."""
+    `project`: the folder that `current` means; by default the one the server was started in. `client`: whose model
+    reads the answers, where that is known.
+    """
     set_up_logging()
     orchestrator = LazyOrchestrator(read_settings())
-    server = create_server(orchestrator.run, **options._asdict(), is_local=True, grown=orchestrator.grown_channels)
+    server = create_server(
+        orchestrator.run,
+        toolsets,
+        project or working_folder(),
+        is_local=True,
+        grown=orchestrator.grown_channels,
+        client=client,
+        is_captured=is_captured,
+    )
     asyncio.run(_serve(server, orchestrator, connection))
 
 
@@ -132,12 +139,11 @@ async def first_answers(server: Server[Any]) -> dict[str, str]:
 
 
 class _Dialogue:
-    """A client that sends its first requests, each with its method as id, and keeps the results."""
+    """A client that sends its first requests one by one, and keeps the results."""
 
     def __init__(self, revision: str) -> None:
         self._revision = revision
-        self._answered: set[str] = set()
-        self._is_over = asyncio.Event()
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.results: dict[str, str] = {}
 
     async def lines(self) -> AsyncIterator[str]:
@@ -151,19 +157,18 @@ class _Dialogue:
             first = "server/discover"
         for method in (first, *LISTS):
             given = hello if method == first else params
-            yield json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": given}) + "\n"
+            yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": given}) + "\n"
+            answer = await self._answers.get()
+            if "result" in answer:
+                self.results[method] = json.dumps(answer["result"], separators=(",", ":"))
             if method == "initialize":
                 yield json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n"
-        await self._is_over.wait()
 
     async def write(self, text: str) -> None:
-        for answer in map(json.loads, text.splitlines()):
-            if "id" in answer:
-                self._answered.add(answer["id"])
-            if "result" in answer:
-                self.results[answer["id"]] = json.dumps(answer["result"], separators=(",", ":"))
-        if len(self._answered) > len(LISTS):
-            self._is_over.set()
+        for line in text.splitlines():
+            message = json.loads(line)
+            if "id" in message:
+                self._answers.put_nowait(message)
 
     async def flush(self) -> None:
         """Do nothing: `write` holds nothing back."""

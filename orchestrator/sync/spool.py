@@ -176,7 +176,7 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
 
 
 def replace_private_file(path: str, text: str) -> None:
-    """Write a file for this user only. A reader finds the old text or the new one, never a part. Raises OSError."""
+    """Write a file for this user only; who reads it meanwhile finds the old text or the new one. Raises OSError."""
     draft = f"{path}.{os.getpid()}"
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
         file.write(text)

@@ -26,6 +26,7 @@ from mcp.types import Tool
 from cli.shared import process as local_process
 from cli.shared.place import ProcessPlace
 from cli.shared.process import LocalProcess
+from cli.shared.recorded_lists import read_lists
 from cli.shared.window import NOT_REPEATED
 from tests.cli.conftest import CTXR, bare_ctxr, heaps_of
 
@@ -78,7 +79,7 @@ class Home:
 class Window:
     """A client's end of `ctxr mcp`, message by message."""
 
-    def __init__(self, home: Home, *program: str, revision: str = "2025-11-25", is_probing: bool = False) -> None:
+    def __init__(self, home: Home, *program: str, revision: str = "2025-11-25", is_late: bool = False) -> None:
         self._process = subprocess.Popen(
             program or (CTXR, "mcp"),
             env=home.env,
@@ -88,12 +89,10 @@ class Window:
         )
         self._meta = {"_meta": META} if revision > "2026" else {}
         self._number = 1
-        if is_probing:  # as a client does that would rather speak the newer revision
-            self.ask("server/discover", {"_meta": META})
-            self.hear()
-            while not self._is_connected():
-                time.sleep(0.01)
-            time.sleep(0.1)  # it takes over the connection at once
+        while is_late and not self._is_connected():
+            time.sleep(0.01)
+        if is_late:
+            time.sleep(0.1)  # it takes over the connection within 2 ms
         if self._meta:
             self.ask("server/discover", {})
         else:
@@ -279,10 +278,10 @@ def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home
         window.hear()
         old = home.process
         wait_for_lists(home)
-        assert home.place.read_lists([])
+        assert read_lists(home.place, [])
         window.call("conversation_log", channel="moved", messages=said("on the way"))
         (home.folder / "ctxr" / "config.toml").write_text("timeout_s = 31\n")
-        assert not home.place.read_lists([])
+        assert not read_lists(home.place, [])
         with Window(home):
             assert home.process != old
             window.call("conversation_log", channel="moved", messages=[*said("on the way"), *said("hello")])
@@ -347,7 +346,7 @@ def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home
 def test_a_client_that_introduces_itself_when_the_window_is_connected_is_known_by_its_name(home: Home) -> None:
     with Window(home):
         wait_for_lists(home)
-    with Window(home, is_probing=True) as window:
+    with Window(home, is_late=True) as window:
         window.call("conversation_log", messages=said("hi"))
         channel = window.hear()["result"]["structuredContent"]["result"]["channel"]
     assert channel.startswith("cursor_session_")
