@@ -9,10 +9,10 @@ from typing import Any
 from registry.domain import Message, now
 from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.intake import Keeping
-from registry.storage.conversations.messages import delete_message, list_messages, message_item
+from registry.storage.conversations.channels import find_channel
+from registry.storage.conversations.messages import delete_message, message_item, messages_of
 from registry.storage.database import UNLIMITED, Database, Limits, ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.migrate import migrate_engine
-from registry.storage.paging import Page
 from registry.storage.safety.forgetting import Wanted, affected_by, forget
 from registry.storage.safety.masking import find_key, key_of, masked
 
@@ -68,10 +68,22 @@ class Registry(Database):
         include_deleted: bool = False,
     ) -> list[dict[str, Any]]:
         """Return the last `limit` messages of a channel between two instants, oldest first."""
-        wanted = {"channel": channel, "from_": from_timestamp, "to": to_timestamp, "include_deleted": include_deleted}
-        found = await self.read(lambda tx: list_messages(tx, wanted, Page(limit)))
-        newest_first: list[dict[str, Any]] = found["items"]
-        return newest_first[::-1]
+
+        def work(tx: Any) -> list[dict[str, Any]]:
+            row = find_channel(tx, channel)
+            if row is None:
+                return []
+            rows = messages_of(
+                tx,
+                row.number,
+                limit=limit,
+                from_=from_timestamp,
+                to=to_timestamp,
+                include_deleted=include_deleted,
+            )
+            return [message_item(one) for one in rows]
+
+        return await self.read(work)
 
     async def masked(self, value: Any) -> Any:
         """Return the value with a mark in the place of each secret."""
