@@ -259,6 +259,7 @@ class _Tie(NamedTuple):
     is_told: bool
     """A Korean particle or verb follows it."""
     is_led: bool
+    """A word that leads to a value precedes it: "is", "to"."""
     is_pair: bool
     """It follows a user's name: kim / …"""
     is_meant: bool

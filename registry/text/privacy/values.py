@@ -180,7 +180,8 @@ def form(value: str) -> Form:
         points = min(points, has_digits)
     if points == 0:
         return Form.WORD if is_word(value) else Form.NUMBERED if is_typed_korean(value) else Form.NONE
-    return Form(min(points + Form.WORD, Form.STRANGE if len(value) > 5 else Form.NUMBERED))
+    most = Form.STRANGE if len(value) > 5 else Form.NUMBERED  # what is short is odd by chance: "v2.1!"
+    return Form(min(points + Form.WORD, most))
 
 
 def is_unmistakable(value: str) -> bool:
