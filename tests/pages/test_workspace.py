@@ -166,6 +166,7 @@ async def test_what_is_said_of_a_runner_up_is_so(http: httpx.AsyncClient, orches
 async def test_a_miss_is_explained_on_the_first_screen(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
         ("refresh token cookie yesterday", {}, "Without time “yesterday”"),
+        ("refresh token cookie yesterday", {}, "A guess: nothing of it is from that time"),
         ("refresh token cookie tag:nobody", {}, "Without tag “nobody”"),
         ("refresh token cookie source:gemini", {}, "Without client “gemini”"),
         ("refresh token cookie", {"channel": FIBONACCI}, "The conversation that the call named does not have it."),

@@ -91,7 +91,8 @@ async def execution_page(
     shown = await client.view(views.run_page, execution_id, expected)
     view = shown["view"]
     run = view.run
-    conditions = conditions_of(run["request"], view.steps.get("cr_query", {}).get("detail", {}).get("understood", {}))
+    understood = view.steps.get("cr_query", {}).get("detail", {}).get("understood", {})
+    conditions = conditions_of(run["request"], understood)
     can_be_tried = run["operation"] in JUDGED and bool(run["request"])
     is_sure = shown["case"]["is_sure"] and (run["result"] or {}).get("confidence") == "high"
     is_unsure = can_be_tried and run["status"] != "failed" and not is_sure
@@ -105,6 +106,7 @@ async def execution_page(
         drawing=graph_drawing(),
         run=run,
         conditions=conditions,
+        is_of_another_time="time" in understood.get("relaxed", ""),
         repairs=await repairs(client, run["request"], conditions) if is_unsure else [],
         should=should,
         candidates=[(item, best_hits(candidates).get(item["channel"])) for item in candidates.get("items", [])],
