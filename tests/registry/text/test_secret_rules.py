@@ -215,6 +215,13 @@ def test_a_second_password_in_a_sentence_is_masked_by_the_first() -> None:
     assert "bluewhale-18" not in masked("the wifi code is bluewhale-19 and not bluewhale-18")
 
 
+def test_what_follows_a_password_in_a_list_of_settings_stays() -> None:
+    assert masked("user=kim,password=hunter2,host=db.local").endswith("],host=db.local")
+    both = masked("snmpwalk -A authpass123 -x AES -X privpass123 10.0.0.1")
+    assert "pass123" not in both
+    assert both.endswith("] 10.0.0.1")
+
+
 def test_what_is_said_about_passwords_and_codes_stays() -> None:
     cases: list[str] = [
         "The password is weak.",
