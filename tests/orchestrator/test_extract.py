@@ -361,6 +361,17 @@ async def test_a_sure_answer_begins_with_the_best_turn_and_the_next_page_has_wha
     assert is_in(weaker, await extract(orchestrator, "bakery", cursor=cursor, **query))
 
 
+async def test_a_sure_answer_in_one_wording_shows_a_turn_more_than_with_others(orchestrator: Orchestrator) -> None:
+    best = ("Which retry limit for the bakery webhook's timeout?", "Asked the host. " + "It depends on them. " * 15)
+    further = ("And what did they say of the webhook?", "Nine.")
+    small_talk = [(f"small talk {i}", f"indeed {i}") for i in range(4)]
+    await log(orchestrator, "bakery", [*small_talk, best, *small_talk, further, *small_talk])
+    query = {"text": "bakery webhook timeout retry limit"}
+    assert is_in(further, await extract(orchestrator, **query))
+    others = await extract(orchestrator, **query, also=["bakery webhook retries", "how often the webhook is retried"])
+    assert not is_in(further, others)
+
+
 async def test_times_and_roles_bound_what_is_found(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", [(f"cache question {i}", f"cache answer {i}") for i in range(5)])
     answer = await extract(orchestrator, "c", **{"from": "2026-01-05T12:02:00Z", "to": "2026-01-05T12:03:00+00:00"})
