@@ -116,11 +116,9 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: Weigh
         selection = Selection(everything, len(data.turns))
     else:
         end = data.end if goes_on else []
-        ranked, until = data.ranked, _until(data)
-        if request.is_shortened:
-            until = [inf] * len(ranked)
-        elif _is_choice(data):
-            ranked, until = [_speaking(data)], [inf]
+        ranked = [_speaking(data)] if _is_choice(data) and not request.is_shortened else data.ranked
+        is_all = request.is_shortened or data.kept or ranked is not data.ranked
+        until = [inf] * len(ranked) if is_all else _until(data)
         selection = select(
             ranked, end, data.hits, budget, weigh, goes_on=goes_on, until=until, is_first_page=not data.kept
         )
@@ -132,10 +130,8 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: Weigh
 
 
 def _until(data: Extraction) -> list[float]:
-    """Return for each ranked turn the tokens of the answer up to which it is shown: without end what matches well, and
-    all of a later page; least what `_from_the_best_on` left for it."""
-    if data.kept:
-        return [inf] * len(data.ranked)
+    """Return for each ranked turn the tokens of the answer below which it is shown: any number for what matches well,
+    the fewest for what `_from_the_best_on` left for the next page."""
     least = 0.25 if data.confidence is Confidence.LOW else NEAR  # unsure which of them answers: more of them
     further = LEAST_IN_ONE_WORDING if data.result and len(data.result.wordings) == 1 else LEAST
     shares = [data.shares.get(turn[0]["turn"]) for turn in data.ranked]

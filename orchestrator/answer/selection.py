@@ -90,7 +90,7 @@ def select(
     """Select from `ranked` (turns best first) and, for who goes on, from `end` (the channel's last turns, in order).
 
     `hits` are the places in the ranking of the messages found, by number. `until`: for each turn of `ranked` the tokens
-    of the answer up to which it is taken.
+    of the answer below which it is taken.
     """
     chosen = _Chosen(budget, weigh)
     best, most = int(0.45 * budget.tokens), int(0.25 * budget.tokens)  # of the budget, for one message
@@ -98,8 +98,8 @@ def select(
     if goes_on:
         _take_end(chosen, tail, best, leaving=0.4 if ranked else 0.0)
     taken = 0
-    for at, (one, most_before) in enumerate(zip(ranked, until, strict=True)):
-        if chosen.tokens >= most_before:
+    for at, (one, limit) in enumerate(zip(ranked, until, strict=True)):
+        if chosen.tokens >= limit:
             break
         is_whole = chosen.take(_found_first(_essence(one, hits), hits, budget), most if at or goes_on else best)
         found = [message for message in one if message["number"] in hits and message["turn"] == one[0]["turn"]]
