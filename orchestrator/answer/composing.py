@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, Weigh, delivered, fits, tokens_in, tokens_of
-from orchestrator.answer.finding.beside import about, with_outcome
+from orchestrator.answer.finding.beside import about, asks, with_outcome
 from orchestrator.answer.finding.looking_up import understood
 from orchestrator.answer.finding.reading import NEAR, Extraction
 from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
@@ -83,7 +83,9 @@ def _speaking(data: Extraction) -> list[MessageDict]:
     asked = [one for one in ranked if one["role"] == Role.USER and one["seq"] == best["turn"] != best["seq"]]
     behind = [one for one in ranked if place_in_time(one) > place_in_time(best)]
     answer = behind[:1] if best["role"] == Role.USER else []
-    return [*asked, best, *answer, *(one for one in with_outcome([best, *behind])[1:] if one not in answer)]
+    reply = behind[len(answer) : len(answer) + 1] if asks([best, *answer][-1]) else []
+    told = [*answer, *reply]
+    return [*asked, best, *told, *(one for one in with_outcome([best, *behind])[1:] if one not in told)]
 
 
 def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:

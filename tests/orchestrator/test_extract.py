@@ -405,6 +405,15 @@ async def test_an_unsure_answer_for_the_past_shows_more_of_its_first_conversatio
         assert answer["candidates"]
 
 
+async def test_an_unsure_answer_shows_what_the_user_replied_to_a_question(orchestrator: Orchestrator) -> None:
+    for name in ("a", "b", "c", "d"):
+        turns = [(f"plan the cache of {name}", "How large may the cache be?"), ("40 MB", "Planned."), ("ok", "Bye.")]
+        await log(orchestrator, name, turns)
+    answer = await extract(orchestrator, None, text="how did we plan the cache of the queue")
+    assert answer["confidence"] == "low"
+    assert shown(answer)[1:3] == ["How large may the cache be?", "40 MB"]
+
+
 async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) -> None:
     """What may be meant instead is cut before the messages are, and what is always told is small."""
     for name in ("a", "b", "c", "d", "e", "f"):

@@ -63,6 +63,15 @@ async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_n
     assert replaced(answer) == []
 
 
+async def test_what_the_user_replies_to_a_question_stands_in_the_later_statement(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", "2026-01-05", "What runs the background work of the rota?", "Sidekiq, on Redis.")
+    fix = ["Fix the rota page, it names Sidekiq and Redis.", "What is it now?", "good_job", "Done."]
+    await log(orchestrator, "later", "2026-03-05", *fix)
+    answer = await ask(orchestrator, "which tool runs the slow background work for our rota")
+    assert answer["channel"] == "old"
+    assert answer["newer"]["line"].endswith("good_job")
+
+
 async def test_a_change_that_names_only_the_old_value_leads(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", "2026-01-05", "What runs the background work of the rota?", "Sidekiq, on Redis.")
     fix = ["Fix the rota page: we moved off Sidekiq and Redis to good_job.", "Done, it says good_job."]
@@ -79,8 +88,17 @@ async def test_a_change_that_names_only_the_old_value_leads(orchestrator: Orches
         ("Replace Postmark on staging for the order mails.", "Replaced Postmark by a dummy on staging."),
         ("Replace Postmark by Resend for the order mails until Monday.", "Replaced Postmark."),
         ("order mails는 Postmark 대신 닷새만 Resend로 보내줘", "Postmark 대신 Resend로 바꿨습니다."),
+        (
+            "Ana wants us to move the order mails from Postmark to Resend.",
+            "A trial sends the same.",
+            "how long would it take",
+            "Three days.",
+            "we voted, not doing it",
+            "Deleted.",
+        ),
+        ("order mails를 Postmark에서 Resend로 바꾸자는 안건, Postmark 대신 Resend", "정리했습니다.", "부결됐어", "네."),
     ],
-    ids=["kept", "another environment", "for a time", "for some days"],
+    ids=["kept", "another environment", "for a time", "for some days", "rejected further on", "voted down"],
 )
 async def test_what_is_kept_or_changed_for_a_place_or_a_time_is_not_called_replaced(
     orchestrator: Orchestrator, later: tuple[str, ...]

@@ -47,8 +47,13 @@ def candidates_of(
 
 def with_outcome(messages: Sequence[Message]) -> list[Message]:
     """Return the first message, and the last answer behind it: a question or a suggestion says little without."""
-    answers = [one for one in messages[1:] if one["role"] == Role.ASSISTANT and not one["text"].rstrip().endswith("?")]
+    answers = [one for one in messages[1:] if one["role"] == Role.ASSISTANT and not asks(one)]
     return [*messages[:1], *answers[-1:]]
+
+
+def asks(message: Message) -> bool:
+    """Return True if a model asks its user something."""
+    return message["role"] == Role.ASSISTANT and message["text"].rstrip().endswith(("?", "？"))
 
 
 def candidates_in_time(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
 from orchestrator.answer.finding.choosing import Choice, past_ends
 from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.standing import is_courtesy
 from registry.domain import Role, format_time
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import surroundings
@@ -110,15 +111,16 @@ def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
     if later.channel_number == earlier.channel_number:
         turn = (later.channel_number, later.turn)
         statement = [row for row in statement if row.turn != later.turn]
-    replaced = _latest_turn(_replaced_by(tx, statement, around, found))
+    until = _stretch(tx, later.channel_number, later.turn, 2 * STRETCH)  # what is proposed may be rejected further on
+    replaced = [] if _is_kept(until) else _latest_turn(_replaced_by(tx, statement, around, found))
     when = format_time(around[0].timestamp)
     words = parse_query("\n".join([found.wordings[0].text, *(row.text for row in statement)]))
     return Change(_newer(later, around, words), {row.id: when for row in replaced}, turn)
 
 
-def _stretch(tx: ReadTransaction, channel_number: int, seq: int) -> list[Any]:
+def _stretch(tx: ReadTransaction, channel_number: int, seq: int, length: int = STRETCH) -> list[Any]:
     """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
-    around = surroundings(tx, {channel_number: list(range(seq, seq + STRETCH))}, 0)[channel_number]
+    around = surroundings(tx, {channel_number: list(range(seq, seq + length))}, 0)[channel_number]
     return [row for row in around if row.role in _SPOKEN]
 
 
@@ -134,11 +136,9 @@ def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
 
 
 def _newer(hit: MessageRow, around: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:
-    """Return the turn of the hit: what its user said, the hit, and the last answer behind it, in which a suggestion
-    that was taken up is carried out."""
-    answers = [row for row in around if row.seq > hit.seq and row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
+    """Return the turn of the hit: what its user said, the hit, and what came of it."""
     opening = [row for row in around if row.seq == hit.turn and row.seq < hit.seq]
-    shown = [*opening, hit, *answers[-1:]]
+    shown = [*opening, hit, *_outcome([row for row in around if row.seq > hit.seq])]
     line = " → ".join(passage(row.text, words, LINE // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
@@ -149,14 +149,23 @@ def _newer(hit: MessageRow, around: Sequence[Any], words: ParsedQuery) -> dict[s
     }
 
 
+def _is_kept(stretch: Sequence[Any]) -> bool:
+    """Return True if the user keeps what held before, or limits the change."""
+    return any(row.role == Role.USER and _KEEPS.search(row.text) for row in stretch)
+
+
+def _outcome(behind: Sequence[Any]) -> list[Any]:
+    """Return what the user replies to a question that follows; else, or if that is a plain yes, the last answer, in
+    which a suggestion that was taken up is carried out."""
+    for question, reply in pairwise(behind[:2]):
+        if question.role == Role.ASSISTANT and _ASKS.search(question.text) and not is_courtesy(reply.text):
+            return [reply]
+    return [row for row in behind if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]
+
+
 def _replaced_by(tx: ReadTransaction, earlier: Sequence[Any], stretch: Sequence[Any], found: SearchResult) -> list[Any]:
     """Return the earlier messages of which the stretch says that something else holds now: a sentence names a change,
-    a word of the question, and a rare word of the earlier message that was not asked for (the old value).
-
-    Nothing is replaced where the user keeps it, or limits the change.
-    """
-    if any(row.role == Role.USER and _KEEPS.search(row.text) for row in stretch):
-        return []
+    a word of the question, and a rare word of the earlier message that was not asked for (the old value)."""
     asked_for = _asked_for(found)
     sentences = (frozenset(analyze(sentence)) for row in stretch for sentence in _changing(row.text))
     changed = frozenset[str]().union(*(tokens for tokens in sentences if tokens & asked_for))
@@ -199,8 +208,11 @@ _CHANGES = re.compile(
 _KEEPS = re.compile(
     r"""\b(?:leave\ (?:it|the|them|as)|keep\ (?:it|what|the|using)|stay(?:ing)?\ with|stick(?:ing)?\ with|as\ it\ is
         |not\ worth|never\ ?mind|for\ now|temporar\w+|only|except|until|till|just\ (?:for|this|the)
+        |not\ (?:doing|going|happening|adopt\w+|approved|accepted)|(?:off|not\ on)\ the\ table|reject\w*|declined
+        |(?:turned|voted|shot)\ (?:it\ |that\ |this\ )?down|voted\ against|shelved
         |staging|dev(?:elopment)?|local(?:ly|host)?|laptop|sandbox|qa)\b
       | 스테이징|개발\ ?환경|로컬
+      | 부결|기각|반려|무산|보류|않기로|안\ ?하기로|접기로
       | 그대로|안\ (?:바꾸|바꿀|할래|해)|하지\ 말|놔두|에만|까지만|임시|당분간|일단
       | (?:[일주달번간안흘새]|이틀)만(?![가-힣])""",
     re.VERBOSE | re.IGNORECASE,
