@@ -33,6 +33,7 @@ BEHIND = 160  # characters of a line behind a cue that are searched: about a lon
 REACH = 80  # characters between a name and a value that is made by a machine
 NEXT = 30  # characters between a value that is made by a machine and a name behind it
 MOST_CUES = 50  # of a line; a sentence has a few, and each value is compared with each
+LONGEST_LIST = 4000  # characters of a list of digests that are searched for its head: about 60 lines
 LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once more
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
@@ -44,7 +45,7 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?))"
     r"(?:\([a-z ]{1,24}\) -> |string\(\d+\) "
     r"|(?:Encoding\.\w+\.GetBytes|(?:new )?TextEncoder\(\)\.encode|Buffer\.from|bytes|Some)\()?"
-    r"(?:[brfuN@]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)"
+    r"(?:[brfuN@]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)(?! (?:폴더|파일|시트|메뉴|버튼|화면))"
     r"|(?P<bare>(?:\\,|[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]){6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
@@ -91,8 +92,10 @@ _LABEL = re.compile(  # of a value; these say nothing about it: value, default, 
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(
-    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b", re.IGNORECASE
+    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b|\bblob\b|checked out",
+    re.IGNORECASE,
 )
+_LISTED = re.compile(r"[ \t]{1,4}\*?[\w-]*[/._][\w.-]")  # a file behind its digest: git submodule, sha256sum
 _PUBLIC = re.compile(r"공개 ?키|public[ _-]?key", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _RESOURCES = "secret", "token", "credential"
@@ -118,6 +121,16 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
             for start, stop in _values(text, line.start(), line.end()):
                 if is_unmistakable(text[start:stop]):
                     yield Secret("password", start, stop)
+
+
+def is_digest(text: str, found: Secret) -> bool:
+    """Return whether a value is a digest in a list of them: ahead of a file, or below CHECKSUMS in a lock file."""
+    if found.end - found.start < 32 or not _HEX.fullmatch(text[found.start : found.end].lower().lstrip("+-")):
+        return False
+    first = max(0, found.start - LONGEST_LIST)
+    is_below = text.rfind("CHECKSUMS:", first, found.start) > text.rfind("\n\n", first, found.start)
+    before = text[text.rfind("\n", 0, found.start) + 1 : found.start]
+    return is_below or (not before.strip(" +-") and _LISTED.match(text, found.end) is not None)
 
 
 def _find_assigned(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
@@ -313,7 +326,8 @@ def _find_below(text: str, stop: int, strong: Container[int], *, is_strong: bool
             if _HEX.fullmatch(text[start:end]) and not is_alone:
                 continue  # a digest, a commit
             is_led = is_alone or _LEAD.search(before) or _TOLD.match(text, end)
-            if form(text[start:end]) >= (Form.NUMBERED if is_strong and is_led else Form.STRANGE):
+            needed = Form.NUMBERED if is_strong and is_led else Form.STRANGE
+            if form(text[start:end]) >= needed and not NAMED.search(before):
                 yield Secret("password", start, end)
 
 

@@ -34,7 +34,7 @@ class Form(IntEnum):
 
 
 _PLACEHOLDER = re.compile(
-    r"^[$%{<\[]|\$[{(]|\{\{|\.\.\.|…|\*\*|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
+    r"^[$%{<\[]|\$[{(]|\{\{|\.\.\.|…|\*\*|[•●]{2}|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
     r"|^\D*\d?\D*example\D*\d?$|insert|(?:key|token|secret|password|value|goes)[_-]here$|여기|입력",
     re.IGNORECASE,
 )
@@ -54,7 +54,7 @@ _NAME = re.compile(  # OAuth2Client, user_table_2
     r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )
 _BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
-_TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number
+_TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number, a computer, a Wi-Fi
     r"(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|b|ipv|md|oauth|http|argon|pbkdf|ed|cv|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|modp)[-_]?\d{0,5}"
     r"(?:id?|d)?[-_/]?)+(?:(?:en|de)c(?:od\w{1,8})?)?"
     r"|(?-i:(?!0\d)[\d.,:-]{1,6}(?:[a-z]{1,2}|[km]?bps|[fd]p[si]|[kmg]hz|mah|rpm|rem|sec|hrs"
@@ -63,9 +63,10 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
     r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?"
     r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}|1password"
-    r"|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|php|jdk|node|vue|react|django)\d{1,3}"
+    r"|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|version|chapter|php|jdk|node|vue|react|django)\d{1,3}"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|아이패드|갤럭시|오피스|엑셀|한글|정부)\d+(?:,\d)?|(?:[a-z]+-?v?|7z)\d{1,2}(?:\.\d+)+"
-    r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?",
+    r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?"
+    r"|(?-i:(?:LAPTOP|DESKTOP|WIN|MBP)-[A-Z0-9]{6,11}|[A-Za-z_-]++(?:5|2\.?4)G(?:Hz)?(?:[_-]\w{1,6})?)",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:h[kol]|n[jpl]|ml|[yuiophjklbnmOP])"
@@ -235,6 +236,13 @@ def is_short_hex(value: str) -> bool:
     return re.fullmatch(r"(?=\D*\d)(?=\d*[a-f])[0-9a-f]{8,12}", value) is not None
 
 
+def is_scrambled(value: str) -> bool:
+    """Return whether letters are mixed at random: a name's capitals begin words that can be spoken."""
+    humps = re.findall("[A-Z]?[a-z]+|[A-Z]+", value)
+    unlike = [hump for hump in humps if len(hump) < 4 or not re.search("[aeiouyAEIOUY]", hump)]
+    return len(humps) > 2 and 2 * len(unlike) >= len(humps) and not is_placeholder(value)
+
+
 def is_argument(value: str) -> bool:
     """Return whether an argument of a command is a password, and no variable, option, file or default."""
     defaults = "password", "passwd", "pass", "pwd", "secret", "token", "mypassword", "username", "postgres", "foobared"
@@ -302,6 +310,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
     "odd": lambda value: form(value) >= Form.ODD,
     "made": is_made,
     "random": is_random,
+    "scrambled": is_scrambled,
     "word": is_word,
     "phrase": is_phrase,
     "encoded": lambda value: len(value) % 4 == 0 and not value.isalpha(),

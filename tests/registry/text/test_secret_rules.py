@@ -199,6 +199,24 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("Door downstairs %s. Letterbox key in the flowerpot", "#5190E"),
         ("old password lost, the recovery code is %s.", "R99598"),
         ("staff room door code has changed to %s", "2917X"),
+        # in lists that a program keeps: relays of a mail server, cookies, headers, variables
+        ("[smtp.example.org]:587 post@tarn.example:%s", "Tarn-9-kuvasz"),
+        ("# HTTP Cookie File\n.tv.example\tTRUE\t/\tTRUE\t1826812011\tLOGIN\t%s", made(40) + ":" + made(60)),
+        ("X-Shop-Client-Secret: %s", "RdRKwoOVhy"),
+        ("naver:\n  client-secret: %s", "GatTqcAnql"),
+        ("  MIXER_RECORD_KEY: %s", "3f03c93b-289f-4399-80ad-fd3eb1a5b815"),
+        # misspelt, in the other alphabet, and words beside a link
+        ("wifi is LeChat, pasword %s, checkout at 11", "ronron3000"),
+        ("make it a card: pasword: %s", "seagull"),
+        ("zip 비번 영타로 친 거라 %s 둘 다 해봤어", "1004천사"),
+        ("- enable 패스워드는 %s\n- 포트 14번", "kEttle_wall"),
+        ("photos https://fotos.example.org/g/12, password %s, until friday", "lavender-otter"),
+        ("my son says it is %s with capital G but I see wrong credentials", "Geraniums1944"),
+        # codes for the loss of a phone
+        ("two of my github recovery codes are left: %s", "7848f-1318a and b89c0-77782"),
+        ("구글 백업코드 10개중에 %s 이거 썼나", "6234 5592"),
+        ("디스코드 복구 코드 남은 게 %s 중에", "f8yi-e9x2 랑 33fw-m1lw"),
+        ("2FA without the QR: %s", "xepn bqbe wjit tlsq cmls jtat fnob vmuh"),
     ]
     for said, secret in cases:
         text = masked(said % secret)
@@ -307,6 +325,18 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "bob@mail.com | Marketing2 | Berlin, joe@x.net / Room204, sales@x.com / +1-202-555-0147",
         "Either pass `fields` or `sign_count`, v$session where username = x",
         "f'PWD={db_password};UID={db_user}'",
+        "Secret key  sk_live_••••••••••••4Kd2\nAPI Key: 8f3a●●●●●●●●●●●●",
+        "password of DESKTOP-8KJ2LQ1 or LAPTOP-Y0425FB, 와이파이는 iptime_5G_4F21 에 접속",
+        "-0a9c8b7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b libs/auth-token",
+        "100644 blob 1f2e3d4c5b6a79880716253443526170fedcba98 key.go",
+        "CHECKSUMS:\n LogIn: 1b2e3d4c5f60718293a4b5c6d7e8f901\n Token: 5c4b3a2918076f5e4d3c2b1a0918273645546372",
+        "X-Client-Secret: YourClientSecret, client_secret: MyAppSecret, client_secret: RedirectToLogin",
+        "x-secret: getFromVault(name)",
+        "PARTITION_KEY=3f03c93b-289f-4399-80ad-fd3eb1a5b815",
+        "2FA setup: open code with that word, then tell them what they want. key json http html yaml",
+        'backup codes doc: util-v2a1.py and fall-back, password read-only, 암호는 "2025년결산" 파일에 있어',
+        "# HTTP Cookie File\n.tv.example\tTRUE\t/\tTRUE\t1826812011\tPREF\ttz=Europe.Lisbon",
+        "scp scan@nas.example.org:backups/2024-07.tar.gz . and mail info@ppang.kr: please",
     ]
     for said in cases:
         assert masked(said) == said
@@ -393,6 +423,10 @@ def test_a_hostile_text_is_searched_in_time() -> None:
         "a|password|b\n",
         "-----BEGIN PRIVATE KEY-----\n",
         "password: a1b2c3\n",
+        "recovery codes abcd-efgh ",
+        "AuthToken: 5c4b3a2918076f5e4d3c2b1a0918273645546372 ",
+        "setup key qzxv ",
+        "비번 영타 ",
     ]
     for repeated in cases:
         start = time.process_time()
