@@ -252,7 +252,12 @@ def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
         shown -= {message["turn"] for message in found if message["number"] not in numbers}
         # Of the first of them, and of the channel's last turn, a part may be shown: the next page leaves that out.
         (_, first), *others = data.turns[taken:]
-        rest = [first, *[turn for _, turn in others if turn not in shown]]
+        rest = [turn for _, turn in others if turn not in shown]
+        of_first = [one["number"] for one in chain(*data.ranked) if one["turn"] == first]
+        if not of_first or not numbers.issuperset(of_first):
+            rest = [first, *rest]
+        if not rest:
+            return
         place = {"x": result["extract_id"], "o": 0}
         result["ranking"] = {"turns": rest, "hits": list(data.hits)}
     result["metadata"]["next_cursor"] = encode_cursor(place)

@@ -82,6 +82,32 @@ async def test_the_pages_of_an_answer_hold_each_message_once(
             assert (len(seen), len(set(seen))) == (2 * count, 2 * count)
 
 
+async def test_a_turn_that_was_shown_behind_another_one_does_not_come_again(
+    orchestrator: Orchestrator, codex: Client
+) -> None:
+    messages = [
+        {
+            "role": role,
+            "text": text,
+            "timestamp": (START + timedelta(minutes=number, seconds=seconds)).isoformat(),
+        }
+        for number in range(30)
+        for seconds, role, text in (
+            (0, "user", f"Sprint ticket {number}: what changes in the zebra importer step {number}?"),
+            (20, "assistant", f"Step {number} writes zebra_{number}.csv; {'details ' * number}end {number}."),
+        )
+    ]
+    await log(orchestrator, "zebra", messages)
+    seen: list[str] = []
+    cursor: dict[str, str] | None = {}
+    while cursor is not None:
+        page = await result(codex, "extract", channel="zebra", query={"text": "zebra", "limit": 6} | cursor)
+        seen += [message["text"] for message in page["messages"]]
+        following = page["metadata"].get("next_cursor")
+        cursor = {"cursor": following} if following else None
+    assert sorted(seen) == sorted(message["text"] for message in messages)
+
+
 @pytest.mark.parametrize(("client", "most"), [("", 9_500), ("codex", 10_000), ("claude-code", 40_000)])
 async def test_an_answer_is_as_long_as_the_client_that_started_the_server_lets_through(
     orchestrator: Orchestrator, client: str, most: int
