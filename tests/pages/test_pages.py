@@ -394,6 +394,15 @@ async def test_beside_a_conversation_stand_its_files_and_related_ones(
     assert AGENT not in related
 
 
+async def test_beside_a_conversation_stands_who_asked_for_it_with_and_without_words(http: httpx.AsyncClient) -> None:
+    for query in ({"text": "rotation"}, {"limit": 50}):
+        sent = {"operation": "extract", "channel": LOGIN, "query": query, "source": "claude"}
+        await http.post("/bo/ao/run", json=sent)
+    page = await text_of(http, f"/margin/{LOGIN}")
+    delivered = page[page.index("Delivered to") :]
+    assert re.findall(r"<span>(.+?)</span>", delivered) == ["claude", "rotation"]
+
+
 async def test_no_text_on_a_page_can_hide(http: httpx.AsyncClient) -> None:
     hidden = "before\u202eafter \U000e0041\U000e0042 zero\u200b\u200bwidth"
     messages = [{"role": "user", "text": hidden}, {"role": "assistant", "text": f"`{hidden}`"}]
