@@ -21,6 +21,7 @@ from orchestrator.answer.finding.reading import (
     messages_in,
 )
 from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
+from orchestrator.answer.selection import with_gaps
 from orchestrator.outside.writing import SUMMARY, transcript, written_by
 from orchestrator.requests.calls import project_of, source_of, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
@@ -182,13 +183,28 @@ async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> Gen
     tokens = tokens_for(run.room, request.query.max_tokens or SHORT_TOKENS)
     run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
     if request.query.mode == "digest":
-        return {"result": {**result, "messages": digest_of(result["messages"], tokens)}}
+        return {"result": _as_digest(result, data, tokens)}
     summary, by = await written_by(run.writer, run.recorder, SUMMARY, transcript(result["messages"]), tokens)
     if not summary:
         tools = [message for message in data.recent if message.get("tool")]
         summary = summary_of([*result["messages"], *tools], tokens)
     run.recorder.explain(by=by)
     return {"result": {**result, "summary": summary, "summary_by": by}}
+
+
+def _as_digest(result: dict[str, Any], data: Extraction, tokens: int) -> dict[str, Any]:
+    """Shorten the messages; those that there is no room for even so are counted as left out."""
+    short = digest_of(result["messages"], tokens)
+    places = {seq: place for place, seq in enumerate(data.seqs)}
+    metadata = {**result["metadata"], "filtered_count": len(short)}
+    kept = {message["id"] for message in short}
+    if cut := [message for message in result["messages"] if message["id"] not in kept]:
+        before = metadata.get("left_out", {"messages": 0, "tokens": 0})
+        metadata["left_out"] = {
+            "messages": before["messages"] + len(cut),
+            "tokens": before["tokens"] + sum(tokens_in(message["text"]) for message in cut),
+        }
+    return {**result, "messages": with_gaps(short, places), "metadata": metadata}
 
 
 def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:

@@ -443,6 +443,20 @@ async def test_a_digest_has_first_lines_and_a_summary_stands_for_its_messages(or
     assert tokens_in(short["summary"]) <= 4
 
 
+async def test_what_a_digest_has_no_room_for_is_counted(orchestrator: Orchestrator) -> None:
+    turns = [(f"What changes in the importer step {n}?", f"Step {n} writes the file {n}.") for n in range(60)]
+    await log(orchestrator, "long", turns)
+    digest = await extract(orchestrator, "long", mode="digest")
+    given = len(digest["messages"])
+    assert 2 < given < 120
+    assert digest["metadata"]["filtered_count"] == given
+    assert digest["metadata"]["left_out"]["messages"] == 120 - given
+    assert sum(message.get("gap_before", 0) for message in digest["messages"]) == 120 - given
+    few = await extract(orchestrator, "long", mode="digest", limit=4)
+    assert (len(few["messages"]), few["metadata"]["left_out"]["messages"]) == (4, 116)
+    assert "left_out" not in (await extract(orchestrator, "long", mode="digest", max_tokens=6_000))["metadata"]
+
+
 async def test_a_channel_found_by_its_name_alone_is_shown_from_its_end(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "a", [("make it faster", "done")], title="Zebra migration", project="/home/me/giraffe")
     await log(orchestrator, "b", FIBONACCI)
