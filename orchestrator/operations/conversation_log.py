@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation
 
-from orchestrator.requests.calls import UNKNOWN, source_of
+from orchestrator.requests.calls import UNKNOWN, named_project, source_of
 from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
 from orchestrator.requests.messages import ROLES, SAID_BY, TEXTS, as_messages
 from orchestrator.requests.shapes import MessageIn, Meta, Request
@@ -195,7 +195,10 @@ class LogArguments(ToolArguments):
             "messages": self.messages,
             "source": source_of(meta.source or self.source, caller.client, self.channel),
             "timestamp": self.timestamp,
-            "metadata": {"project": caller.project, **meta.model_dump(exclude_none=True)},
+            "metadata": {
+                **meta.model_dump(exclude_none=True),
+                "project": named_project(meta.project, caller.project, is_local=caller.is_local),
+            },
             "chat": caller.chat,
             "is_from_chat": True,
         }

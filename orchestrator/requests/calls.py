@@ -1,11 +1,13 @@
 """Find out who makes a call, from which folder, and who is told of its progress."""
 
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from registry.project import Project
 from sources.clients import CLIENTS
@@ -60,6 +62,24 @@ def source_of(given: str | None, client: str | None, channel: str | None = None)
 def project_of(asked: str, current: str | None) -> str | None:
     """Return the folder to look in; None for all. Where the current folder is not known, `current` means all."""
     return {CURRENT: current, ALL: None}.get(asked, asked)
+
+
+def named_project(given: str | None, current: str | None, *, is_local: bool) -> str | None:
+    """Return the folder of a chat by a model's word for it: a path, or the current folder's bare name.
+
+    `is_local`: the model's home folder is this machine's.
+    """
+    if not given or given in (CURRENT, "."):
+        return current
+    if given.startswith("file://"):
+        from urllib.request import url2pathname  # loads an HTTP client, which every command would wait for
+
+        given = url2pathname(urlsplit(given).path)
+    folder = os.path.expanduser(given) if is_local else given
+    if current is None:
+        return folder
+    is_its_name = Project.from_path(folder).path.casefold() == Project.from_path(current).name.casefold()
+    return current if is_its_name else folder
 
 
 def searched_project(asked: str, current: str | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,6 +88,20 @@ async def test_two_projects_that_use_one_name_are_not_mixed(orchestrator: Orches
     assert kept[0] == "chat" != kept[1]
     again = await windows[1].log("Still here.", channel=kept[1])
     assert again["channel"] == kept[1]
+
+
+@pytest.mark.parametrize("word", ["shop", "Shop/", "~/shop", "file://{}", ".", "current", ""])
+async def test_the_folder_is_the_same_whatever_a_model_calls_it(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, word: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = str(tmp_path / "shop")
+    window = Chat(orchestrator, folder=folder)
+    for number, about in enumerate(({"project": word.format(folder)}, {}, {"project": folder})):
+        kept = await window.log(f"Turn {number}.", channel="chat", meta=about)
+        assert (kept["channel"], "note" in kept) == ("chat", False)
+    [session] = (await window.call("list_sessions", full=True))["sessions"]
+    assert (session["project_path"], session["message_count"]) == (folder, 3)
 
 
 async def test_what_an_example_shows_is_not_taken_for_a_value(orchestrator: Orchestrator) -> None:
