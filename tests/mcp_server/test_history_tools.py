@@ -256,6 +256,13 @@ async def test_the_current_session_is_named_and_found_by_its_name(client: Client
     assert "tokens" in taken["error"]["details"]
 
 
+async def test_a_tag_is_kept_without_the_spaces_around_it_and_is_never_blank(client: Client) -> None:
+    padded = await result(client, "tag_current_session", session_id="tokens", tags=[" api", "api "])
+    assert padded["session"]["tags"] == ["api"]
+    blank = await call(client, "tag_current_session", session_id="tokens", tags=["api", " "])
+    assert blank["error"]["code"] == "INVALID_REQUEST"
+
+
 async def test_a_name_with_a_typo_gets_the_near_ones(client: Client) -> None:
     await result(client, "tag_current_session", nickname="auth-design", session_id="tokens")
     for tool, field in (("fetch_session_by_nickname", "nickname"), ("fetch_session_by_id", "session_id")):
