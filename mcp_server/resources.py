@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from mcp import MCPError, types
 from mcp.server.apps import APP_MIME_TYPE
 
-from mcp_server.envelope import APP, Context, client_name
+from mcp_server.envelope import APP, Context, client_name, in_local_time
 from orchestrator.lazy import RunOperation
 from orchestrator.requests.calls import QUOTED, source_of
 from registry.domain import as_json
@@ -82,7 +82,8 @@ async def _ask(run: RunOperation, client: str | None, request: Mapping[str, Any]
         return outcome
     error = outcome["error"]
     is_callers = error["code"] in (ErrorCode.NOT_FOUND, ErrorCode.INVALID_REQUEST)
-    text = f"{error['code']}: {error['message']} {error['details']}".strip()
+    said = ". ".join(part.rstrip(".") for part in (error["message"], error["details"]) if part)
+    text = f"{error['code']}: {said}."
     raise MCPError(types.INVALID_PARAMS if is_callers else types.INTERNAL_ERROR, text)
 
 
@@ -92,4 +93,4 @@ def uri_of(channel: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return as_json(shown(value, keeps_nulls=True))
+    return as_json(in_local_time(shown(value, keeps_nulls=True)))

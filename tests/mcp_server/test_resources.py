@@ -83,6 +83,17 @@ async def test_no_text_in_a_resource_can_hide_and_it_is_said_to_be_quoted(client
     assert all("Quoted from earlier conversations" in text for text in read_at[1:])
 
 
+async def test_the_times_of_a_resource_are_those_that_the_tools_tell(client: Client) -> None:
+    told = await client.call_tool("fetch_session_by_id", {"session_id": NAMES[0]})
+    assert told.structured_content
+    by_tool = told.structured_content["result"]
+    found = json.loads(await read(client, uri_of(NAMES[0])))
+    assert found["session"]["updated_at"] == by_tool["session"]["updated_at"]
+    assert [one["timestamp"] for one in found["messages"]] == [one["timestamp"] for one in by_tool["messages"]]
+    listed = json.loads(await read(client, "registry://channels"))["channels"]
+    assert found["session"]["updated_at"] in [one["updated_at"] for one in listed]
+
+
 async def test_there_are_templates_for_a_channel_and_its_summary(client: Client) -> None:
     templates = (await client.list_resource_templates()).resource_templates
     assert [template.uri_template for template in templates] == [
@@ -97,6 +108,8 @@ async def test_a_resource_that_is_not_there_is_the_callers_mistake(client: Clien
         with pytest.raises(MCPError) as failed:
             await client.read_resource(uri)
         assert failed.value.code == INVALID_PARAMS
+    with pytest.raises(MCPError, match=r"^NOT_FOUND: No such session\. No session, .*\.$"):
+        await client.read_resource(cases[0])
 
 
 async def test_a_registry_that_cannot_be_read_is_ours() -> None:
