@@ -53,7 +53,7 @@ async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> Non
     assert made.status_code == 303
     page = (await http.get(made.headers["location"])).text
     assert f"Briefing of {DAY}" in page
-    assert "extractive" in page
+    assert "written by the program" in page
     assert "<b>Redis" not in page
     assert "wiki: page 7" in page
     assert "notes: ValueError: the disk is full" in page
