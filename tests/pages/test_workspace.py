@@ -170,6 +170,7 @@ async def test_a_miss_is_explained_on_the_first_screen(http: httpx.AsyncClient, 
         ("refresh token cookie tag:nobody", {}, "Without tag “nobody”"),
         ("refresh token cookie source:gemini", {}, "Without client “gemini”"),
         ("refresh token cookie", {"channel": FIBONACCI}, "The conversation that the call named does not have it."),
+        ("refresh token cookie", {"channel": "none"}, "No channel &#39;none&#39; in the registry"),
         ("zyxquokka plomberg", {}, "these words occur nowhere: zyxquokka, plomberg"),
         ("HttpOnly -SameSite", {}, "Without “-SameSite”"),
     ]
