@@ -53,7 +53,7 @@ def with_outcome(messages: Sequence[Message]) -> list[Message]:
 
 def asks(message: Message) -> bool:
     """Return True if a model asks its user something."""
-    return message["role"] == Role.ASSISTANT and message["text"].rstrip().endswith(("?", "？"))
+    return bool(message["role"] == Role.ASSISTANT and message["text"].rstrip().endswith(("?", "？")))
 
 
 def candidates_in_time(
