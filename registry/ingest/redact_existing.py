@@ -153,10 +153,16 @@ def _with_made_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) 
     for name in ("title", "first_message_preview"):
         title = texts.get(name) or ""
         for line in lines:
-            at = line.find(MARK_BEGIN)
-            if at > 3 and len(title) > at and title.startswith(line[:at]) and not title.startswith(MARK_BEGIN, at):
+            begins = (mark.start() for mark in MARK.finditer(line))
+            if any(3 < at < len(title) and _is_unmasked_at(title, line, at) for at in begins):
                 made[name] = preview_of(line, len(title) + len(MARK_BEGIN))
     return made
+
+
+def _is_unmasked_at(title: str, line: str, at: int) -> bool:
+    """Return whether the title has something else where the line has a mark. The mark may be cut off at its end."""
+    shown = title[at : at + len(MARK_BEGIN)].rstrip("… ")
+    return title.startswith(line[:at]) and not MARK_BEGIN.startswith(shown)
 
 
 _CHANNEL = {conversation: "channel_number", channel: "number"}

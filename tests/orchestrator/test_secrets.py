@@ -17,7 +17,7 @@ from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.access import Level
 from registry.ingest.intake import Keeping
-from registry.ingest.redact_existing import redact
+from registry.ingest.redact_existing import redact, scan
 from registry.registry import Registry
 from registry.storage.conversations.references import edit_channel
 from registry.storage.safety.tokens import create_token
@@ -319,14 +319,25 @@ async def test_a_title_that_was_cut_within_a_secret_holds_nothing_of_it(orchestr
     assert secret[:6] not in rows
 
 
-async def test_a_cut_title_that_was_stored_unmasked_is_made_anew(orchestrator: Orchestrator) -> None:
+async def test_a_title_with_a_whole_secret_and_a_cut_one_holds_nothing_of_either(orchestrator: Orchestrator) -> None:
+    first, second = PLANTED["github-token"], PLANTED["openai-key"]
+    title = f"Push with {first} and {second[:14]}…"
+    await orchestrator.run({**sent(f"Push with {first} and {second} now"), "metadata": {"title": title}})
+    rows = "\n".join(rows_of(orchestrator.registry))
+    assert "Push with [secret:github-token:" in rows
+    assert second[:10] not in rows
+
+
+@pytest.mark.parametrize("before", ["push with ", f"build with {PLANTED['openai-key']}, then push with "])
+async def test_a_cut_title_that_was_stored_unmasked_is_made_anew(orchestrator: Orchestrator, before: str) -> None:
     secret = PLANTED["github-token"]
-    await orchestrator.run({**sent(f"push with {secret} now"), "metadata": {"title": "x"}})
+    await orchestrator.run({**sent(f"{before}{secret} now"), "metadata": {"title": "x"}})
     registry = orchestrator.registry
     [name] = await registry.read(lambda tx: tx.execute(select(channel.c.name)).scalars().all())
-    await registry.write(lambda tx: edit_channel(tx, name, {"title": f"push with {secret[:20]}"}, None))
+    await registry.write(lambda tx: edit_channel(tx, name, {"title": f"{before}{secret[:12]}"}, None))
     found = await redact(registry, lambda _done, _total: None)
     assert found.rows["channel"] == 1
     assert secret[:8] not in "\n".join(rows_of(registry))
     listed = await orchestrator.run({"operation": "list"})
-    assert listed["sessions"][0]["title"].startswith("push with [secret:github-token:")
+    assert "push with [secret:github-" in listed["sessions"][0]["title"]
+    assert not (await scan(registry, lambda _done, _total: None)).rows

@@ -42,13 +42,12 @@ def marks_of(value: Any, masked: Any, key: bytes) -> dict[str, str]:
 
 def mask_cut(text: str, marks: Mapping[str, str]) -> str:
     """Mask known secrets in a text that was derived before masking: also one that is cut off at its end."""
-    line = text.rstrip("… ")
     for secret, mark in marks.items():
         text = text.replace(secret, mark)
-        cut = next(
-            (length for length in range(min(len(secret), len(line)), 4, -1) if line.endswith(secret[:length])), 0
-        )
-        line = text = line[:-cut] + mark if cut else text
+        line = text.rstrip("… ")
+        lengths = range(min(len(secret), len(line)), 4, -1)
+        cut = next((length for length in lengths if line.endswith(secret[:length])), 0)
+        text = line[:-cut] + mark if cut else text
     return text
 
 
