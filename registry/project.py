@@ -109,8 +109,11 @@ REMEMBERED = "remembered"
 """The source of the channels that hold what a user asked to remember, and the name of the one for everywhere."""
 
 
-def remembered_channels(project: str | None) -> list[str]:
-    """Return the names of the channels whose sentences hold in a project, its own last; None: everywhere."""
+def remembered_channel(project: str | None) -> str:
+    """Return the name of the channel that gets the sentences of a project; None: those that hold everywhere.
+
+    A sentence holds where its channel's project is now: folders are moved, and cloned.
+    """
     if project is None:
-        return [REMEMBERED]
-    return [REMEMBERED, f"{REMEMBERED}_{blake2b(Project.from_path(project).path.encode(), digest_size=6).hexdigest()}"]
+        return REMEMBERED
+    return f"{REMEMBERED}_{blake2b(Project.from_path(project).path.encode(), digest_size=6).hexdigest()}"

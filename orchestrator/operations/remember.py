@@ -13,7 +13,7 @@ from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, now
 from registry.ingest.from_tool import ingest_from_tool
-from registry.project import REMEMBERED, Project, remembered_channels
+from registry.project import REMEMBERED, remembered_channel
 from registry.storage.conversations.message_windows import remembered
 from registry.storage.conversations.messages import delete_message
 from registry.storage.database import WriteTransaction
@@ -41,12 +41,11 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
     text, project = request.query.text, request.query.project
     if request.query.replaces:
         delete_message(tx, request.query.replaces)
-    path = Project.from_path(project).path if project else None
-    known = [one["text"] for one in remembered(tx, project) if one["project"] == path]
+    known = [one["text"] for one in remembered(tx, project) if bool(one["project"]) == bool(project)]
     if text and masked(tx, {"text": text})["text"] not in known:
         about = {"title": "Remembered", **({"project": project} if project else {})}
         message = Message(Role.USER, text, now())
-        own = own_name(tx, remembered_channels(project)[-1])
+        own = own_name(tx, remembered_channel(project))
         name, _ = ingest_from_tool(tx, own, [message], source=REMEMBERED, metadata=about, received_at=now())
         run.recorder.channel = name
     run.recorder.explain(kept=bool(text), replaced=request.query.replaces)

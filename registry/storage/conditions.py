@@ -43,8 +43,12 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
     """Return a condition: the channel's project is that of a path or its repository, or has that name."""
-    is_here = or_(path == Project.from_path(project).path, channel.c.repository == (repository_id(project) or ""))
-    return or_(is_here, func.lower(channel.c.project_name) == project.lower())
+    return or_(is_in_folder(path, project), func.lower(channel.c.project_name) == project.lower())
+
+
+def is_in_folder(path: ColumnElement[Any], folder: str) -> ColumnElement[bool]:
+    """Return a condition: the channel's project is that of a folder, or another clone of its repository."""
+    return or_(path == Project.from_path(folder).path, channel.c.repository == (repository_id(folder) or ""))
 
 
 def contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.errors import StorageError
+from registry.project import REMEMBERED
 
 
 class QuickLook:
@@ -44,9 +45,14 @@ class QuickLook:
             ORDER BY channel.updated_at DESC, number DESC LIMIT ?"""
         return [dict(row) for row in self._connection.execute(query, (folder, repository, most))]
 
-    def texts_of(self, channel: str) -> list[str]:
-        query = "SELECT text FROM conversation WHERE channel = ? AND deleted = 0 ORDER BY timestamp, number"
-        return [text for (text,) in self._connection.execute(query, (channel,))]
+    def remembered(self, folder: str, repository: str | None) -> list[str]:
+        """Return the sentences that hold in a folder or its repository and everywhere, the oldest first."""
+        query = """
+            SELECT text FROM conversation JOIN channel ON channel.number = channel_number
+            WHERE channel.source = ? AND (project_path IS NULL OR project_path = ? OR repository = ?)
+            AND owner IS NULL AND channel.deleted = 0 AND conversation.deleted = 0
+            ORDER BY timestamp, conversation.number"""
+        return [text for (text,) in self._connection.execute(query, (REMEMBERED, folder, repository))]
 
     def end_of(self, channel_number: int, most: int) -> list[dict[str, Any]]:
         """Return role, text and payload of a channel's last messages, in order."""

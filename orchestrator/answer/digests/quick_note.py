@@ -11,7 +11,7 @@ from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, St
 from orchestrator.answer.standing import where_it_stands
 from registry.domain import is_within
 from registry.errors import StorageError
-from registry.project import Project, remembered_channels, repository_id
+from registry.project import Project, repository_id
 from registry.storage.file_probe import embedded_file, quick_look, setting
 
 
@@ -35,9 +35,9 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
         return told([], session_id=session)
     try:
         with quick_look(file) as look:
-            latest = look.latest_channels(Project.from_path(folder).path, repository_id(folder), READ)
-            others = without_the_new_one(latest, session)
-            kept, standing = [text for name in remembered_channels(folder) for text in look.texts_of(name)], []
+            project, repository = Project.from_path(folder).path, repository_id(folder)
+            others = without_the_new_one(look.latest_channels(project, repository, READ), session)
+            kept, standing = look.remembered(project, repository), []
             for each in others[:STANDING]:
                 end = [
                     {**one, "tool": one["payload"].get("tool"), "context": context_of(one["role"], one["payload"])}

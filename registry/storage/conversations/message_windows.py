@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, case, func, literal, or_, select
 
 from registry.domain import Role, format_time
-from registry.project import remembered_channels
+from registry.project import REMEMBERED
+from registry.storage.conditions import is_in_folder
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, read_rows
-from registry.storage.safety.visibility import own_name, owner_of
+from registry.storage.safety.visibility import owner_of
 from registry.storage.tables import channel, conversation
 
 
@@ -84,11 +85,13 @@ def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, lim
 
 def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]:
     """Return the sentences that hold in a project and everywhere, the oldest first: id, text, project, timestamp."""
+    everywhere = channel.c.project_path.is_(None)
     query = (
         select(conversation.c.id, conversation.c.text, channel.c.project_path, conversation.c.timestamp)
         .join(channel, channel.c.number == conversation.c.channel_number)
         .where(
-            channel.c.name.in_([name for one in remembered_channels(project) for name in (one, own_name(tx, one))]),
+            channel.c.source == REMEMBERED,
+            everywhere if project is None else or_(everywhere, is_in_folder(channel.c.project_path, project)),
             or_(channel.c.owner.is_(None), channel.c.owner == owner_of(tx)),
             conversation.c.deleted.is_(False),
             channel.c.deleted.is_(False),

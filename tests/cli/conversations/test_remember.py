@@ -49,6 +49,32 @@ def test_a_sentence_that_is_replaced_holds_no_longer(ctxr: Ctxr, shop: Path) -> 
     assert (refused.exit_code, "allowed: 1 to 1" in refused.output) == (2, True)
 
 
+def test_it_holds_where_its_folder_was_moved_to(ctxr: Ctxr, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = shop.parent / "store"
+    moved.mkdir()
+    ctxr("remember", "Use pnpm.")
+    ctxr("project", "move", str(shop), str(moved))
+    assert texts(ctxr) == []
+    monkeypatch.chdir(moved)
+    assert texts(ctxr) == ["Use pnpm."]
+    assert texts(ctxr, "Use pnpm.") == ["Use pnpm."]
+    assert texts(ctxr, "Be brief.", "--replaces", "1") == ["Be brief."]
+    note = ctxr("note", str(moved)).output
+    assert ("Be brief." in note, "pnpm" in note) == (True, False)
+
+
+def test_it_holds_in_another_clone_of_the_repository(ctxr: Ctxr, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = shop.parent / "clone"
+    for folder in (shop, clone):
+        (folder / ".git").mkdir(parents=True)
+        (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = https://github.com/kim/shop.git\n')
+    ctxr("remember", "Use pnpm.")
+    monkeypatch.chdir(clone)
+    assert texts(ctxr) == ["Use pnpm."]
+    assert texts(ctxr, "Use pnpm.") == ["Use pnpm."]
+    assert "- Use pnpm." in ctxr("note", str(clone)).output
+
+
 def test_extract_finds_it_and_a_secret_in_it_is_masked(ctxr: Ctxr, shop: Path) -> None:
     ctxr("remember", "The staging login is admin with password hunter2-Xy9z8.")
     found = ctxr("extract", "which staging login do we use?").output
