@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.answer.delivery import tokens_in
-from orchestrator.answer.digests.summary import digest_of, points_of, summary_of
+from orchestrator.answer.digests.summary import digest_of, points_of, sentences_in, summary_of
 
 ENGLISH = [
     ("user", "How should we store sessions for the shop? We expect ten servers."),
@@ -92,6 +92,20 @@ def test_a_summary_and_a_digest_keep_within_their_size() -> None:
 def test_code_is_no_part_of_a_summary() -> None:
     summary = summary_of(said(("user", "Explain this:\n```py\nraise SystemExit\n```\nWhy does it stop?")), 100)
     assert summary == "Asked: Explain this: Why does it stop?"
+
+
+@pytest.mark.parametrize(
+    ("said", "sentences"),
+    [
+        ("Put both under `networks: [backend]`.", ["Put both under networks: [backend]."]),
+        ("See [the guide](https://example.org/a), please.", ["See [the guide](https://example.org/a), please."]),
+        ("The password is [secret:password:a8].", ["The password is [secret:password:a8]."]),
+        ("- [x] Write the tests [1, 2].", ["Write the tests ."]),
+        ("[Request interrupted by user]\nUse Redis.", ["Use Redis."]),
+    ],
+)
+def test_brackets_stay_where_they_belong_to_what_was_said(said: str, sentences: list[str]) -> None:
+    assert list(sentences_in(said)) == sentences
 
 
 @pytest.mark.parametrize(
