@@ -143,6 +143,8 @@ async def keep_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str
     if not data.found:
         looked = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
         told = f"looked at {looked}" if looked else "no commit holds lines that were written in it"
+        if request.query.session_id:
+            raise NotFound("No commit is known that came from that conversation.", told)
         raise NotFound("No conversation is known in which it came about.", told)
     found = data.found[: request.query.limit]
     run.recorder.explain(kept=len(found), dropped=len(data.found) - len(found), reason="limit")
