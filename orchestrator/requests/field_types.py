@@ -66,6 +66,7 @@ def _day(given: object) -> object:
         span = parse_span(given, here)
         if span and span.start:
             return span.start.astimezone(here.tzinfo).date()
+        raise ValueError("a day such as 2026-01-31, or a word such as yesterday or 어제")
     return given
 
 

@@ -20,7 +20,8 @@ def test_a_day_is_told_as_text_and_as_json(ctxr: Ctxr) -> None:
 
 def test_a_day_without_conversations_and_a_word_that_is_no_day(ctxr: Ctxr) -> None:
     assert ctxr("brief").exit_code == 3
-    assert ctxr("brief", "someday").exit_code == 2
+    refused = ctxr("brief", "someday")
+    assert (refused.exit_code, 'given "someday"; allowed: a day such as' in refused.stderr) == (2, True), refused.stderr
 
 
 def test_a_day_that_could_not_be_handed_on_is_told_all_the_same_and_exits_with_1(ctxr: Ctxr, empty_home: Path) -> None:
