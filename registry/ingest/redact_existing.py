@@ -156,6 +156,9 @@ def _with_made_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) 
             begins = (mark.start() for mark in MARK.finditer(line))
             if any(3 < at < len(title) and _is_unmasked_at(title, line, at) for at in begins):
                 made[name] = preview_of(line, len(title) + len(MARK_BEGIN))
+    meta = texts.get("meta") or {}  # also holds the title as the client sent it
+    if meta.get("title") == texts.get("title") != made.get("title"):
+        made["meta"] = {**meta, "title": made["title"]}
     return made
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from orchestrator.service import Orchestrator
 from orchestrator.sync import spool
@@ -334,7 +334,9 @@ async def test_a_cut_title_that_was_stored_unmasked_is_made_anew(orchestrator: O
     await orchestrator.run({**sent(f"{before}{secret} now"), "metadata": {"title": "x"}})
     registry = orchestrator.registry
     [name] = await registry.read(lambda tx: tx.execute(select(channel.c.name)).scalars().all())
-    await registry.write(lambda tx: edit_channel(tx, name, {"title": f"{before}{secret[:12]}"}, None))
+    title = f"{before}{secret[:12]}"
+    await registry.write(lambda tx: edit_channel(tx, name, {"title": title}, None))
+    await registry.write(lambda tx: tx.execute(update(channel).values(meta={"title": title})))
     found = await redact(registry, lambda _done, _total: None)
     assert found.rows["channel"] == 1
     assert secret[:8] not in "\n".join(rows_of(registry))
