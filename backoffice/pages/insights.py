@@ -72,3 +72,9 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
         busiest=max(said["hours"].values(), default=0),
         **said,
     )
+
+
+@router.get("/insights/problems")
+async def problems_page(request: Request, client: Asking) -> HTMLResponse:
+    """Show the errors that several conversations mention: at the end of Insights, or as a page."""
+    return render(request, "flow/problems.html", problems=await client.view(figures.problems))

@@ -70,6 +70,7 @@ def pages(registry: Registry) -> Mapping[str, str]:
         "insights": "/insights",
         "insights: a day": "/insights?last=24h",
         "insights: all": "/insights?last=all",
+        "insights: problems": "/insights/problems",
         "playground": f"/flow/try?run={found}",
         "cases": "/flow/cases",
         "settings": "/settings",

@@ -11,7 +11,7 @@ from registry.storage.client_stores import conversations_read, list_stores
 from registry.storage.conversations.facets import projects_by_activity, registry_totals
 from registry.storage.database import ReadTransaction
 from registry.storage.records.extract_results import latest_evaluations
-from registry.storage.tables import channel, conversation
+from registry.storage.tables import channel
 
 
 def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_minutes: int) -> dict[str, Any]:
@@ -21,10 +21,11 @@ def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_m
 
 def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_minutes: int) -> dict[str, Any]:
     """Return message counts by day since `year`, and the busiest clients and projects since `week`."""
+    sources, projects = shares(tx, week)
     return {
         "days": messages_by_day(tx, year, utc_offset_minutes),
-        "sources": shares(tx, conversation.c.source, week)[:6],
-        "projects": shares(tx, channel.c.project_path, week)[:6],
+        "sources": sources[:6],
+        "projects": projects[:6],
     }
 
 
@@ -42,7 +43,7 @@ def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dic
 def insights(
     tx: ReadTransaction, year: datetime, start: datetime | None, end: datetime | None, utc_offset_minutes: int
 ) -> dict[str, Any]:
-    """Return what was said and what it took: by day of the year, and since `start` by hour, session, problem, token.
+    """Return what was said and what it took: by day of the year, and since `start` by hour, session and token.
 
     And how many test cases the last evaluations found.
     """
@@ -50,10 +51,13 @@ def insights(
         "days": messages_by_day(tx, year, utc_offset_minutes),
         "hours": messages_by_hour(tx, start, utc_offset_minutes),
         "largest": top_sessions(tx, channel.c.message_count, start, 8),
-        "problems": recurring_problems(tx)[:8],
         "usage": token_usage(tx, Span(start, end), utc_offset_minutes),
         "evaluations": latest_evaluations(tx, 60),
     }
+
+
+def problems(tx: ReadTransaction) -> list[dict[str, Any]]:
+    return recurring_problems(tx)[:8]
 
 
 def stores(

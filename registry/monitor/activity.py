@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -16,11 +15,10 @@ from registry.storage.tables import channel, conversation
 
 
 class Share(NamedTuple):
-    """The messages and channels of one client, or of one project (its path; None: without a project)."""
+    """The messages of one client, or of one project (its path; None: without a project)."""
 
     name: str | None
     messages: int
-    channels: int
 
 
 def messages_by_day(tx: ReadTransaction, start: datetime, utc_offset_minutes: int) -> dict[str, int]:
@@ -65,13 +63,20 @@ def messages_by_hour(
     return {((int(text[0]) + 6) % 7, int(text[1:])): count for text, count in tx.execute(query)}
 
 
-def shares(tx: ReadTransaction, column: ColumnElement[Any], start: datetime) -> Sequence[Share]:
-    """Count messages and channels since an instant by client or by project."""
-    count = func.count()
-    query = select(column, count, func.count(conversation.c.channel_number.distinct())).where(*said_since(start))
-    query = query.join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
-    rows = tx.execute(query.group_by(column).order_by(count.desc(), column))
-    return [Share(*row) for row in rows]
+def shares(tx: ReadTransaction, start: datetime) -> tuple[list[Share], list[Share]]:
+    """Count messages since an instant by client and by project, those with most first."""
+    columns = conversation.c.source, conversation.c.channel_number
+    said = select(*columns, func.count().label("messages")).where(*said_since(start)).group_by(*columns).subquery()
+    query = select(said.c.source, channel.c.project_path, said.c.messages)
+    of_source, of_project = Counter[str | None](), Counter[str | None]()
+    for source, path, messages in tx.execute(query.join_from(said, channel, channel.c.number == said.c.channel_number)):
+        of_source[source] += messages
+        of_project[path] += messages
+    return _most_first(of_source), _most_first(of_project)
+
+
+def _most_first(counts: Counter[str | None]) -> list[Share]:
+    return sorted((Share(*one) for one in counts.items()), key=lambda one: (-one.messages, one.name or ""))
 
 
 def said_since(start: datetime | None) -> list[ColumnElement[bool]]:

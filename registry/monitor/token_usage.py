@@ -57,7 +57,7 @@ class Usage(NamedTuple):
     title: str | None
     model: str | None
     answers: int
-    tokens: dict[str, int]
+    tokens: tuple[int, ...]  # in the order of `KINDS`
     dollars: float | None  # None: no price is known, or shown
 
 
@@ -73,10 +73,9 @@ def read_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int, *, by_s
     for day, source, project, named, *rest in tx.execute(query.where(told.c.copy == 1).group_by(*keys)):
         name, title = rest[:2] if by_session else (None, None)
         answers, *counts = rest[-len(KINDS) - 1 :]
-        tokens = dict(zip(KINDS, counts, strict=True))
         price = price_of(named, date.fromisoformat(str(day))) if named and are_on() else None
-        dollars = price.dollars(tokens) if price else None
-        found.append(Usage(str(day), source, project, name, title, named, answers, tokens, dollars))
+        dollars = price.dollars(dict(zip(KINDS, counts, strict=True))) if price else None
+        found.append(Usage(str(day), source, project, name, title, named, answers, tuple(counts), dollars))
     return found
 
 
@@ -112,7 +111,9 @@ def answers_without_counts(tx: ReadTransaction, span: Span) -> list[dict[str, An
     counted = other.c.payload["usage"].as_string().is_not(None)
     of_turn = exists().where(other.c.channel_number == columns.channel_number, other.c.turn == columns.turn, counted)
     count = func.count()
-    query = select(columns.source, count).where(*span.conditions(), columns.role == Role.ASSISTANT, ~of_turn)
+    # most answers have a count of their own: for the others the turn is looked up
+    unknown = columns.role == Role.ASSISTANT, columns.payload["usage"].as_string().is_(None), ~of_turn
+    query = select(columns.source, count).where(*span.conditions(), *unknown)
     rows = tx.execute(query.group_by(columns.source).order_by(count.desc(), columns.source))
     return [{"client": source, "answers": answers} for source, answers in rows]
 
@@ -120,9 +121,11 @@ def answers_without_counts(tx: ReadTransaction, span: Span) -> list[dict[str, An
 def total(usages: Sequence[Usage]) -> dict[str, Any]:
     """Sum token counts and cost. `cost_usd`: null if nothing has a price; what has none adds nothing."""
     costs = [usage.dollars for usage in usages if usage.dollars is not None]
+    nothing = (0,) * len(KINDS)
+    sums = map(sum, zip(nothing, *(usage.tokens for usage in usages), strict=True))
     return {
         "answers": sum(usage.answers for usage in usages),
-        **{f"{kind}_tokens": sum(usage.tokens[kind] for usage in usages) for kind in KINDS},
+        **{f"{kind}_tokens": count for kind, count in zip(KINDS, sums, strict=True)},
         "cost_usd": sum(costs) if costs else None,
     }
 
@@ -143,5 +146,5 @@ def grouped(usages: Sequence[Usage], by: By) -> list[dict[str, Any]]:
 
 def unpriced(usages: Iterable[Usage]) -> list[str]:
     """Return the models without a price; none where no costs are shown."""
-    without = (usage for usage in usages if usage.dollars is None and any(usage.tokens.values()))
+    without = (usage for usage in usages if usage.dollars is None and any(usage.tokens))
     return sorted({usage.model or "unknown" for usage in without}) if are_on() else []

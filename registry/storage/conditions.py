@@ -7,6 +7,7 @@ search would be a new statement with hundreds of parameters for the driver to pa
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -52,6 +53,13 @@ def is_in_folder(path: ColumnElement[Any], folder: str) -> ColumnElement[bool]:
 
 
 def contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
+    """Return a condition: the text holds these characters, in upper or lower case.
+
+    On SQLite `lower` is a function of ours, called for each row; LIKE ignores the case of ASCII letters by itself.
+    """
+    if all(letter.isascii() or letter.lower() == letter.upper() for letter in words):
+        escaped = re.sub("[/%_]", r"/\g<0>", words)
+        return _Like(column, f"%{escaped}%")
     return column.icontains(words, autoescape=True)
 
 
@@ -115,6 +123,13 @@ class _AmongPairs(_AmongTexts):
         "postgresql": "{} IN (SELECT CAST(pair ->> 0 AS BIGINT), CAST(pair ->> 1 AS BIGINT)"
         " FROM json_array_elements(CAST({} AS JSON)) AS pair)",
     }
+
+
+class _Like(_AmongTexts):
+    """The first clause is like the second, a pattern."""
+
+    inherit_cache = True
+    templates: ClassVar = {"sqlite": "{} LIKE {} ESCAPE '/'", "postgresql": "{} ILIKE {} ESCAPE '/'"}
 
 
 @compiles(_AmongTexts)

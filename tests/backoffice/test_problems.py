@@ -16,7 +16,7 @@ async def test_what_two_conversations_met_is_shown_with_both(http: httpx.AsyncCl
     [first, _] = await log("shop", FAULT.format("map"), "Guard the list.", project="/home/me/shop")
     await log("blog", FAULT.format("id"), "It is not loaded yet.", project="/home/me/blog")
     await log("alone", "RuntimeError: only here and once", "Hm.")
-    page = (await http.get("/insights", headers={"Accept": "text/html"})).text
+    page = (await http.get("/insights/problems", headers={"Accept": "text/html"})).text
     assert "Cannot read properties of undefined" in page
     assert "2 conversations, 2 projects" in page
     assert f"/channels/shop?at={first}#{first}" in page.replace("&amp;", "&")
@@ -24,4 +24,11 @@ async def test_what_two_conversations_met_is_shown_with_both(http: httpx.AsyncCl
 
 
 async def test_a_registry_without_any_says_so(http: httpx.AsyncClient) -> None:
-    assert "Problems that come back" not in (await http.get("/insights", headers={"Accept": "text/html"})).text
+    page = (await http.get("/insights/problems", headers={"Accept": "text/html"})).text
+    assert "No matches" in page
+    assert "recurring" not in page
+
+
+async def test_insights_lead_to_them_without_scripts(http: httpx.AsyncClient) -> None:
+    page = (await http.get("/insights", headers={"Accept": "text/html"})).text
+    assert '<noscript><a href="/insights/problems">Problems that come back</a></noscript>' in page
