@@ -48,7 +48,7 @@ def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
     # only the newest messages that mention an error
     numbers = sorted(index_of(tx).holders(tx, [tokens]), reverse=True)[:2000]
     found: dict[str, list[Named]] = defaultdict(list)
-    for row in sorted(tx.execute(_BY_NUMBERS, given(numbers)), key=attrgetter("timestamp", "number")):
+    for row in sorted(tx.execute(_BY_NUMBERS, given(numbers)).all(), key=attrgetter("timestamp", "number")):
         for problem, line in problems_in(row.text).items():
             found[problem].append(Named(row, line))
     told = [

@@ -27,7 +27,7 @@ from registry.storage.records.executions import GUESSED, execution_conditions
 from registry.storage.tables import execution, execution_rollup
 
 PERCENTILES = (50, 95, 99)
-Times = Mapping[int, Mapping[str, float | None]]
+Times = Mapping[int, Mapping[str, float]]
 """The percentiles of the runs of each bucket, by its start."""
 
 
@@ -84,20 +84,24 @@ def _one_by_one(
 
     One pass over few runs: to group them three times in the database takes longer.
     """
-    columns = execution.c.operation, execution.c.error_code, execution.c.duration_ms, execution.c.client
-    counts = Counter[tuple[str, str | None, float, str | None]]()
-    durations: dict[int, list[float]] = defaultdict(list)
+    columns = execution.c.operation, execution.c.error_code, execution.c.client, execution.c.duration_ms
+    groups: dict[tuple[str, str | None, str | None], list[float]] = defaultdict(list)
+    buckets: dict[int, list[float]] = defaultdict(list)
     failed = Counter[int]()
     runs = tx.execute(select(bucket_of(tx, bucket_s), *columns).where(*conditions)).all()
-    for at, operation, error_code, ms, client in runs:
-        counts[operation, error_code, float(f"{ms:.1e}"), client] += 1
-        durations[at].append(ms)
+    for at, operation, error_code, client, ms in runs:
+        groups[operation, error_code, client].append(ms)
+        buckets[at].append(ms)
         if error_code not in (None, ErrorCode.NOT_FOUND, GUESSED):
             failed[at] += 1
     return (
-        [Cell(operation, code, ms, count, client) for (operation, code, ms, client), count in counts.items()],
-        [Point(at, len(some), failed[at], sum(some)) for at, some in durations.items()],
-        {at: percentiles(Counter(some).items(), len(some)) for at, some in durations.items()},
+        [
+            Cell(operation, code, ms, count, client)
+            for (operation, code, client), some in groups.items()
+            for ms, count in Counter(float(f"{ms:.1e}") for ms in some).items()
+        ],
+        [Point(at, len(some), failed[at], sum(some)) for at, some in buckets.items()],
+        {at: _nearest_ranks(sorted(some)) for at, some in buckets.items()},
     )
 
 
@@ -117,6 +121,10 @@ def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
         "success_rate": (count - failed) / count if count else None,
     }
     return outcomes | percentiles(((cell.duration_ms, cell.runs) for cell in cells), count)
+
+
+def _nearest_ranks(ordered: Sequence[float]) -> dict[str, float]:
+    return {f"p{share}_ms": ordered[max(-(-len(ordered) * share // 100), 1) - 1] for share in PERCENTILES}
 
 
 def percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:

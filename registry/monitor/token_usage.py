@@ -70,7 +70,7 @@ def read_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int, *, by_s
     sums = [cast(func.sum(_as_count(told.c[kind])), BigInteger) for kind in KINDS]
     query = select(*keys, func.count(), *sums).join_from(told, channel, channel.c.number == told.c.channel_number)
     found = []
-    for day, source, project, named, *rest in tx.execute(query.where(told.c.copy == 1).group_by(*keys)):
+    for day, source, project, named, *rest in tx.execute(query.where(told.c.copy == 1).group_by(*keys)).all():
         name, title = rest[:2] if by_session else (None, None)
         answers, *counts = rest[-len(KINDS) - 1 :]
         price = price_of(named, date.fromisoformat(str(day))) if named and are_on() else None

@@ -169,7 +169,7 @@ def marked(passage: str, words: Sequence[str]) -> list[Part]:
     return [Part(part, at % 2 == 1) for at, part in enumerate([lead, *others]) if part]
 
 
-LEAD = 20  # characters before the first hit in a row of a list, which shows some 50
+LEAD = 10  # characters before the first hit in a row of a list, which shows some 25 of a passage
 BEFORE = 60  # the same in the hits of one conversation, whose rows are wider
 WIDTH = 200
 

@@ -9,7 +9,7 @@ from sqlalchemy import Row, case, func, literal, or_, select
 
 from registry.domain import Role, format_time
 from registry.project import REMEMBERED
-from registry.storage.conditions import is_in_folder
+from registry.storage.conditions import contains, is_in_folder
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, read_rows
@@ -49,7 +49,7 @@ def window_around(
 def deleted_about(tx: ReadTransaction, words: Sequence[str], least: int, limit: int) -> Sequence[Any]:
     """Return channels whose title and deleted messages hold at least so many of the words, those with most first."""
     places = (conversation.c.text, channel.c.title)
-    holding = (or_(*(place.icontains(word, autoescape=True) for place in places)) for word in words)
+    holding = (or_(*(contains(place, word) for place in places)) for word in words)
     held = sum((func.max(case((one, 1), else_=0)) for one in holding), literal(0))
     query = select(channel).join(conversation, conversation.c.channel_number == channel.c.number)
     query = query.where(conversation.c.deleted.is_(True)).group_by(channel.c.number).having(held >= least)
@@ -78,7 +78,7 @@ def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, lim
     query = select(conversation.c.number).where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),
-        conversation.c.text.icontains(words, autoescape=True),
+        contains(conversation.c.text, words),
     )
     return list(tx.execute(query.order_by(conversation.c.number).limit(limit)).scalars())
 

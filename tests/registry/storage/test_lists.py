@@ -209,3 +209,23 @@ async def test_many_numbers_and_pairs_are_looked_up_in_an_index(registry: Regist
     for condition in conditions:
         plan = await registry.read(partial(plan_of, condition=condition))
         assert plan.startswith("SEARCH conversation"), plan
+
+
+async def test_words_are_held_in_either_case_and_signs_of_patterns_mean_themselves(registry: Registry) -> None:
+    texts = ["100% of a/b_c", "100x", "The QUEUE is full", "큐가 가득 찼다", "Café ÄRGER"]
+    await say(registry, "odd", texts, "2026-03-06")
+    number = await registry.read(lambda tx: get_channel(tx, "odd").number)
+
+    async def holding(words: str) -> list[str]:
+        def work(tx: ReadTransaction) -> list[str]:
+            numbers = numbers_containing(tx, number, words, 9)
+            return list(
+                tx.execute(select(conversation.c.text).where(is_one_of(conversation.c.number, numbers))).scalars()
+            )
+
+        return await registry.read(work)
+
+    assert await holding("100%") == await holding("B_C") == await holding("a/b") == [texts[0]]
+    assert await holding("queue") == [texts[2]]
+    assert await holding("가득") == [texts[3]]
+    assert await holding("CAFÉ ä") == [texts[4]]
