@@ -6,6 +6,7 @@ Authorisation is enforced elsewhere: routes get a registry restricted to what th
 import asyncio
 import hmac
 import logging
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -23,9 +24,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backoffice.errors import failure, rpc_failure, wants_page
 from backoffice.middleware import READING
+from backoffice.quotas import Quotas
 from orchestrator.views.tokens import Shown, find_token, get_token, has_tokens, note_use
 from registry.access import ASKING, Access, Level
-from registry.errors import RegistryError, StorageError, Unauthorized
+from registry.errors import InvalidRequest, RegistryError, StorageError, Unauthorized
 from registry.log import Outage
 from registry.registry import Registry
 
@@ -40,7 +42,7 @@ RECHECK_S = 5.0  # an open event stream ends so soon after its token was revoked
 OPEN = ("/health", "/ready", "/login", "/static/", "/.well-known/")
 METRICS = "/metrics"  # the one address that a token of scope `metrics` opens
 # The owner of this machine, known by a secret file. The name is not allowed for tokens.
-THIS_USER = Access("(this user)", Level.ADMIN)
+THIS_USER = Access("(this user)", Level.ADMIN, per_minute=0)
 # Checks a token of another issuer; None if it is not valid.
 Verify = Callable[[str], Awaitable[Access | None]]
 
@@ -52,6 +54,7 @@ class Rules:
     `is_open`: no credential is needed while no token exists. `secret`: the secret of this machine's user.
     `verify`: checks tokens of the OAuth issuer named by `metadata_url`. `is_secure`: browsers connect over TLS.
     `known_as`: the host name under which a proxy publishes the server. `origins`: sites allowed to use the API.
+    `per_minute`: requests that a token may make, as CTXR_REQUESTS_PER_MINUTE.
     """
 
     is_open: bool = True
@@ -61,6 +64,7 @@ class Rules:
     is_secure: bool = False
     known_as: str = ""
     origins: tuple[str, ...] = ()
+    per_minute: int = 0
 
 
 ON_LOOPBACK = Rules()
@@ -119,7 +123,7 @@ def _signature(payload: str, secret: str) -> str:
 
 class Gate:
     def __init__(self, rules: Rules) -> None:
-        self.rules, self.sessions = rules, Sessions()
+        self.rules, self.sessions, self.quotas = rules, Sessions(), Quotas(rules.per_minute)
         self._noting: set[asyncio.Task[None]] = set()
         self._outage = Outage(
             logger, begun="The registry does not say who may come in", over="The registry says again who may come in"
@@ -179,7 +183,10 @@ class Gate:
 
 
 class Admission:
-    """Middleware that answers 401, or sends a browser to the sign-in page, unless the gate admits the request."""
+    """Middleware that answers 401, or sends a browser to the sign-in page, unless the gate admits the request.
+
+    A token that asks too often gets 429.
+    """
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app, self._gate = app, gate
@@ -197,6 +204,9 @@ class Admission:
         except RegistryError as exc:
             await (await self._failure(scope, receive, exc))(scope, receive, send)
             return
+        if access and (wait_s := self._gate.quotas.take(access)):
+            await (await self._too_often(scope, receive, access, math.ceil(wait_s)))(scope, receive, send)
+            return
         asking = ASKING.set(access)
         try:
             await self._app(scope, self._while_admitted(scope, receive) if access else receive, send)
@@ -206,6 +216,17 @@ class Admission:
     async def _failure(self, scope: Scope, receive: Receive, exc: RegistryError) -> Response:
         """Answer an outage; the database's address is hidden from callers who could not be authenticated."""
         told = exc if self._gate.rules.is_open else type(exc)(exc.message, "The server's log says why.")
+        return await self._answer(scope, receive, told)
+
+    async def _too_often(self, scope: Scope, receive: Receive, access: Access, wait_s: int) -> Response:
+        limit = self._gate.quotas.limit_of(access)
+        details = f"token {access.name!r}: allowed {limit} requests a minute; ask again in {wait_s} s"
+        answer = await self._answer(scope, receive, InvalidRequest("This token asks too often.", details))
+        answer.status_code, answer.headers["Retry-After"] = 429, str(wait_s)
+        return answer
+
+    async def _answer(self, scope: Scope, receive: Receive, told: RegistryError) -> Response:
+        """Return an error in the shape that the address answers with: JSON-RPC, JSON or a page."""
         if scope["path"] == "/mcp" or scope["path"].startswith("/mcp/"):
             return rpc_failure(told)
         answer: Response = await scope["app"].exception_handlers[RegistryError](Request(scope, receive), told)

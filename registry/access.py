@@ -43,6 +43,8 @@ class Access:
     owner: str | None = None
     is_writing: bool = False
     """Leave out chats that are only shared with the token, because these are for reading."""
+    per_minute: int | None = None
+    """Requests a minute over HTTP, 0 for any number; None: what the settings say."""
 
     @property
     def is_restricted(self) -> bool:

@@ -111,6 +111,12 @@ class Settings(BaseSettings):
     oauth_audience: str = Field(
         default="", description="What these tokens must be made for; empty: CTXR_PUBLIC_URL followed by /mcp."
     )
+    requests_per_minute: int = Field(
+        default=0,
+        ge=0,
+        description="Requests a minute that each token may make to a server, a minute's worth at once; more are refused"
+        " with 429 and when to ask again. 0: any number. `ctxr token create --per-minute` gives a token its own.",
+    )
     timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
     start_note: Literal["on", "off"] = Field(
         default="on",

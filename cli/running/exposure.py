@@ -38,6 +38,7 @@ def rules_of(settings: Settings) -> Rules:
         is_secure=address.startswith("https"),
         known_as=urlsplit(settings.public_url).hostname or "",
         origins=settings.allowed_origins,
+        per_minute=settings.requests_per_minute,
     )
 
 

@@ -87,6 +87,12 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     help="The person who holds it, if that is not NAME: all tokens of a person see the person's chats. "
     "Somebody who signs in by OAuth is 'oauth:SUBJECT'.",
 )
+@click.option(
+    "--per-minute",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Requests a minute that it may make; 0: any number. Default: CTXR_REQUESTS_PER_MINUTE.",
+)
 @click.option("--expires", type=Expiry(), default="90d", show_default=True, help="90d, 12h, a day, or never.")
 @printed(_created_lines)
 def create(
@@ -95,6 +101,7 @@ def create(
     channels: Sequence[str],
     projects: Sequence[str | None],
     owner: str | None,
+    per_minute: int | None,
     expires: datetime | None,
 ) -> dict[str, Any]:
     """Create a token and print it once: only its digest is stored."""
@@ -106,7 +113,7 @@ def create(
     made = with_registry(
         read_settings(),
         lambda registry: registry.write(
-            lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires, owner)
+            lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires, owner, per_minute)
         ),
     )
     return {"token": made.secret, **made.item, "unmatched": made.unmatched}
@@ -146,4 +153,5 @@ def _about(item: dict[str, Any]) -> str:
     where = ", ".join([*item["channels"], *item["projects"]]) or "all channels"
     until = f"until {local_time(item['expires_at'])}" if item["expires_at"] else "without expiry"
     holder = "" if item["owner"] == item["name"] else f"of {item['owner']}, "
-    return f"{holder}{item['scope']}, {where}, {until}"
+    limit = f", {item['per_minute']} requests a minute" if item["per_minute"] else ""
+    return f"{holder}{item['scope']}, {where}, {until}{limit}"

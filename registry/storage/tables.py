@@ -291,19 +291,22 @@ token = _numbered(  # what lets a caller in; the secret itself is nowhere
     Column("channels", Json, nullable=False),
     Column("projects", Json, nullable=False),
     Column("owner", Text),  # the person who holds it; NULL: a person of the token's name
+    Column("per_minute", Integer),  # requests that it may make; 0: any number, NULL: what the settings say
     Column("created_at", UtcTime, nullable=False),
     Column("expires_at", UtcTime),
     Column("revoked_at", UtcTime),
     Column("used_at", UtcTime),
 )
 
-remote = _table(  # a registry elsewhere, and how far what is new there was read
+remote = _table(  # an address of a registry elsewhere, and how far what is new there was read
     "remote",
     Column("url", Text, primary_key=True),
     Column("place", Number, nullable=False),
     Column("sent", Number, nullable=False),  # all messages up to this number were looked at
     Column("answered_at", UtcTime, nullable=False),
     Column("edit_place", Number, nullable=False, server_default="0"),  # the same of what was named and deleted there
+    Column("registry", Text),  # the id of the registry that this row and the notes with its url are of; NULL: not known
+    Column("known_as", Text),  # the url of the row with the notes of the registry that answers here; NULL: this one
 )
 
 remote_message = _table(  # what a message is called there; without an id it is not wanted there

@@ -41,10 +41,12 @@ def create_token(
     projects: Sequence[str] = (),
     expires_at: datetime | None = None,
     owner: str | None = None,
+    per_minute: int | None = None,
 ) -> Made:
     """Make a token; InvalidRequest for a name that is taken, also by one that was revoked: records name them.
 
     `owner`: the person who holds it, if that is not its name: all tokens of a person see the same chats.
+    `per_minute`: as `Access.per_minute`.
     """
     _check(tx, name, [*channels, *projects, *([] if owner is None else [owner])])
     secret = PREFIX + secrets.token_urlsafe(32)
@@ -56,6 +58,7 @@ def create_token(
         "channels": list(channels),
         "projects": list(projects),
         "owner": owner,
+        "per_minute": per_minute,
         "created_at": now(),
         "expires_at": expires_at,
     }
@@ -127,7 +130,8 @@ def note_use(tx: WriteTransaction, number: int) -> None:
 def _shown(row: Row[Any] | None) -> Shown | None:
     if row is None or _state(row) != "active":
         return None
-    access = Access(row.name, Level(row.scope), tuple(row.channels), tuple(row.projects), row.owner or row.name)
+    seen = tuple(row.channels), tuple(row.projects)
+    access = Access(row.name, Level(row.scope), *seen, row.owner or row.name, per_minute=row.per_minute)
     return Shown(row.number, access, row.used_at is None or row.used_at < now() - USE_NOTED)
 
 
@@ -148,5 +152,6 @@ def token_item(row: Row[Any]) -> dict[str, Any]:
         **shown(row, "id", "name", "scope", "channels", "projects"),
         "owner": row.owner or row.name,
         "state": _state(row),
+        "per_minute": row.per_minute,
         **shown(row, "created_at", "expires_at", "revoked_at", "used_at"),
     }

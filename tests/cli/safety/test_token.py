@@ -42,6 +42,13 @@ def test_the_list_says_what_each_is_for_and_until_when(ctxr: Ctxr) -> None:
     assert "never used" in shown
 
 
+def test_a_token_may_have_its_own_limit_of_requests(ctxr: Ctxr) -> None:
+    assert made(ctxr, "--name", "robot", "--per-minute", "60")["per_minute"] == 60
+    assert made(ctxr, "--name", "phone")["per_minute"] is None
+    assert "60 requests a minute" in ctxr("token", "list").stdout
+    assert ctxr("token", "create", "--name", "tv", "--per-minute", "-1").exit_code == 2
+
+
 def test_a_revoked_token_is_listed_as_such_and_its_name_stays_taken(ctxr: Ctxr) -> None:
     token_id = made(ctxr, "--name", "phone")["id"]
     assert ctxr("token", "revoke", str(token_id)).exit_code == 0
