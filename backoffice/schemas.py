@@ -136,6 +136,7 @@ class ChangesPage(BaseModel):
     starts_over: bool = Field(
         description="`after` is no place of this registry, as after the restore of a backup: this is the first page"
     )
+    registry: str = Field(description="the registry's id, the same at every address")
 
 
 class EditItem(QueryShape):

@@ -20,7 +20,7 @@ from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Database
 from registry.storage.exchange.edits import tell_again
-from registry.storage.exchange.remote import reached, send_again, waiting_for
+from registry.storage.exchange.remote import known_address, reached, send_again, waiting_for
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -33,7 +33,7 @@ MOST_S = 60.0  # the longest backoff while the other registry does not answer
 
 async def copy_of(registry: Database, url: str) -> LocalCopy | None:
     """Return the note for answers from the local copy; None while the other registry answers."""
-    moment = await registry.read(lambda tx: reached(tx, url).answered_at)
+    moment = await registry.read(lambda tx: reached(tx, known_address(tx, url)).answered_at)
     if moment and abs(now() - moment) < timedelta(seconds=60.0):  # a clock that was ahead has been put right
         return None
     return {"of": url, "as_of": format_time(moment) if moment else None}
@@ -48,7 +48,7 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
                 done = Exchanged()
                 await pull(orchestrator, remote, done)
                 if is_new:  # the token or the server may accept refused edits by now
-                    await orchestrator.registry.write(partial(tell_again, url=remote.url))
+                    await orchestrator.registry.write(partial(tell_again, url=remote.known_as))
                     is_new = False
                 if time.monotonic() >= pushes_at:
                     try:
@@ -68,11 +68,12 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
 
 async def exchange_status(registry: Database, url: str) -> dict[str, Any]:
     """Return how much waits for the registry at `url`, and whether answers come from the local copy."""
-    waiting = await registry.read(lambda tx: waiting_for(tx, url))
+    waiting = await registry.read(lambda tx: waiting_for(tx, known_address(tx, url)))
     return {**waiting, "local_copy": await copy_of(registry, url) is not None}
 
 
 async def retry_refused(registry: Registry, url: str) -> None:
     """Send again what the registry at `url` refused: it may accept it by now."""
+    known_as = await registry.read(lambda tx: known_address(tx, url))
     for again in (tell_again, send_again):
-        await registry.write(partial(again, url=url))
+        await registry.write(partial(again, url=known_as))

@@ -50,10 +50,13 @@ _KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
 
 
 class RemoteRegistry:
-    """Client of the registry at an address. An async context manager."""
+    """Client of the registry at an address. An async context manager.
+
+    `known_as`: the address under which the notes of that registry are kept, for it may have been met at another one.
+    """
 
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self.url = url.rstrip("/")
+        self.url = self.known_as = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30.0, transport=transport)
 
@@ -69,7 +72,8 @@ class RemoteRegistry:
 
     async def changes(self, after: int) -> Changes[dict[str, Any]]:
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
-        return Changes(found["items"], found["place"], found["is_all"], found["starts_over"])
+        about = found["starts_over"], found.get("registry", "")  # an older server tells no id
+        return Changes(found["items"], found["place"], found["is_all"], *about)
 
     async def channel(self, name: str) -> dict[str, Any]:
         return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}", "session_id")

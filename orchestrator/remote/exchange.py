@@ -43,12 +43,15 @@ from registry.storage.exchange.remote import (
     grown_message,
     id_in_other_words,
     ids_here,
+    known_address,
     next_unsent,
     note_all_sent,
     note_answer,
     note_messages,
     note_only_there,
+    note_registry,
     reached,
+    registry_at,
 )
 from registry.storage.safety.masking import find_key, key_of
 from registry.text.privacy.masking import mask_value
@@ -82,24 +85,25 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     registry = orchestrator.registry
     known = await registry.read(find_key)
     key = known if known else await registry.write(key_of)
+    url = remote.known_as = await registry.read(lambda tx: known_address(tx, remote.url))
     # all messages up to that number are there; after a restoration it is not known
-    sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, remote.url) else reached(tx, remote.url).sent)
-    while unsent := await registry.read(lambda tx: next_unsent(tx, remote.url, MOST, sent)):
+    sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, url) else reached(tx, url).sent)
+    while unsent := await registry.read(lambda tx: next_unsent(tx, url, MOST, sent)):
         ids = await _sent(remote, replace(unsent, key=key), done)
         noted = dict(ids)
 
         def note(tx: WriteTransaction, noted: Mapping[int, str | None] = noted, sent: Unsent = unsent) -> None:
-            note_messages(tx, remote.url, noted)
-            note_edits_sent(tx, remote.url, dict.fromkeys(sent.grown))
-            note_answer(tx, remote.url)
+            note_messages(tx, url, noted)
+            note_edits_sent(tx, url, dict.fromkeys(sent.grown))
+            note_answer(tx, url)
 
         await registry.write(note)
-    await registry.write(lambda tx: note_all_sent(tx, remote.url, sent))
+    await registry.write(lambda tx: note_all_sent(tx, url, sent))
     await _push_edits(registry, remote, key, done)
 
 
 async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, done: Exchanged) -> None:
-    while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.url)):
+    while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.known_as)):
         told = {number: said for number, said in unsent.items() if said}
         told |= {
             number: replace(said, value=mask_value(said.value, key))
@@ -114,7 +118,7 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
             logger.warning("Names, tags and deletions stay here: %s", exc)
             return
         whys = dict.fromkeys(unsent) | grown | dict(zip(told, answers, strict=True))
-        await registry.write(partial(note_edits_sent, url=remote.url, whys=whys))
+        await registry.write(partial(note_edits_sent, url=remote.known_as, whys=whys))
         done.edits += sum(why is None for why in answers)
         done.why = next(filter(None, whys.values()), done.why)
 
@@ -194,38 +198,55 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     Raises Unreachable; StorageError or OperationTimeout if it cannot be stored here. The rest comes next time.
     """
     registry = orchestrator.registry
-    place = (await registry.read(lambda tx: reached(tx, remote.url))).place
+    changes = await _news(registry, remote)
     while True:
-        changes = await _changes(registry, remote, place)
         await _bring_in(orchestrator, remote, changes.items, done)
-        place = changes.place
-        await registry.write(partial(note_answer, url=remote.url, place=place))
+        await registry.write(partial(note_answer, url=remote.known_as, place=changes.place))
         if changes.is_all:
             break
+        changes = await _compared(registry, remote, await remote.changes(changes.place))
     await _pull_edits(orchestrator, remote, done)
 
 
 async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
     """Check the place before a push without a pull: what is gone there is sent again."""
-    await _changes(registry, remote, (await registry.read(lambda tx: reached(tx, remote.url))).place)
+    await _news(registry, remote)
 
 
-async def _changes(registry: Registry, remote: RemoteRegistry, place: int) -> Changes[dict[str, Any]]:
-    """Return what follows a place; compare everything if the other registry was replaced or restored from a backup."""
-    first = changes = await remote.changes(place)
+async def _news(registry: Registry, remote: RemoteRegistry) -> Changes[dict[str, Any]]:
+    """Return what is new there since the last exchange, also if that was at another address."""
+    remote.known_as = await registry.read(lambda tx: known_address(tx, remote.url))
+    changes = await remote.changes(await _place(registry, remote))
+    if changes.registry and changes.registry != await registry.read(lambda tx: registry_at(tx, remote.known_as)):
+        address = await registry.write(lambda tx: note_registry(tx, remote.url, changes.registry))
+        if address != remote.known_as:
+            remote.known_as = address
+            changes = await remote.changes(await _place(registry, remote))
+    return await _compared(registry, remote, changes)
+
+
+async def _place(registry: Registry, remote: RemoteRegistry) -> int:
+    return (await registry.read(lambda tx: reached(tx, remote.known_as))).place
+
+
+async def _compared(
+    registry: Registry, remote: RemoteRegistry, first: Changes[dict[str, Any]]
+) -> Changes[dict[str, Any]]:
+    """Return these changes; compare everything if the other registry was replaced or restored from a backup."""
+    changes = first
     if first.starts_over:
         logger.warning("The registry elsewhere is another one, so it is compared from the beginning: %s", remote.url)
         ids = {item["id"] for item in first.items}
         while not changes.is_all:
             changes = await remote.changes(changes.place)
             ids.update(item["id"] for item in changes.items)
-        await registry.write(lambda tx: note_only_there(tx, remote.url, ids))
+        await registry.write(lambda tx: note_only_there(tx, remote.known_as, ids))
     return first
 
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     registry = orchestrator.registry
-    place = (await registry.read(lambda tx: reached(tx, remote.url))).edit_place
+    place = (await registry.read(lambda tx: reached(tx, remote.known_as))).edit_place
     while True:
         try:
             found = await remote.edits(place)
@@ -237,7 +258,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
         if found.place == place:
             return
         place = found.place
-        await registry.write(partial(note_answer, url=remote.url, edit_place=place))
+        await registry.write(partial(note_answer, url=remote.known_as, edit_place=place))
         if found.is_all:
             return
 
@@ -248,7 +269,7 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
         await _pull_grown(orchestrator, remote, said.value["id"], said.value["digest"])
         return
     theirs = said.value["ids"] if said.field == FORGOTTEN else [said.message_id] if said.message_id else []
-    here = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, theirs))
+    here = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.known_as, theirs))
     if said.field == FORGOTTEN:
         told = replace(said, value={**said.value, "ids": list(here.values())})
     else:
@@ -265,7 +286,7 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
 
 async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there: str, digest: str) -> None:
     """Bring in the longer text of a message that came from there."""
-    here = await orchestrator.registry.read(lambda tx: id_in_other_words(tx, remote.url, there, digest))
+    here = await orchestrator.registry.read(lambda tx: id_in_other_words(tx, remote.known_as, there, digest))
     if here is None:
         return
     try:
@@ -292,7 +313,7 @@ async def _bring_in(
 ) -> None:
     """Store the messages that are not here yet, channel by channel."""
     ids = [item["id"] for item in items]
-    known = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.url, ids))
+    known = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.known_as, ids))
     new = sorted((item for item in items if item["id"] not in known), key=lambda item: str(item["channel"]))
     for name, some in groupby(new, key=lambda item: str(item["channel"])):
         await _received(orchestrator, remote, name, list(some), done)
@@ -318,7 +339,7 @@ async def _received(
     )
     try:
         ids = [item["id"] for item in items]
-        asked: Request | Refusal = PulledRequest.model_validate({**given, "url": remote.url, "ids": ids})
+        asked: Request | Refusal = PulledRequest.model_validate({**given, "url": remote.known_as, "ids": ids})
     except ValidationError as exc:
         refused = invalid_request(exc.errors(include_url=False))
         asked = Refusal(PulledRequest.operation, given["source"], refused, given["channel"])

@@ -20,6 +20,7 @@ from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.records.executions import execution_item
+from registry.storage.safety.masking import registry_id
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, channel_alias, conversation, execution
 
@@ -96,13 +97,14 @@ class Listener:
 class Changes(Generic[T]):
     """Messages or edits behind a place, in the order of arrival; `place` is where to continue.
 
-    `starts_over`: the given place is not of this registry, so these are from the beginning.
+    `starts_over`: the given place is not of this registry, so these are from the beginning. `registry`: its id.
     """
 
     items: list[T]
     place: int
     is_all: bool
     starts_over: bool = False
+    registry: str = ""
 
 
 def changes_after(tx: ReadTransaction, place: int) -> Changes[dict[str, Any]]:
@@ -118,7 +120,7 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes[dict[str, Any]]:
     items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
     goes_on = feed_place(tx, kept[-1].number if kept else number)
     is_all = len(kept) < len(rows) or (are_all and len(kept) < MOST)  # what waits is no more for now
-    return Changes(items, goes_on, is_all, starts_over)
+    return Changes(items, goes_on, is_all, starts_over, registry_id(tx))
 
 
 def last_number(tx: ReadTransaction, table: Table) -> int:

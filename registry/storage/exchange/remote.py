@@ -217,6 +217,31 @@ def reached(tx: ReadTransaction, url: str) -> Reached:
     return Reached(*row) if row else Reached()
 
 
+def known_address(tx: ReadTransaction, address: str) -> str:
+    """Return the address under which the notes of the registry at an address are kept: where it was met first."""
+    return tx.execute(select(remote.c.known_as).where(remote.c.url == address)).scalar() or address
+
+
+def registry_at(tx: ReadTransaction, url: str) -> str | None:
+    """Return the id of the registry that the notes of a url are of; None if it is not known."""
+    return tx.execute(select(remote.c.registry).where(remote.c.url == url)).scalar()
+
+
+def note_registry(tx: WriteTransaction, address: str, registry_id: str) -> str:
+    """Note which registry answers at an address, and return the address under which its notes are kept.
+
+    If the notes of this address are of another registry, those of the new one are kept under its id.
+    """
+    take_turn(tx, "remote messages")
+    url = tx.execute(select(remote.c.url).where(remote.c.registry == registry_id)).scalar()
+    if url is None:
+        url = address if registry_at(tx, address) is None else registry_id
+    met = {"place": 0, "sent": 0, "answered_at": now()}
+    upsert(tx, remote, ["url"], [{**met, "url": url, "registry": registry_id}], kept=met)
+    upsert(tx, remote, ["url"], [{**met, "url": address, "known_as": url}], kept=met)
+    return url
+
+
 def note_answer(tx: WriteTransaction, url: str, **further: Any) -> None:
     """Note that it has answered, and how far `place`, `sent` or `edit_place` have come."""
     before = reached(tx, url)

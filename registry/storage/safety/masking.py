@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -31,6 +32,12 @@ def find_key(tx: ReadTransaction) -> bytes | None:
             return None
         _KEYS[tx.engine] = bytes(held)
     return _KEYS[tx.engine]
+
+
+def registry_id(tx: ReadTransaction) -> str:
+    """Return the id by which other registries know this one, whatever its address; "" for a read-only one without."""
+    key = find_key(tx)
+    return blake2b(key=key, digest_size=12, person=b"registry id").hexdigest() if key else ""
 
 
 def forget_key(tx: WriteTransaction) -> None:

@@ -73,7 +73,7 @@ class World:
 
 _ID = re.compile(r"\b(conv|ext|exec|brief|snap|tok)_[0-9a-z]{16}\b")
 _TIMES = re.compile(r"20[23]\d-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?")
-_MEASURES = r"duration_ms|last_accessed|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|place|from|to"
+_MEASURES = r"duration_ms|last_accessed|mean_ms|p\d\d_ms|at|start|bucket_s|next_cursor|place|registry|from|to"
 _FIGURES = re.compile(rf'"({_MEASURES})":\s*("[^"]*"|[\d.]+|null)')
 _CURSORS = re.compile(r"((cursor|after|before)=|data-place=\")[\w%.-]+")
 _MEASURED = re.compile(r"[\d.,]+\s*(ms|s)\b|20\d\d-\d\d-\d\dT\d\d%3A\d\d%3A[\d.]+Z|(?<=width=\")\d+")
@@ -359,7 +359,8 @@ async def assert_answered_alone(url: str, sqlite_template: Path, tmp_path: Path,
         assert_nothing_of_b(told, people)
         changes = (await here.http.get("/bo/changes", headers=here.headers)).json()
         again = await here.http.get("/bo/changes", params={"after": changes["place"]}, headers=here.headers)
-        assert again.json() == {"items": [], "place": changes["place"], "is_all": True, "starts_over": False}
+        about = {"place": changes["place"], "registry": changes["registry"]}
+        assert again.json() == {"items": [], **about, "is_all": True, "starts_over": False}
 
 
 def assert_nothing_of_b(told: dict[str, str], people: People) -> None:

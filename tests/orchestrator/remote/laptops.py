@@ -50,7 +50,7 @@ class Laptop:
     """A machine with a registry of its own."""
 
     def __init__(self, file: Path, line: Line) -> None:
-        self.token = ""
+        self.token, self.address = "", URL
         self._url = f"sqlite:///{file}"
         self.orchestrator = Orchestrator(Registry(self._url))
         self.line = line
@@ -74,9 +74,18 @@ class Laptop:
     async def pull(self) -> Exchanged:
         return await self._exchange(pull)
 
+    async def exchange(self) -> Exchanged:
+        """Pull and push, as a process does in the background."""
+
+        async def both_ways(*given: Any) -> None:
+            await pull(*given)
+            await push(*given)
+
+        return await self._exchange(both_ways)
+
     async def _exchange(self, way: Any) -> Exchanged:
         done = Exchanged()
-        async with RemoteRegistry(URL, self.token, transport=self.line) as remote:
+        async with RemoteRegistry(self.address, self.token, transport=self.line) as remote:
             await way(self.orchestrator, remote, done)
         return done
 

@@ -22,6 +22,7 @@ from registry.registry import Registry
 from registry.storage import connections
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import list_channels
+from registry.storage.exchange.remote import known_address, reached
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.paging import Page
@@ -29,6 +30,7 @@ from registry.storage.safety.tokens import get_token
 from registry.storage.tables import metadata
 from registry.storage.upkeep.table_export import rehearse
 
+URL = "http://127.0.0.1:8765"
 INDEX_TABLES = {
     "message_index",
     "message_term",
@@ -154,15 +156,17 @@ async def test_a_registry_from_before_owners_opens_and_its_chats_stay_visible(
     migrate(empty_database_url, "0023")
     with connected(empty_database_url) as connection:
         before = MetaData()
-        before.reflect(connection, only=["channel", "token"])
+        before.reflect(connection, only=["channel", "token", "remote"])
         row = {"source": "cursor", "meta": {}, "message_count": 0, "seq_count": 0, "token_count": 0, "deleted": False}
         connection.execute(insert(before.tables["channel"]).values(name="c", **row, created_at=now(), updated_at=now()))
         made = {"id": "tok_1", "digest": b"1", "scope": "read", "channels": [], "projects": [], "created_at": now()}
         connection.execute(insert(before.tables["token"]).values(name="kim", **made))
+        connection.execute(insert(before.tables["remote"]).values(url=URL, place=7, sent=5, answered_at=now()))
     opened = Registry(empty_database_url)
     shown = await opened.read(lambda tx: get_token(tx, 1))
     assert shown is not None
-    assert shown.access.owner == "kim"
+    assert (shown.access.owner, shown.access.per_minute) == ("kim", None)
+    assert (await opened.read(lambda tx: reached(tx, known_address(tx, URL))))[:2] == (7, 5)
     seen = await opened.seen_by(shown.access).read(lambda tx: list_channels(tx, {}, Page()))
     assert [one["channel"] for one in seen["items"]] == ["c"]
     opened.close()

@@ -1,0 +1,90 @@
+"""A registry is known by its id: at another address nothing is sent again, and another registry gets everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.remote.background_exchange import copy_of, exchange_status
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from tests.orchestrator.remote.laptops import URL, Laptop, Line, said
+
+pytestmark = pytest.mark.anyio
+
+OTHER_PORT = "http://127.0.0.1:9999"
+TEXTS = ["Why does the basket lose items?", "The cookie expires."]
+
+
+@pytest.fixture
+def another(tmp_path: Path) -> Iterator[Orchestrator]:
+    """Another registry, with another id."""
+    registry = Registry(f"sqlite:///{tmp_path / 'another.db'}")
+    yield Orchestrator(registry)
+    registry.close()
+
+
+async def test_at_another_address_nothing_is_sent_or_received_again(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line
+) -> None:
+    one, two = laptops
+    await one.log("basket", *TEXTS)
+    await two.log("kettle", "Which kettle?", "The blue one.")
+    assert (await one.exchange()).sent == 2
+    assert (await two.exchange()).received == 2
+    assert (await one.exchange()).received == 2
+    for address in (OTHER_PORT, URL, OTHER_PORT):
+        one.address, line.requests, line.sent_bytes = address, [], 0
+        done = await one.exchange()
+        assert (done.sent, done.received, done.edits) == (0, 0, 0)
+        assert not [request for request in line.requests if request.startswith("POST")]
+        standing = await exchange_status(one.orchestrator.registry, address)
+        assert (standing["sent"], standing["waiting"], standing["local_copy"]) == (4, 0, False)
+    await one.log("basket", "And on the phone?", start=5)
+    assert (await one.exchange()).sent == 1
+    assert (await said(elsewhere))["basket"] == [*TEXTS, "And on the phone?"]
+
+
+async def test_what_was_noted_before_ids_were_told_counts(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = laptops
+    await one.log("basket", *TEXTS)
+    with monkeypatch.context() as patch:
+        patch.setattr("registry.storage.exchange.change_feed.registry_id", lambda _tx: "")
+        assert (await one.exchange()).sent == 2
+    assert (await one.exchange()).sent == 0
+    one.address = OTHER_PORT
+    assert (await one.exchange()).sent == 0
+    assert await copy_of(one.orchestrator.registry, OTHER_PORT) is None
+    assert await said(elsewhere) == {"basket": TEXTS}
+
+
+async def test_another_registry_at_the_same_address_gets_everything_and_the_first_one_nothing_twice(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, another: Orchestrator
+) -> None:
+    one, _ = laptops
+    await one.log("basket", *TEXTS)
+    for there, expected in ((line, 2), (Line(another), 2), (line, 0), (Line(another), 0)):
+        one.line = there
+        assert (await one.exchange()).sent == expected
+    assert await said(another) == await said(elsewhere) == {"basket": TEXTS}
+    await one.log("basket", "And on the phone?", start=5)
+    assert (await one.push()).sent == 1  # in the middle of an outage, say: without asking first what is new there
+    for address, there, expected in ((OTHER_PORT, Line(another), 0), (URL, line, 1)):
+        one.address, one.line = address, there
+        assert (await one.exchange()).sent == expected
+
+
+async def test_what_is_forgotten_is_told_at_the_other_address(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
+) -> None:
+    one, _ = laptops
+    await one.log("basket", *TEXTS)
+    await one.exchange()
+    one.address = OTHER_PORT
+    await one.orchestrator.run({"operation": "delete", "channel": "basket", "query": {"soft": False}})
+    await one.exchange()
+    assert await said(elsewhere) == {}

@@ -1,0 +1,29 @@
+"""Where a registry elsewhere is met, and under which address its notes are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from registry.registry import Registry
+from registry.storage.database import WriteTransaction
+from registry.storage.exchange.remote import known_address, note_answer, note_registry, reached
+
+pytestmark = pytest.mark.anyio
+
+HOME, PORT, NAME = "http://127.0.0.1:8765", "http://127.0.0.1:9999", "https://memory.example.org"
+
+
+async def test_the_notes_of_a_registry_stay_where_it_was_met_first(database_url: str) -> None:
+    registry = Registry(database_url)
+
+    def meet(tx: WriteTransaction) -> list[str]:
+        note_answer(tx, HOME, place=7)
+        met = [(HOME, "one"), (PORT, "one"), (PORT, "one"), (HOME, "two"), (NAME, "two"), (HOME, "one"), (NAME, "one")]
+        return [note_registry(tx, address, id_) for address, id_ in met]
+
+    assert await registry.write(meet) == [HOME, HOME, HOME, "two", "two", HOME, HOME]
+    for address in (HOME, PORT, NAME):
+        place = await registry.read(lambda tx, address=address: reached(tx, known_address(tx, address)).place)
+        assert place == 7
+    assert await registry.read(lambda tx: reached(tx, "two").place) == 0
+    registry.close()
