@@ -53,6 +53,7 @@ SECTIONS = {
         "status": "cli.incoming.remote",
     },
     "Data": {
+        "audit": "cli.safety.audit",
         "forget": "cli.safety.forgetting",
         "scan": "cli.safety.forgetting",
         "redact": "cli.safety.forgetting",

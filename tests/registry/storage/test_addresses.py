@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from registry.registry import Registry
-from registry.storage.database import WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.remote import known_address, note_answer, note_registry, reached
 
 pytestmark = pytest.mark.anyio
@@ -22,8 +22,10 @@ async def test_the_notes_of_a_registry_stay_where_it_was_met_first(database_url:
         return [note_registry(tx, address, id_) for address, id_ in met]
 
     assert await registry.write(meet) == [HOME, HOME, HOME, "two", "two", HOME, HOME]
-    for address in (HOME, PORT, NAME):
-        place = await registry.read(lambda tx, address=address: reached(tx, known_address(tx, address)).place)
-        assert place == 7
+
+    def places(tx: ReadTransaction) -> list[int]:
+        return [reached(tx, known_address(tx, address)).place for address in (HOME, PORT, NAME)]
+
+    assert await registry.read(places) == [7, 7, 7]
     assert await registry.read(lambda tx: reached(tx, "two").place) == 0
     registry.close()
