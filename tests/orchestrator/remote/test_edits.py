@@ -39,8 +39,8 @@ async def name(laptop: Laptop, channel: str = "basket", **query: Any) -> None:
 
 
 async def exchange(*laptops: Laptop) -> None:
-    """Twice each, so that what the last one says reaches the first."""
-    for laptop in (*laptops, *laptops):
+    """Each once, and all but the last again: what that one says reaches them."""
+    for laptop in (*laptops, *laptops[:-1]):
         await laptop.pull()
         await laptop.push()
 
