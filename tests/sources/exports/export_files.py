@@ -218,7 +218,7 @@ def chatgpt_chat(number: int = 1) -> ChatGptChat:
     chat.says("assistant", content(canvas), recipient="canmore.create_textdoc")
     chat.says("tool", content("Created"), name="canmore.create_textdoc")
     page = {"type": "webpage", "title": "Defaults", "url": "https://example.org/d"}
-    chat.answers("Here it is.", metadata={"content_references": [page]})
+    chat.answers("Here it is【3†Defaults】.", metadata={"content_references": [page]})
     return chat
 
 
