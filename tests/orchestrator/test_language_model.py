@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.answer.delivery import tokens_in
 from orchestrator.outside.language_model import LanguageModel
-from orchestrator.outside.writing import MOST_PIECES, SYSTEM
+from orchestrator.outside.writing import MOST_PIECES, SYSTEM, pieces
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 
@@ -154,6 +154,8 @@ async def test_a_long_conversation_is_read_in_pieces_and_the_summary_keeps_its_s
     answer = await summary(orchestrator, *texts, max_tokens=50)
     assert 1 < len(endpoint.asked) <= MOST_PIECES + 1
     assert tokens_in(answer["summary"]) <= 50
+    longer = "\n".join(f"{i} " + "many words " * 2500 for i in range(12))
+    assert [piece.split()[0] for piece in pieces(longer)] == ["0", "1", "2", "3", "8", "9", "10", "11"]
 
 
 async def test_a_briefing_is_the_models_where_it_answers(orchestrator: Orchestrator, endpoint: Endpoint) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_a_question_from_the_own_history_is_answered_and_nothing_else_written(
     assert shown.exit_code == 0, shown.output
     assert "claude-code: 3 sessions" in shown.output
     assert "codex: 2 sessions" in shown.output
-    assert "deleted by the client after 30 days" in shown.output
+    assert re.search(r", [\d-]{10} to [\d-]{10}; deleted by the client after 30 days", shown.output)
     assert "and gets this" in shown.output
     [folder] = temporary_folder.iterdir()
     assert f"rm -r {folder}" in shown.output
