@@ -108,7 +108,7 @@ def installed(wheel: Path, metadata: Message, folder: Path) -> Path:
     [packages] = target.glob("lib/python*/site-packages")
     for name in needed_by(metadata.get_all("Requires-Dist", ())):
         link_distribution(name, packages)
-    pip("--python", target / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
+    pip("--python", target / "bin" / "python", "install", "--no-deps", "--no-index", "--no-compile", wheel)
     return target / "bin"
 
 
