@@ -89,6 +89,7 @@ def test_chats_keep_project_model_edits_and_when_they_began(tmp_path: Path) -> N
 def test_the_same_time_in_two_projects_makes_two_conversations(tmp_path: Path) -> None:
     ids = {found(Aider(), write(tmp_path / name, SECOND))[0].session.session_id for name in ("shop", "till")}
     assert len(ids) == 2
+    assert {one.index("-") for one in ids} == {8}  # with other ids all would be stored once more
 
 
 def test_only_the_chat_that_went_on_is_read_again(tmp_path: Path) -> None:

@@ -207,7 +207,11 @@ def test_what_was_typed_is_kept_apart_from_what_was_put_around_it() -> None:
             ["Go"],
             ["Be brief"],
         ),
-        ("Go on\n\n<system-reminder>Todo is empty</system-reminder>", ["Go on"], ["Todo is empty"]),
+        (
+            "Go on\n\n<system-reminder>Todo is empty</system-reminder>\n<system-reminder>Be brief</system-reminder>",
+            ["Go on"],
+            ["Todo is empty", "Be brief"],
+        ),
         ("<system-reminder>never closed", [], ["<system-reminder>never closed"]),
         ("<local-command-stdout>\x1b[1mSet model\x1b[22m</local-command-stdout>", [], ["Set model"]),
         ("<bash-input>ls -a</bash-input>", ["! ls -a"], []),
