@@ -100,7 +100,7 @@ def test_the_project_is_found_by_the_name_of_its_folder(cursor: AgentFiles) -> N
     cursor.transcript(1, said("user", text("Go")), read, slug="home-ann-old-shop")
     cursor.transcript(2, said("user", text("Go")), read, slug="home-ann-other")
     cursor.transcript(3, said("user", text("Go")), slug="empty-window")
-    windows = said("assistant", used("Read", path="C:\\src\\app\\a.py"))
+    windows = said("assistant", used("Shell", command="pytest", cwd="C:\\src\\app\\tests"))
     cursor.transcript(4, said("user", text("Go")), windows, slug="c--src-app")
     cursor.describe(cursor.chat(5, *working_session()).parent, cwd="/known/from here")
     cursor.transcript(6, said("user", text("Go")), slug="known-from-here")
