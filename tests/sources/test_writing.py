@@ -76,7 +76,9 @@ def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Pla
 
 def test_opencode_takes_the_calls_in_as_parts(places: Places, tmp_path: Path) -> None:
     [text] = WRITERS["opencode"].make(TALK, "1.18.33", places, tmp_path).files.values()
-    parts = [part for message in json.loads(text)["messages"] for part in message["parts"]]
+    messages = json.loads(text)["messages"]
+    assert {message["info"]["cost"] for message in messages if message["info"]["role"] == "assistant"} == {0}
+    parts = [part for message in messages for part in message["parts"]]
     assert [part["type"] for part in parts] == ["text", "text", "tool", "tool", "tool", "text"]
     assert (parts[2]["tool"], parts[2]["state"]["input"]) == ("read", {"filePath": "src/pay.py"})
     assert (parts[3]["state"]["status"], parts[3]["state"]["error"]) == ("error", "no rule to make target")

@@ -103,6 +103,7 @@ def test_an_endpoint_needs_a_model_and_the_key_is_never_shown(ctxr: Ctxr, monkey
     seen = ctxr("doctor")
     assert "sesame" not in seen.output
     assert "toy does not answer" in " ".join(seen.output.split())
+    assert "All connection attempts failed" in " ".join(seen.output.split())
 
 
 def test_doctor_says_that_the_model_answers(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
