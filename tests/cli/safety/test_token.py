@@ -17,7 +17,7 @@ def test_a_token_is_printed_once_and_kept_nowhere(ctxr: Ctxr, empty_home: Path) 
     result = ctxr(
         "token", "create", "--name", "phone", "--scope", "write", "--channels", "cursor_*", "--expires", "90d"
     )
-    secret = result.stdout.strip()
+    [secret] = result.stdout.split()
     assert secret.startswith("ctxr_")
     assert "not shown again" in result.stderr
     assert "You still do, with `ctxr open`." in result.stderr
