@@ -182,7 +182,7 @@ def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, 
     assert (written["left_out"], written["message_count"]) == (3, 3)
     note, *said = map(json.loads, Path(written["path"]).read_text().splitlines())
     assert "3 earlier messages are left out" in note["message"]["content"]
-    assert "Cursor" in note["message"]["content"]
+    assert "began in Cursor." in note["message"]["content"]
     assert said[0]["message"]["content"] == "And the idempotency key?"
     ctxr("sync")
     assert messages(ctxr) == before, "nobody said the note"
