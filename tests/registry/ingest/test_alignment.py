@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from registry.domain import Role
-from registry.ingest.alignment import Utterance, overlap, recognise
+from registry.ingest.alignment import Utterance, latest_places, overlap, recognise
 
 
 def spoken(letters: str, times: list[int | None] | None = None) -> list[Utterance]:
@@ -129,3 +129,11 @@ def test_the_overlap_is_the_longest_end_of_one_that_begins_the_other(stored: str
     digests = [[letter.encode() for letter in letters] for letters in (stored, sent)]
     longest = max(n for n in range(min(len(stored), len(sent)) + 1) if stored[len(stored) - n :] == sent[:n])
     assert overlap(*digests) == longest
+
+
+@given(LETTERS, LETTERS)
+@example("A", "B")
+def test_only_what_is_stored_in_that_order_has_latest_places(stored: str, sent: str) -> None:
+    rest = iter(stored)
+    is_held = all(letter in rest for letter in sent)
+    assert (latest_places(spoken(stored), spoken(sent)) is not None) == is_held
