@@ -276,6 +276,8 @@ async def test_who_goes_on_may_name_a_time_in_passing(cursor: Client, words: str
     assert texts(found) == [text for turn in CHATS["cursor_session_payment"][2] for text in turn]
     assert found["metadata"]["understood"]["relaxed"] == "time"
     assert "2025-10-02" in found["note"]
+    sessions = await ask(cursor, "search_sessions", query=words, project="all")
+    assert (channels(sessions)[0], sessions["understood"]["relaxed"]) == ("payment", "time")
 
 
 async def test_who_goes_on_in_a_conversation_that_is_named_gets_its_end_whatever_the_words(cursor: Client) -> None:
