@@ -33,6 +33,7 @@ async def test_backups_are_listed_with_what_they_hold_damaged_ones_named_and_res
         assert (await orchestrator.run({"operation": "create_backup", "query": {}}))["success"]
         (tmp_path / "backups" / "torn.zip").write_bytes(b"PK")
         shown = (await http.get("/settings/backups")).text
+        assert (await http.get("/bo/backups")).json()["total"] == 2
         [backup] = re.findall(r'action="(/settings/backups/[^"]+/restoration)"', shown)
         assert (await orchestrator.run({**log, "messages": [{"role": "user", "text": "written since"}]}))["success"]
         restored = (await http.post(backup)).text
