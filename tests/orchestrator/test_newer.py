@@ -63,13 +63,24 @@ async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_n
     assert replaced(answer) == []
 
 
+async def test_a_rejection_that_gives_the_reason_for_a_change_or_speaks_of_another_thing_keeps_nothing(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "old", "2026-01-05", *MAIL)
+    moved = "So many were rejected by Postmark that we moved the order mails from Postmark to Resend."
+    await log(
+        orchestrator, "later", "2026-03-05", moved, "Resend sends the order mails.", "card declined for Ana", "Oh."
+    )
+    assert replaced(await ask(orchestrator, "what do the order mails go through again")) == [MAIL[1]]
+
+
 async def test_what_the_user_replies_to_a_question_stands_in_the_later_statement(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", "2026-01-05", "What runs the background work of the rota?", "Sidekiq, on Redis.")
     fix = ["Fix the rota page, it names Sidekiq and Redis.", "What is it now?", "good_job", "Done."]
     await log(orchestrator, "later", "2026-03-05", *fix)
     answer = await ask(orchestrator, "which tool runs the slow background work for our rota")
     assert answer["channel"] == "old"
-    assert answer["newer"]["line"].endswith("good_job")
+    assert answer["newer"]["line"].endswith("→ good_job → Done.")
 
 
 async def test_a_change_that_names_only_the_old_value_leads(orchestrator: Orchestrator) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
 from orchestrator.answer.finding.choosing import Choice, past_ends
 from orchestrator.answer.finding.looking_up import Lookup
-from orchestrator.answer.standing import is_courtesy
 from registry.domain import Role, format_time
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import surroundings
@@ -106,13 +105,13 @@ def _repeats_most(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> Messa
 def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, later: MessageRow) -> Change:
     """Return the change that a later message makes to an earlier one."""
     statement = [row for row in _stretch(tx, earlier.channel_number, earlier.turn) if row.number != later.number]
-    around = _stretch(tx, later.channel_number, later.turn)
+    further = _stretch(tx, later.channel_number, later.turn, 2 * STRETCH)  # a proposal may be rejected further on
+    around = [row for row in further if row.seq < later.turn + STRETCH]
     turn = None
     if later.channel_number == earlier.channel_number:
         turn = (later.channel_number, later.turn)
         statement = [row for row in statement if row.turn != later.turn]
-    until = _stretch(tx, later.channel_number, later.turn, 2 * STRETCH)  # what is proposed may be rejected further on
-    replaced = [] if _is_kept(until) else _latest_turn(_replaced_by(tx, statement, around, found))
+    replaced = [] if _is_rejected(further) else _latest_turn(_replaced_by(tx, statement, around, found))
     when = format_time(around[0].timestamp)
     words = parse_query("\n".join([found.wordings[0].text, *(row.text for row in statement)]))
     return Change(_newer(later, around, words), {row.id: when for row in replaced}, turn)
@@ -149,23 +148,28 @@ def _newer(hit: MessageRow, around: Sequence[Any], words: ParsedQuery) -> dict[s
     }
 
 
-def _is_kept(stretch: Sequence[Any]) -> bool:
-    """Return True if the user keeps what held before, or limits the change."""
-    return any(row.role == Role.USER and _KEEPS.search(row.text) for row in stretch)
-
-
 def _outcome(behind: Sequence[Any]) -> list[Any]:
-    """Return what the user replies to a question that follows; else, or if that is a plain yes, the last answer, in
-    which a suggestion that was taken up is carried out."""
-    for question, reply in pairwise(behind[:2]):
-        if question.role == Role.ASSISTANT and _ASKS.search(question.text) and not is_courtesy(reply.text):
-            return [reply]
-    return [row for row in behind if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]
+    """Return what the user replies to a question that follows, and the last answer, in which a suggestion that was
+    taken up is carried out."""
+    is_asked = bool(behind) and behind[0].role == Role.ASSISTANT and bool(_ASKS.search(behind[0].text))
+    replies = [row for row in behind[1:2] if is_asked and row.role == Role.USER]
+    return [*replies, *[row for row in behind if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]]
+
+
+def _is_rejected(stretch: Sequence[Any]) -> bool:
+    """Return True if the user says that what was proposed is not done."""
+    said = chain.from_iterable(_sentences(row.text) for row in stretch if row.role == Role.USER)
+    return any(_REJECTS.search(sentence) and not _CHANGES.search(sentence) for sentence in said)
 
 
 def _replaced_by(tx: ReadTransaction, earlier: Sequence[Any], stretch: Sequence[Any], found: SearchResult) -> list[Any]:
     """Return the earlier messages of which the stretch says that something else holds now: a sentence names a change,
-    a word of the question, and a rare word of the earlier message that was not asked for (the old value)."""
+    a word of the question, and a rare word of the earlier message that was not asked for (the old value).
+
+    Nothing is replaced where the user keeps it, or limits the change.
+    """
+    if any(row.role == Role.USER and _KEEPS.search(row.text) for row in stretch):
+        return []
     asked_for = _asked_for(found)
     sentences = (frozenset(analyze(sentence)) for row in stretch for sentence in _changing(row.text))
     changed = frozenset[str]().union(*(tokens for tokens in sentences if tokens & asked_for))
@@ -208,22 +212,27 @@ _CHANGES = re.compile(
 _KEEPS = re.compile(
     r"""\b(?:leave\ (?:it|the|them|as)|keep\ (?:it|what|the|using)|stay(?:ing)?\ with|stick(?:ing)?\ with|as\ it\ is
         |not\ worth|never\ ?mind|for\ now|temporar\w+|only|except|until|till|just\ (?:for|this|the)
-        |not\ (?:doing|going|happening|adopt\w+|approved|accepted)|(?:off|not\ on)\ the\ table|reject\w*|declined
-        |(?:turned|voted|shot)\ (?:it\ |that\ |this\ )?down|voted\ against|shelved
         |staging|dev(?:elopment)?|local(?:ly|host)?|laptop|sandbox|qa)\b
       | 스테이징|개발\ ?환경|로컬
-      | 부결|기각|반려|무산|보류|않기로|안\ ?하기로|접기로
       | 그대로|안\ (?:바꾸|바꿀|할래|해)|하지\ 말|놔두|에만|까지만|임시|당분간|일단
       | (?:[일주달번간안흘새]|이틀)만(?![가-힣])""",
     re.VERBOSE | re.IGNORECASE,
 )
 """Says that a change is not made, or only for a time or in an environment that is rarely asked for."""
+_REJECTS = re.compile(
+    r"""\b(?:not\ (?:doing|adopting|going\ (?:ahead|for|with))|off\ the\ table|voted\ against
+        |(?:turned|voted|shot)\ (?:it\ |that\ |this\ )?down|(?:was|were|got|been)\ (?:rejected|declined|shelved))\b
+      | 부결|기각|무산|보류|않기로|안\ ?하기로""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
 def _changing(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that name a change, without code and questions."""
-    for sentence in _SENTENCES.split(_CODE.sub("\n", text)):
-        if _CHANGES.search(sentence) and not _ASKS.search(sentence):
-            yield sentence
+    """Yield the sentences of a text that name a change, without questions."""
+    return (one for one in _sentences(text) if _CHANGES.search(one) and not _ASKS.search(one))
+
+
+def _sentences(text: str) -> list[str]:
+    return _SENTENCES.split(_CODE.sub("\n", text))
