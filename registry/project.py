@@ -106,14 +106,7 @@ def _git_folder(top: Path) -> Path:
 
 
 REMEMBERED = "remembered"
-"""The source of the channels that hold what a user asked to remember, and the name of the one for everywhere."""
+"""The source of the channels that hold what a user asked to remember, and the beginning of their names.
 
-
-def remembered_channel(project: str | None) -> str:
-    """Return the name of the channel that gets the sentences of a project; None: those that hold everywhere.
-
-    A sentence holds where its channel's project is now: folders are moved, and cloned.
-    """
-    if project is None:
-        return REMEMBERED
-    return f"{REMEMBERED}_{blake2b(Project.from_path(project).path.encode(), digest_size=6).hexdigest()}"
+Of a source alone anybody may say that it is this one.
+"""

@@ -21,7 +21,7 @@ from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.save import Saved
 from registry.ingest.stored import STORED_ID
-from registry.project import Project
+from registry.project import REMEMBERED, Project
 from registry.storage.conversations.channels import find_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
@@ -82,11 +82,12 @@ def conversation_log(
 
 
 def _stored_from(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -> dict[str, Any]:
-    if isinstance(request, PulledRequest):
-        return _pulled(tx, run, request)
     if isinstance(request, HookRequest):
         channel, saved = ingest_from_hook(tx, request.source, request.session)
         return _logged(run, channel, saved, len(request.session.messages))
+    _refuse_remembered(request)
+    if isinstance(request, PulledRequest):
+        return _pulled(tx, run, request)
     named, whose = _channel_for(tx, request)
     name = own_name(tx, named)
     if request.channel is None:
@@ -104,6 +105,16 @@ def _stored_from(tx: WriteTransaction, run: Run, request: LogRequest | HookReque
     messages = [_message(sent, request.timestamp) for sent in request.messages]
     channel, saved = _stored(tx, name, request, messages)
     return {**_logged(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
+
+
+def _refuse_remembered(request: LogRequest) -> None:
+    """Raise InvalidRequest for the source of sentences to remember, unless their channel is imported or exchanged."""
+    is_theirs = not request.is_from_chat and (request.channel or "").startswith(REMEMBERED)
+    if request.source == REMEMBERED and not is_theirs:
+        allowed = (
+            f"any other; the operation remember stores a sentence to remember, an import its channel {REMEMBERED}…"
+        )
+        raise InvalidRequest("The request is not valid.", f"source: given {REMEMBERED!r}; allowed: {allowed}")
 
 
 def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:

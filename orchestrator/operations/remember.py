@@ -13,12 +13,11 @@ from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, now
 from registry.ingest.from_tool import ingest_from_tool
-from registry.project import REMEMBERED, remembered_channel
-from registry.storage.conversations.message_windows import remembered
+from registry.project import REMEMBERED
+from registry.storage.conversations.message_windows import channel_to_remember_in, remembered
 from registry.storage.conversations.messages import delete_message
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.masking import masked
-from registry.storage.safety.visibility import own_name
 
 Sentence = Annotated[str, Field(min_length=1, max_length=500)]  # more characters are a conversation
 
@@ -45,8 +44,8 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
     if text and masked(tx, {"text": text})["text"] not in known:
         about = {"title": "Remembered", **({"project": project} if project else {})}
         message = Message(Role.USER, text, now())
-        own = own_name(tx, remembered_channel(project))
-        name, _ = ingest_from_tool(tx, own, [message], source=REMEMBERED, metadata=about, received_at=now())
+        into = channel_to_remember_in(tx, project)
+        name, _ = ingest_from_tool(tx, into, [message], source=REMEMBERED, metadata=about, received_at=now())
         run.recorder.channel = name
     run.recorder.explain(kept=bool(text), replaced=request.query.replaces)
     return {"remembered": remembered(tx, project)}

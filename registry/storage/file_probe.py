@@ -48,11 +48,13 @@ class QuickLook:
     def remembered(self, folder: str, repository: str | None) -> list[str]:
         """Return the sentences that hold in a folder or its repository and everywhere, the oldest first."""
         query = """
-            SELECT text FROM conversation JOIN channel ON channel.number = channel_number
-            WHERE channel.source = ? AND (project_path IS NULL OR project_path = ? OR repository = ?)
-            AND owner IS NULL AND channel.deleted = 0 AND conversation.deleted = 0
-            ORDER BY timestamp, conversation.number"""
-        return [text for (text,) in self._connection.execute(query, (REMEMBERED, folder, repository))]
+            SELECT text FROM channel CROSS JOIN conversation ON channel.number = channel_number
+            WHERE channel.name GLOB ? AND channel.source = ?
+            AND (project_path IS NULL OR project_path = ? OR repository = ?)
+            AND owner IS NULL AND channel.deleted = 0 AND role = 'user' AND conversation.deleted = 0
+            ORDER BY timestamp, conversation.number"""  # CROSS: from the few channels to their messages
+        asked = (f"{REMEMBERED}*", REMEMBERED, folder, repository)
+        return [text for (text,) in self._connection.execute(query, asked)]
 
     def end_of(self, channel_number: int, most: int) -> list[dict[str, Any]]:
         """Return role, text and payload of a channel's last messages, in order."""

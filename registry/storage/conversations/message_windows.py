@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import count
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, case, func, literal, or_, select
 
 from registry.domain import Role, format_time
-from registry.project import REMEMBERED
-from registry.storage.conditions import contains, is_in_folder
+from registry.project import REMEMBERED, Project
+from registry.storage.conditions import contains, is_in_folder, is_one_of
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, cursor_of, read_rows
-from registry.storage.safety.visibility import owner_of
+from registry.storage.safety.visibility import ask_all, is_called, is_named_like, own_name, owner_of
 from registry.storage.tables import channel, conversation
 
 
@@ -86,19 +88,42 @@ def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, lim
 def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]:
     """Return the sentences that hold in a project and everywhere, the oldest first: id, text, project, timestamp."""
     everywhere = channel.c.project_path.is_(None)
-    query = (
-        select(conversation.c.id, conversation.c.text, channel.c.project_path, conversation.c.timestamp)
-        .join(channel, channel.c.number == conversation.c.channel_number)
-        .where(
-            channel.c.source == REMEMBERED,
-            everywhere if project is None else or_(everywhere, is_in_folder(channel.c.project_path, project)),
-            or_(channel.c.owner.is_(None), channel.c.owner == owner_of(tx)),
-            conversation.c.deleted.is_(False),
-            channel.c.deleted.is_(False),
-        )
-        .order_by(conversation.c.timestamp, conversation.c.number)
+    channels = select(channel.c.number, channel.c.project_path).where(
+        is_named_like(channel.c.name, f"{REMEMBERED}*", tx.dialect.name),
+        channel.c.source == REMEMBERED,
+        everywhere if project is None else or_(everywhere, is_in_folder(channel.c.project_path, project)),
+        or_(channel.c.owner.is_(None), channel.c.owner == owner_of(tx)),
+        channel.c.deleted.is_(False),
+    )
+    projects = {row.number: row.project_path for row in tx.execute(channels)}
+    # not joined: SQLite would read all messages by their time, and look at the channel of each
+    columns = conversation.c
+    read = columns.id, columns.text, columns.channel_number, columns.timestamp, columns.number
+    query = select(*read).where(
+        is_one_of(columns.channel_number, projects),
+        columns.role == Role.USER,
+        columns.deleted.is_(False),
     )
     return [
-        {"id": row.id, "text": row.text, "project": row.project_path, "timestamp": format_time(row.timestamp)}
-        for row in tx.execute(query)
+        {
+            "id": row.id,
+            "text": row.text,
+            "project": projects[row.channel_number],
+            "timestamp": format_time(row.timestamp),
+        }
+        for row in sorted(tx.execute(query), key=lambda row: (row.timestamp, row.number))
     ]
+
+
+def channel_to_remember_in(tx: WriteTransaction, project: str | None) -> str:
+    """Return the name of the channel that gets the sentences of a project; None: those that hold everywhere.
+
+    A sentence holds where its channel's project is now, and a channel may have been moved from the folder in its name.
+    """
+    path = Project.from_path(project).path if project else None
+    name = f"{REMEMBERED}_{blake2b(path.encode(), digest_size=6).hexdigest()}" if path else REMEMBERED
+    names = (own_name(tx, name if number == 1 else f"{name}_{number}") for number in count(1))
+    taken = select(channel.c.project_path)
+    return next(
+        one for one in names if all(held == path for held in ask_all(tx, taken.where(is_called(one))).scalars())
+    )

@@ -147,7 +147,7 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
 
 
 def _of_access(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:
-    names = [_matches(table.c.name, pattern, dialect) for pattern in access.channels]
+    names = [is_named_like(table.c.name, pattern, dialect) for pattern in access.channels]
     projects = [_is_of_project(table, name, dialect) for name in access.projects]
     people = [] if access.level is Level.ADMIN else _of_person(table, access)
     return and_(true(), *(or_(*group) for group in (names, projects, people) if group))
@@ -155,7 +155,7 @@ def _of_access(table: Table, access: Access, dialect: str) -> ColumnElement[bool
 
 def _is_of_project(table: Table, name: str, dialect: str) -> ColumnElement[bool]:
     if "*" in name or "?" in name:
-        return or_(*(_matches(column, name, dialect) for column in (table.c.project_path, table.c.project_name)))
+        return or_(*(is_named_like(column, name, dialect) for column in (table.c.project_path, table.c.project_name)))
     return or_(table.c.project_path == Project.from_path(name).path, table.c.project_name == name)
 
 
@@ -173,7 +173,8 @@ def _of_person(table: Table, access: Access) -> list[ColumnElement[bool]]:
     return [*own, and_(table.c.shared_with.in_(groups), still)]
 
 
-def _matches(name: ColumnElement[str], pattern: str, dialect: str) -> ColumnElement[bool]:
+def is_named_like(name: ColumnElement[str], pattern: str, dialect: str) -> ColumnElement[bool]:
+    """Return a condition: the name matches the pattern, in which * and ? stand for any letters."""
     if dialect == "sqlite":
         return name.op("GLOB", is_comparison=True)(pattern.replace("[", "[[]"))
     escaped = pattern.translate({ord(letter): f"\\{letter}" for letter in "\\%_"})

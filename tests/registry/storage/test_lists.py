@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -20,11 +22,12 @@ from registry.storage.conversations.facets import (
     projects_by_activity,
     registry_totals,
 )
-from registry.storage.conversations.message_windows import numbers_containing, read_window, window_around
+from registry.storage.conversations.message_windows import numbers_containing, read_window, remembered, window_around
 from registry.storage.conversations.messages import delete_channel, get_message, list_messages
 from registry.storage.conversations.references import edit_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
+from registry.storage.file_probe import QuickLook
 from registry.storage.paging import Order, Page
 from registry.storage.records.extract_results import has_result, list_results, save_result, useless_results
 from registry.storage.tables import conversation, rating
@@ -209,6 +212,34 @@ async def test_many_numbers_and_pairs_are_looked_up_in_an_index(registry: Regist
     for condition in conditions:
         plan = await registry.read(partial(plan_of, condition=condition))
         assert plan.startswith("SEARCH conversation"), plan
+
+
+async def test_sentences_to_remember_are_read_from_their_channels_and_not_from_all_messages(registry: Registry) -> None:
+    if registry.dialect != "sqlite":
+        return
+    await say(registry, "remembered", ["be brief"], "2026-03-06", source="remembered")
+    statements: list[str] = []
+
+    def texts(tx: ReadTransaction) -> list[str]:
+        driver: Any = tx.connection.driver_connection
+        driver.set_trace_callback(statements.append)
+        held = remembered(tx, "/home/me/shop")
+        driver.set_trace_callback(None)
+        return [one["text"] for one in held]
+
+    assert await registry.read(texts) == ["be brief"]
+    with closing(sqlite3.connect(str(registry.engine.url.database))) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.set_trace_callback(statements.append)
+        assert QuickLook(connection).remembered("/home/me/shop", None) == ["be brief"]
+        connection.set_trace_callback(None)
+        plans = [connection.execute(f"EXPLAIN QUERY PLAN {one}").fetchall() for one in statements if "SELECT" in one]
+    steps = [step["detail"] for plan in plans for step in plan if step["detail"].startswith(("SCAN", "SEARCH"))]
+    assert [step.partition(" USING")[0] for step in steps if "json_each" not in step] == [
+        *("SEARCH channel", "SEARCH conversation"),
+        *("SEARCH channel", "SEARCH conversation"),
+    ], steps
+    assert "(name>? AND name<?)" in steps[0]
 
 
 async def test_words_are_held_in_either_case_and_signs_of_patterns_mean_themselves(registry: Registry) -> None:
