@@ -7,8 +7,8 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from registry.errors import InvalidRequest
 from registry.project import Project
 from sources.clients import CLIENTS
 
@@ -67,19 +67,25 @@ def project_of(asked: str, current: str | None) -> str | None:
 def named_project(given: str | None, current: str | None, *, is_local: bool) -> str | None:
     """Return the folder of a chat by a model's word for it: a path, or the current folder's bare name.
 
-    `is_local`: the model's home folder is this machine's.
+    `is_local`: the model's home folder is this machine's. Raises InvalidRequest.
     """
-    if not given or given in (CURRENT, "."):
-        return current
-    if given.startswith("file://"):
-        from urllib.request import url2pathname  # loads an HTTP client, which every command would wait for
+    from sources.kit.workspace_files import path_of  # not every command shall wait for it
 
-        given = url2pathname(urlsplit(given).path)
-    folder = os.path.expanduser(given) if is_local else given
+    said = (given or "").strip()
+    if said.lower() in ("", CURRENT, ".", "./"):
+        return current
+    folder = path_of(said) if said.lower().startswith("file://") else said
+    try:
+        folder = os.path.expanduser(folder) if is_local else folder
+    except ValueError:  # no name of a user
+        folder = ""
+    if not folder:
+        allowed = "a folder's path, or left out: the current one"
+        raise InvalidRequest("The request is not valid.", f"meta.project: given {given!r}; allowed: {allowed}")
     if current is None:
         return folder
-    is_its_name = Project.from_path(folder).path.casefold() == Project.from_path(current).name.casefold()
-    return current if is_its_name else folder
+    first = re.split(r"[/\\]", folder.removeprefix("./"))[0]  # of an absolute path there is none
+    return current if first.lower() == Project.from_path(current).name.lower() else folder
 
 
 def searched_project(asked: str, current: str | None) -> dict[str, str]:

@@ -90,7 +90,10 @@ async def test_two_projects_that_use_one_name_are_not_mixed(orchestrator: Orches
     assert again["channel"] == kept[1]
 
 
-@pytest.mark.parametrize("word", ["shop", "Shop/", "~/shop", "file://{}", ".", "current", ""])
+WORDS = ["shop", "Shop/", "shop ", "shop/api", "~/shop", "file://{}", ".", "./", "current", "Current", ""]
+
+
+@pytest.mark.parametrize("word", WORDS)
 async def test_the_folder_is_the_same_whatever_a_model_calls_it(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, word: str
 ) -> None:
@@ -102,6 +105,21 @@ async def test_the_folder_is_the_same_whatever_a_model_calls_it(
         assert (kept["channel"], "note" in kept) == ("chat", False)
     [session] = (await window.call("list_sessions", full=True))["sessions"]
     assert (session["project_path"], session["message_count"]) == (folder, 3)
+
+
+@pytest.mark.parametrize("word", ["file://[x", "file://", "~\0a"])
+async def test_a_word_that_is_no_folder_is_refused(orchestrator: Orchestrator, word: str) -> None:
+    refused = await Chat(orchestrator, folder="/home/ann/shop").log("Hello.", channel="chat", meta={"project": word})
+    assert refused["code"] == "INVALID_REQUEST"
+    assert f"meta.project: given {word!r}; allowed: " in refused["details"]
+
+
+async def test_a_folder_of_windows_is_known_by_its_address(orchestrator: Orchestrator) -> None:
+    window = Chat(orchestrator, folder="c:\\src\\shop")
+    for word in ("file:///c%3A/src/shop", "Shop\\", "shop"):
+        await window.log(f"In {word}", channel="chat", meta={"project": word})
+    [session] = (await window.call("list_sessions", full=True))["sessions"]
+    assert (session["project_path"], session["message_count"]) == ("c:\\src\\shop", 3)
 
 
 async def test_what_an_example_shows_is_not_taken_for_a_value(orchestrator: Orchestrator) -> None:
