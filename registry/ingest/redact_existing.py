@@ -149,16 +149,22 @@ def _with_made_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) 
         conversation.c.channel_number == number, conversation.c.text.contains(MARK_BEGIN, autoescape=True)
     )
     lines = [" ".join(text.split()) for text in tx.execute(masked).scalars()]
-    made = dict(texts)
-    for name in ("title", "first_message_preview"):
-        title = texts.get(name) or ""
+    made = {**texts, **_made_titles(lines, texts, ("title", "first_message_preview"))}
+    if meta := texts.get("meta"):  # also holds the title as the client sent it
+        made["meta"] = {**meta, **_made_titles(lines, meta, ("title",))}
+    return made
+
+
+def _made_titles(lines: Sequence[str], texts: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    made = {}
+    for name in names:
+        title = texts.get(name)
+        if not isinstance(title, str):
+            continue
         for line in lines:
             begins = (mark.start() for mark in MARK.finditer(line))
             if any(3 < at < len(title) and _is_unmasked_at(title, line, at) for at in begins):
                 made[name] = preview_of(line, len(title) + len(MARK_BEGIN))
-    meta = texts.get("meta") or {}  # also holds the title as the client sent it
-    if meta.get("title") == texts.get("title") != made.get("title"):
-        made["meta"] = {**meta, "title": made["title"]}
     return made
 
 

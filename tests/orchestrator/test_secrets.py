@@ -328,18 +328,21 @@ async def test_a_title_with_a_whole_secret_and_a_cut_one_holds_nothing_of_either
     assert second[:10] not in rows
 
 
+@pytest.mark.parametrize("renamed", [None, "Pushing"])
 @pytest.mark.parametrize("before", ["push with ", f"build with {PLANTED['openai-key']}, then push with "])
-async def test_a_cut_title_that_was_stored_unmasked_is_made_anew(orchestrator: Orchestrator, before: str) -> None:
+async def test_a_cut_title_that_was_stored_unmasked_is_made_anew(
+    orchestrator: Orchestrator, before: str, renamed: str | None
+) -> None:
     secret = PLANTED["github-token"]
     await orchestrator.run({**sent(f"{before}{secret} now"), "metadata": {"title": "x"}})
     registry = orchestrator.registry
     [name] = await registry.read(lambda tx: tx.execute(select(channel.c.name)).scalars().all())
     title = f"{before}{secret[:12]}"
-    await registry.write(lambda tx: edit_channel(tx, name, {"title": title}, None))
+    await registry.write(lambda tx: edit_channel(tx, name, {"title": renamed or title}, None))
     await registry.write(lambda tx: tx.execute(update(channel).values(meta={"title": title})))
     found = await redact(registry, lambda _done, _total: None)
     assert found.rows["channel"] == 1
     assert secret[:8] not in "\n".join(rows_of(registry))
     listed = await orchestrator.run({"operation": "list"})
-    assert "push with [secret:github-" in listed["sessions"][0]["title"]
+    assert (renamed or "push with [secret:github-") in listed["sessions"][0]["title"]
     assert not (await scan(registry, lambda _done, _total: None)).rows
