@@ -32,7 +32,10 @@ FIRST_TO_GO = ("told", "answered", "changed", "open", "decided", "asked")
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _NO_SENTENCES = re.compile(r"^[ \t]*(?:#{1,6} .*|\|.*|[-*_=]{3,}|\*\*[^*\n]*\*\*:?)[ \t]*$", re.MULTILINE)
 # of brackets those of footnotes, boxes and pictures, and what stands alone in them, as clients' notes do
-_MARKUP = re.compile(r"^[\s>#*+\-•]+|^\d+[.)]\s+|\*{1,3}|`|\b_|_\b|\[(?:[\d, ]*|[xX]|Image[^\]]*)\]|^\[[^\]]*\]$")
+_MARKUP = re.compile(
+    r"^[\s>#*+\-•]+|^\d+[.)]\s+|\*{1,3}|`|\b_|_\b"
+    r"|!\[[^\]\n]{0,200}\]\([^)\n]{0,500}\)|\[(?:[\d, ]*|[xX]|Image[^\]\n]{0,200})\]|^\[[^\]]*\]$"
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?。？！])\s+|\n+")
 _HANGUL = re.compile(r"[가-힣]")
 _WORD = re.compile(r"[A-Za-z0-9_]{3,}|[가-힣]{2,}")

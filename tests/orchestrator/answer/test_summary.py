@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -102,10 +103,18 @@ def test_code_is_no_part_of_a_summary() -> None:
         ("The password is [secret:password:a8].", ["The password is [secret:password:a8]."]),
         ("- [x] Write the tests [1, 2].", ["Write the tests ."]),
         ("[Request interrupted by user]\nUse Redis.", ["Use Redis."]),
+        ("![diagram](a.png)\n[Image #1] Use ![a table](b.png) Redis.", ["Use  Redis."]),
     ],
 )
 def test_brackets_stay_where_they_belong_to_what_was_said(said: str, sentences: list[str]) -> None:
     assert list(sentences_in(said)) == sentences
+
+
+@pytest.mark.parametrize("opened", ["[Image", "![a", "![a]("])
+def test_brackets_that_never_close_take_no_time(opened: str) -> None:
+    before = process_time()
+    assert list(sentences_in(opened * 13_000))
+    assert process_time() - before < 1  # 5 s where each looks for its end in all that follows
 
 
 @pytest.mark.parametrize(
