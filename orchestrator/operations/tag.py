@@ -90,7 +90,9 @@ _TAGS = {"tags", "add_tags", "remove_tags"}
 
 def _tags_said(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
     all_of_them = {} if query.tags is None else {name: name in query.tags for name in (*tags, *query.tags)}
-    return all_of_them | dict.fromkeys(query.add_tags, True) | dict.fromkeys(query.remove_tags, False)
+    # earlier versions stored tags with the spaces around them
+    removed = [*query.remove_tags, *(name for name in tags if name.strip() in query.remove_tags)]
+    return all_of_them | dict.fromkeys(query.add_tags, True) | dict.fromkeys(removed, False)
 
 
 def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | None:

@@ -9,6 +9,7 @@ from sqlalchemy import update
 
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from registry.storage.conversations.references import edit_channel
 from registry.storage.tables import channel
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +31,14 @@ async def call_it(orchestrator: Orchestrator, name: str, nickname: str, **more: 
 
 async def fetch(orchestrator: Orchestrator, reference: str) -> dict[str, Any]:
     return await orchestrator.run({"operation": "fetch", "query": {"session_id": reference}})
+
+
+async def test_a_tag_that_was_stored_with_spaces_is_removed_by_its_word(orchestrator: Orchestrator) -> None:
+    registry = orchestrator.registry
+    await registry.write(lambda tx: edit_channel(tx, "basket", {}, [" api", "web"]))
+    query = {"remove_tags": ["api"]}
+    answer = await orchestrator.run({"operation": "tag", "channel": "basket", "query": query})
+    assert answer["channel"]["tags"] == ["web"]
 
 
 REFUSED_NAMES = [
