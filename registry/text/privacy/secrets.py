@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
 from functools import lru_cache
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 from registry.text.privacy.cues import Secret
@@ -38,7 +40,7 @@ def find_secrets(text: str) -> list[Secret]:
         secret = Secret(kind, places[start], places[end])
         found = [other for other in found if other.start < secret.start or secret.end < other.end]  # parts of it
         _add(secret, found)
-    return sorted(found, key=lambda secret: secret.start)
+    return found
 
 
 def mask(text: str, kind: str, key: bytes) -> str:
@@ -93,8 +95,10 @@ def _find(text: str, rules: Rules) -> list[Secret]:
 
 
 def _add(secret: Secret, found: list[Secret]) -> None:
-    if all(secret.end <= other.start or other.end <= secret.start for other in found):
-        found.append(secret)
+    """Add a secret to those found, which are in their order, unless it overlaps one of them."""
+    at = bisect_left(found, secret.start, key=attrgetter("start"))
+    if (at == 0 or found[at - 1].end <= secret.start) and (at == len(found) or secret.end <= found[at].start):
+        found.insert(at, secret)
 
 
 def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:

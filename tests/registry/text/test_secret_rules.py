@@ -337,6 +337,20 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         'backup codes doc: util-v2a1.py and fall-back, password read-only, 암호는 "2025년결산" 파일에 있어',
         "# HTTP Cookie File\n.tv.example\tTRUE\t/\tTRUE\t1826812011\tPREF\ttz=Europe.Lisbon",
         "scp scan@nas.example.org:backups/2024-07.tar.gz . and mail info@ppang.kr: please",
+        "setup code uses grpc with pkgs from main, hold ctrl with shft keys down",
+        "2FA: open pwsh then type cmds with args, key json html next text http xlsx kube exit",
+        "비밀번호 찾기 화면을 한글로 번역해줘 3단계로",
+        "비밀번호 오류 메시지 한글로 바꿔줘 5회까지 틀릴 수 있어",
+        "비밀번호 안내문 한글로 써줘 오피스2019 기준",
+        "비밀번호 한영 키가 안 먹어요 윈도우10 인데",
+        "비밀번호는 authService, 암호는 AuthStore, 비밀번호는 login_form, 비번은 iPhone_backup",
+        "패스워드는 VARCHAR_MAX",
+        "비밀번호는 NOT_NULL, 이메일도 NOT_NULL",
+        *(
+            f"{name}_KEY=3f03c93b-289f-4399-80ad-fd3eb1a5b815"
+            for name in ("PRODUCT", "ISSUE", "EVENT", "TENANT", "LOOKUP", "MESSAGE")
+        ),
+        "client_secret = getAuthKey, client_secret: newIdpApp, client_secret = useSsoCfg",
     ]
     for said in cases:
         assert masked(said) == said
@@ -426,11 +440,14 @@ def test_a_hostile_text_is_searched_in_time() -> None:
         "recovery codes abcd-efgh ",
         "AuthToken: 5c4b3a2918076f5e4d3c2b1a0918273645546372 ",
         "setup key qzxv ",
-        "비번 영타 ",
     ]
     for repeated in cases:
         start = time.process_time()
         masked(repeated * (20_000 // len(repeated)))
+        assert time.process_time() - start < 1
+    for repeated in ("비번 영타 ", "비번 영타 12가", "비번 한글로 가나다라12 ", "비번 영타 가나다라12 "):
+        start = time.process_time()
+        masked(repeated * (80_000 // len(repeated)))
         assert time.process_time() - start < 1
     for letters in ("0123456789abcdef", string.ascii_letters + string.digits + "+/"):
         start = time.process_time()
