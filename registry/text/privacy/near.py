@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret, find_cues
@@ -95,7 +96,10 @@ _HASHED = re.compile(
     r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b|\bblob\b|checked out",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"[ \t]{1,4}\*?[\w-]*[/._][\w.-]")  # a file behind its digest: git submodule, sha256sum
+_LISTED = re.compile(  # a file behind its digest: git submodule, sha256sum
+    r"[ +-]{0,4}(?P<digest>[0-9a-fA-F-]{32,})[ \t]{1,4}\*?[\w-]*[/._][\w.-]"
+)
+_BELOW = re.compile(r"(?:SPEC )?CHECKSUMS:\r?\n(?:[ \t]+[^\s:]+: [0-9a-f]{32,}\r?\n)*[ \t]+[^\s:]+: ")  # Podfile.lock
 _PUBLIC = re.compile(r"공개 ?키|public[ _-]?key", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _RESOURCES = "secret", "token", "credential"
@@ -109,13 +113,14 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
     """Yield the likely secrets near the names, the surest first, and those that no name has to tell of."""
     cues = find_cues(text, names)
     yield from _find_assigned(text, cues)
-    yield from _find_made(text, cues)
     lines: dict[int, list[Cue]] = {}
     for cue in cues:
         lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
     strong = {start for start, held in lines.items() if any(cue.is_strong for cue in held)}
-    for start, held in lines.items():
-        yield from _find_in_line(text, start, held[:MOST_CUES], strong)
+    in_lines = (_find_in_line(text, start, held[:MOST_CUES], strong) for start, held in lines.items())
+    for found in chain(_find_made(text, cues), *in_lines):
+        if not _is_digest(text, found, lines):
+            yield found
     for line in _LINE.finditer(text) if has_odd else ():
         if not _CODE.search(line[0]):
             for start, stop in _values(text, line.start(), line.end()):
@@ -123,14 +128,18 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
                     yield Secret("password", start, stop)
 
 
-def is_digest(text: str, found: Secret) -> bool:
-    """Return whether a value is a digest in a list of them: ahead of a file, or below CHECKSUMS in a lock file."""
+def _is_digest(text: str, found: Secret, cued: Container[int]) -> bool:
+    """Return whether a value is a digest in a list of them: ahead of a file, or below CHECKSUMS in a lock file.
+
+    It is none if a cue stands in the line above it, unless that line is of the list."""
     if found.end - found.start < 32 or not _HEX.fullmatch(text[found.start : found.end].lower().lstrip("+-")):
         return False
-    first = max(0, found.start - LONGEST_LIST)
-    is_below = text.rfind("CHECKSUMS:", first, found.start) > text.rfind("\n\n", first, found.start)
-    before = text[text.rfind("\n", 0, found.start) + 1 : found.start]
-    return is_below or (not before.strip(" +-") and _LISTED.match(text, found.end) is not None)
+    line = text.rfind("\n", 0, found.start) + 1
+    if (listed := _LISTED.match(text, line)) and listed.end("digest") == found.end:
+        above = text.rfind("\n", 0, max(0, line - 1)) + 1
+        return above == line or above not in cued or _LISTED.match(text, above) is not None
+    head = text.rfind("CHECKSUMS:", max(0, line - LONGEST_LIST), line)
+    return head >= 0 and _BELOW.fullmatch(text, text.rfind("\n", 0, head) + 1, found.start) is not None
 
 
 def _find_assigned(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from registry.text.privacy.cues import Secret
 from registry.text.privacy.escapes import unescaped
-from registry.text.privacy.near import find_near, is_digest, is_secret, tells_of_secret
+from registry.text.privacy.near import find_near, is_secret, tells_of_secret
 from registry.text.privacy.rules import Name, Rule, Rules, load_rules, spaced_words
 
 MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
@@ -89,8 +89,7 @@ def _find(text: str, rules: Rules) -> list[Secret]:
         for secret in _by_rule(rule, text):
             _add(secret, found)
     for secret in find_near(text, names, has_odd=has_odd) if names or has_odd else ():
-        if not is_digest(text, secret):
-            _add(secret, found)
+        _add(secret, found)
     return found
 
 

@@ -329,7 +329,7 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "password of DESKTOP-8KJ2LQ1 or LAPTOP-Y0425FB, 와이파이는 iptime_5G_4F21 에 접속",
         "-0a9c8b7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b libs/auth-token",
         "100644 blob 1f2e3d4c5b6a79880716253443526170fedcba98 key.go",
-        "CHECKSUMS:\n LogIn: 1b2e3d4c5f60718293a4b5c6d7e8f901\n Token: 5c4b3a2918076f5e4d3c2b1a0918273645546372",
+        "CHECKSUMS:\n LogIn: 1b2e3d4c5f60718293a4b5c6d7e8f901\n TokenField: 5c4b3a2918076f5e4d3c2b1a0918273645546372",
         "X-Client-Secret: YourClientSecret, client_secret: MyAppSecret, client_secret: RedirectToLogin",
         "x-secret: getFromVault(name)",
         "PARTITION_KEY=3f03c93b-289f-4399-80ad-fd3eb1a5b815",
@@ -354,6 +354,22 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
     ]
     for said in cases:
         assert masked(said) == said
+
+
+def test_a_secret_is_no_digest_of_a_file_if_a_word_for_it_stands_before_it() -> None:
+    secret = "3f2a9c1d7be04586a1c2d3e4f5061728394a5b6c"
+    for said in (
+        "token:\n%s /api/v1",
+        "My api key is\n%s config.yml",
+        "GITHUB_TOKEN\n%s .env",
+        "token=%s /api/v1",
+        "CHECKSUMS:\napi_key=%s",
+        "CHECKSUMS:\n  token: %s",
+        "SPEC CHECKSUMS:\nsee below\n  my token is %s",
+        "password list CHECKSUMS: x\ntoken=%s",
+        "see CHECKSUMS: below\nmy token is %s",
+    ):
+        assert secret not in masked(said % secret), said
 
 
 def test_a_secret_of_any_length_is_masked_whole() -> None:
