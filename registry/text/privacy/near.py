@@ -100,6 +100,8 @@ _LISTED = re.compile(  # a file behind its digest: git submodule, sha256sum
     r"[ +-]{0,4}(?P<digest>[0-9a-fA-F-]{32,})[ \t]{1,4}\*?[\w-]*[/._][\w.-]"
 )
 _BELOW = re.compile(r"(?:SPEC )?CHECKSUMS:\r?\n(?:[ \t]+[^\s:]+: [0-9a-f]{32,}\r?\n)*[ \t]+[^\s:]+: ")  # Podfile.lock
+_COMPUTER = re.compile("(?:LAPTOP|DESKTOP|WIN|MBP)-[A-Z0-9]{6,11}")
+_WIFI = re.compile(r"[A-Za-z_-]*[_-](?:5|2\.?4)G(?:Hz)?(?:[_-]\w{1,6})?")
 _PUBLIC = re.compile(r"공개 ?키|public[ _-]?key", re.IGNORECASE)
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _RESOURCES = "secret", "token", "credential"
@@ -315,12 +317,17 @@ def _needed(text: str, start: int, stop: int, cue: Cue, tie: _Tie) -> Form:
         return Form.WORD
     if is_behind and tie.is_place:
         return Form.MADE
+    # names of a computer and a Wi-Fi look like passwords: they are none unless a strong cue says so
+    if _COMPUTER.fullmatch(value) and not (is_behind and cue.is_strong):
+        return Form.NEVER
     is_led = tie.is_told or tie.is_led or 0 <= start - cue.end < 3
     if cue.is_strong:
         is_likely = is_behind and sum(map(str.isdigit, value)) > 1
         return Form.NUMBERED if is_led or is_likely else Form.ODD
     if is_pair or tie.is_meant:
         return Form.NUMBERED
+    if _WIFI.fullmatch(value):
+        return Form.NEVER
     return Form.ODD if is_led else Form.STRANGE
 
 

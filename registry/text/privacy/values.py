@@ -54,7 +54,7 @@ _NAME = re.compile(  # OAuth2Client, user_table_2
     r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )
 _BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
-_TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number, a computer, a Wi-Fi
+_TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number
     r"(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|b|ipv|md|oauth|http|argon|pbkdf|ed|cv|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|modp)[-_]?\d{0,5}"
     r"(?:id?|d)?[-_/]?)+(?:(?:en|de)c(?:od\w{1,8})?)?"
     r"|(?-i:(?!0\d)[\d.,:-]{1,6}(?:[a-z]{1,2}|[km]?bps|[fd]p[si]|[kmg]hz|mah|rpm|rem|sec|hrs"
@@ -63,10 +63,9 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
     r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|[a-z]{2,4}\d[a-z]\d?"
     r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}|1password"
-    r"|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|version|chapter|php|jdk|node|vue|react|django)\d{1,3}"
+    r"|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|php|jdk|node|vue|react|django)\d{1,3}"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|아이패드|갤럭시|오피스|엑셀|한글|정부)\d+(?:,\d)?|(?:[a-z]+-?v?|7z)\d{1,2}(?:\.\d+)+"
-    r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?"
-    r"|(?-i:(?:LAPTOP|DESKTOP|WIN|MBP)-[A-Z0-9]{6,11}|[A-Za-z_-]++(?:5|2\.?4)G(?:Hz)?(?:[_-]\w{1,6})?)",
+    r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?",
     re.IGNORECASE,
 )
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:h[kol]|n[jpl]|ml|[yuiophjklbnmOP])"

@@ -326,7 +326,8 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "Either pass `fields` or `sign_count`, v$session where username = x",
         "f'PWD={db_password};UID={db_user}'",
         "Secret key  sk_live_••••••••••••4Kd2\nAPI Key: 8f3a●●●●●●●●●●●●",
-        "password of DESKTOP-8KJ2LQ1 or LAPTOP-Y0425FB, 와이파이는 iptime_5G_4F21 에 접속",
+        "DESKTOP-8KJ2LQ1 or LAPTOP-Y0425FB asks for a password",
+        "와이파이는 iptime_5G_4F21 에 접속",
         "-0a9c8b7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b libs/auth-token",
         "100644 blob 1f2e3d4c5b6a79880716253443526170fedcba98 key.go",
         "CHECKSUMS:\n LogIn: 1b2e3d4c5f60718293a4b5c6d7e8f901\n TokenField: 5c4b3a2918076f5e4d3c2b1a0918273645546372",
@@ -370,6 +371,23 @@ def test_a_secret_is_no_digest_of_a_file_if_a_word_for_it_stands_before_it() -> 
         "see CHECKSUMS: below\nmy token is %s",
     ):
         assert secret not in masked(said % secret), said
+
+
+def test_a_password_like_the_name_of_a_wifi_or_of_a_version_is_masked() -> None:
+    cases: list[tuple[str, str]] = [
+        ("wifi password: %s", "Skynet_5G"),
+        ("와이파이 비번은 %s", "Hunter_5G"),
+        ("password %s", "Tiger5G"),
+        ("log in as root with %s", "Tiger5G"),
+        ("admin / %s", "Skynet_5G"),
+        ("my password is\n%s", "Skynet_5G"),
+        ("%s is the wifi password", "Tiger_5G"),
+        ("비번은 %s", "MBP-AB12CD3"),
+        ("password: %s", "version12"),
+        ("the password is %s", "chapter42"),
+    ]
+    for said, password in cases:
+        assert password not in masked(said % password), said
 
 
 def test_a_secret_of_any_length_is_masked_whole() -> None:
