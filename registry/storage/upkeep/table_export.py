@@ -27,6 +27,7 @@ from registry.storage.conversations.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.index.rebuild_index import BATCH, reindex_at_once
 from registry.storage.migrate import migrate, migrate_engine
+from registry.storage.paging import change_state
 from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
 
@@ -217,7 +218,9 @@ def copy_registry(
             source, target = ReadTransaction(from_here), WriteTransaction(ReadTransaction(to_there))
             _check_target(source, target)
             _replace(source, target, progress)
-            return [(table.name, _compared(source, target, table)) for table in metadata.sorted_tables]
+            compared = [(table.name, _compared(source, target, table)) for table in metadata.sorted_tables]
+            change_state(target)  # what the source gets from now on is not there: machines compare everything
+            return compared
 
 
 def _check_target(source: ReadTransaction, target: ReadTransaction) -> None:

@@ -62,7 +62,12 @@ def test_it_comes_back_as_it_was(ctxr: Ctxr, file: Path, empty_database_url: str
     assert "conversation: 62 rows" in done.output
     again = tmp_path / "again.db"
     assert "Both hold the same." in ctxr("db", "copy", str(back), str(again)).output
-    assert ctxr("db", "copy", str(file), str(again)).output == done.output
+    assert rows_told(ctxr("db", "copy", str(file), str(again)).output) == rows_told(done.output)
+
+
+def rows_told(output: str) -> list[str]:
+    """Lines of an output, without the keys: a copy has one more, by which machines know that it is none of theirs."""
+    return [line for line in output.splitlines() if not line.startswith("registry_key")]
 
 
 def test_a_later_copy_brings_what_has_changed_and_takes_away_what_is_gone(
