@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from orchestrator.operations.conversation_log import PulledRequest
-from orchestrator.remote.client import NotGrown, NotYours, RemoteRefused, RemoteRegistry
+from orchestrator.remote.client import NotGrown, NotYours, RemoteRefused, RemoteRegistry, Unreachable
 from orchestrator.remote.replayed_edits import carry_out
 from orchestrator.requests.refusals import Refusal, invalid_request
 from orchestrator.requests.shapes import Request
@@ -195,7 +195,8 @@ def _as_sent(item: Mapping[str, Any]) -> dict[str, Any]:
 async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     """Bring in what is new there.
 
-    Raises Unreachable; StorageError or OperationTimeout if it cannot be stored here. The rest comes next time.
+    Raises Unreachable, also if another registry answers in the middle; StorageError or OperationTimeout if it cannot be
+    stored here. The rest comes next time.
     """
     registry = orchestrator.registry
     changes = await _news(registry, remote)
@@ -204,7 +205,7 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
         await registry.write(partial(note_answer, url=remote.known_as, place=changes.place))
         if changes.is_all:
             break
-        changes = await _compared(registry, remote, await remote.changes(changes.place))
+        changes = await _compared(registry, remote, await _behind(remote, changes))
     await _pull_edits(orchestrator, remote, done)
 
 
@@ -238,10 +239,18 @@ async def _compared(
         logger.warning("The registry elsewhere is another one, so it is compared from the beginning: %s", remote.url)
         ids = {item["id"] for item in first.items}
         while not changes.is_all:
-            changes = await remote.changes(changes.place)
+            changes = await _behind(remote, changes)
             ids.update(item["id"] for item in changes.items)
         await registry.write(lambda tx: note_only_there(tx, remote.known_as, ids))
     return first
+
+
+async def _behind(remote: RemoteRegistry, before: Changes[dict[str, Any]]) -> Changes[dict[str, Any]]:
+    """Return the changes behind these. Raises Unreachable if another registry answers by now: its places are others."""
+    changes = await remote.changes(before.place)
+    if changes.registry != before.registry:
+        raise Unreachable(f"{remote.url}: another registry answers there than a moment ago")
+    return changes
 
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:

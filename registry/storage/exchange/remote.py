@@ -230,12 +230,14 @@ def registry_at(tx: ReadTransaction, url: str) -> str | None:
 def note_registry(tx: WriteTransaction, address: str, registry_id: str) -> str:
     """Note which registry answers at an address, and return the address under which its notes are kept.
 
-    If the notes of this address are of another registry, those of the new one are kept under its id.
+    If another registry was met at this address before, the notes of the new one are kept under its id.
     """
     take_turn(tx, "remote messages")
     url = tx.execute(select(remote.c.url).where(remote.c.registry == registry_id)).scalar()
     if url is None:
-        url = address if registry_at(tx, address) is None else registry_id
+        is_known = or_(remote.c.registry.is_not(None), remote.c.known_as.is_not(None))
+        met_before = tx.execute(select(remote.c.url).where(remote.c.url == address, is_known)).first()
+        url = registry_id if met_before else address
     met = {"place": 0, "sent": 0, "answered_at": now()}
     upsert(tx, remote, ["url"], [{**met, "url": url, "registry": registry_id}], kept=met)
     upsert(tx, remote, ["url"], [{**met, "url": address, "known_as": url}], kept=met)

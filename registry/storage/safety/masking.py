@@ -27,16 +27,24 @@ def key_of(tx: WriteTransaction) -> bytes:
 def find_key(tx: ReadTransaction) -> bytes | None:
     """Return the registry's key; None if it has none yet."""
     if tx.engine not in _KEYS:
-        held = tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar()
+        held = _stored_key(tx)
         if held is None:
             return None
-        _KEYS[tx.engine] = bytes(held)
+        _KEYS[tx.engine] = held
     return _KEYS[tx.engine]
 
 
+def _stored_key(tx: ReadTransaction) -> bytes | None:
+    held = tx.execute(select(registry_key.c.key).where(registry_key.c.number == 1)).scalar()
+    return None if held is None else bytes(held)
+
+
 def registry_id(tx: ReadTransaction) -> str:
-    """Return the id by which other registries know this one, whatever its address; "" for a read-only one without."""
-    key = find_key(tx)
+    """Return the id by which other registries know this one, whatever its address; "" for a read-only one without.
+
+    It is read each time: another process may have restored another registry in the place of this one.
+    """
+    key = _stored_key(tx)
     return blake2b(key=key, digest_size=12, person=b"registry id").hexdigest() if key else ""
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from orchestrator.remote.background_exchange import copy_of, exchange_status
+from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from registry.storage.exchange import change_feed
+from registry.storage.upkeep.table_export import copy_registry
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, said
 
 pytestmark = pytest.mark.anyio
@@ -88,3 +92,60 @@ async def test_what_is_forgotten_is_told_at_the_other_address(
     await one.orchestrator.run({"operation": "delete", "channel": "basket", "query": {"soft": False}})
     await one.exchange()
     assert await said(elsewhere) == {}
+
+
+async def test_a_copy_gets_what_was_said_and_forgotten_at_the_original_after_it_was_made(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, database_url: str, tmp_path: Path
+) -> None:
+    one, two = laptops
+    await one.log("basket", *TEXTS)
+    await one.log("diary", "Where is the key?")
+    await exchange(one, two, one)
+    target = f"sqlite:///{tmp_path / 'copy.db'}"
+    copy_registry(database_url, target)
+    await two.log("kettle", "Which kettle?", "The blue one.")
+    await two.orchestrator.run({"operation": "delete", "channel": "diary", "query": {"soft": False}})
+    await exchange(two)
+    copy = Orchestrator(Registry(target))
+    try:
+        one.line = two.line = Line(copy)
+        await one.log("phone", "And on the phone?", "There, too.", "Really?", "Yes.")
+        await exchange(one, two, one)
+        everything = {
+            "basket": TEXTS,
+            "kettle": ["Which kettle?", "The blue one."],
+            "phone": ["And on the phone?", "There, too.", "Really?", "Yes."],
+        }
+        for machine in (copy, one.orchestrator, two.orchestrator):
+            assert await said(machine) == everything
+        one.line.requests.clear()
+        await exchange(one, two)
+        assert not [request for request in one.line.requests if request.startswith("POST")]
+    finally:
+        copy.registry.close()
+
+
+async def exchange(*laptops: Laptop) -> None:
+    for laptop in laptops:
+        await laptop.exchange()
+
+
+async def test_another_registry_that_answers_in_the_middle_of_a_pull_ends_it(
+    laptops: tuple[Laptop, Laptop], line: Line, another: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = laptops
+    await one.log("basket", *TEXTS)
+    await one.exchange()
+    monkeypatch.setattr(change_feed, "MOST", 1)  # message in an answer
+    there = Line(another)
+
+    async def by_turns(request: httpx.Request) -> httpx.Response:
+        is_later = request.url.path == "/bo/changes" and request.url.params["after"] != "0"
+        return await (there if is_later else line).handle_async_request(request)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(two, "line", httpx.MockTransport(by_turns))
+        with pytest.raises(Unreachable, match="another registry answers"):
+            await two.pull()
+    assert await said(two.orchestrator) == {"basket": TEXTS[:1]}
+    assert (await two.pull()).received == 1

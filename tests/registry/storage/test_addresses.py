@@ -29,3 +29,19 @@ async def test_the_notes_of_a_registry_stay_where_it_was_met_first(database_url:
     assert await registry.read(places) == [7, 7, 7]
     assert await registry.read(lambda tx: reached(tx, "two").place) == 0
     registry.close()
+
+
+async def test_what_was_noted_at_an_address_is_not_of_another_registry_that_answers_there_later(
+    database_url: str,
+) -> None:
+    registry = Registry(database_url)
+
+    def meet(tx: WriteTransaction) -> list[str]:
+        for address, place in ((HOME, 7), (PORT, 8)):  # before registries had ids
+            note_answer(tx, address, place=place)
+        met = [(HOME, "one"), (PORT, "one"), (PORT, "two"), (PORT, "one"), (PORT, "two")]
+        return [note_registry(tx, address, id_) for address, id_ in met]
+
+    assert await registry.write(meet) == [HOME, HOME, "two", HOME, "two"]
+    assert await registry.read(lambda tx: reached(tx, known_address(tx, PORT)).place) == 0
+    registry.close()
