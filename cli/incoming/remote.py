@@ -101,7 +101,7 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
     from orchestrator.opening import open_orchestrator
     from orchestrator.remote import exchange
     from orchestrator.remote.background_exchange import retry_refused
-    from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
+    from orchestrator.remote.client import Closed, RemoteRegistry, TooOften, Unreachable
 
     done = exchange.Exchanged()
     token = settings.token.get_secret_value()
@@ -114,7 +114,8 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
             else:
                 await exchange.pull(orchestrator, remote, done)
         except Unreachable as exc:
-            failure = "refuses access" if isinstance(exc, Closed) else "does not answer"
+            failures = {Closed: "refuses access", TooOften: "takes no more requests for now"}
+            failure = failures.get(type(exc), "does not answer")
             details = f"{exc}; nothing is lost, it waits"
             raise TerminalError("REMOTE_UNAVAILABLE", f"The other registry {failure}.", details) from exc
     return done

@@ -1,6 +1,9 @@
 """Call the HTTP API of another registry."""
 
 import gzip
+import logging
+import re
+from asyncio import sleep
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Self
@@ -15,14 +18,17 @@ from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit
 
+logger = logging.getLogger(__name__)
+
 MOST_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
-_MISSING, _TOO_LARGE = 404, 413
+_MISSING, _TOO_LARGE, _TOO_OFTEN = 404, 413, 429
+_MOST_WAITS = 10  # for one request; other processes with the same token may have taken the turn that was waited for
+_MOST_WAIT_S = 60
 _REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
 """Statuses that refuse the request: sending it again would be refused again."""
-_CLOSED = frozenset({401, 403})
 _ALWAYS_THERE = frozenset({("POST", "/bo/conversations"), ("GET", "/bo/changes")})
 """Requests to which a registry never answers NOT_FOUND."""
-_BUSY = frozenset({429, 502, 503, 504})  # statuses of a proxy while the registry behind it is away
+_BUSY = frozenset({_TOO_OFTEN, 502, 503, 504})  # statuses of a proxy while the registry behind it is away
 
 
 class Unreachable(Exception):
@@ -31,6 +37,10 @@ class Unreachable(Exception):
 
 class Closed(Unreachable):
     """The other registry refuses access."""
+
+
+class TooOften(Unreachable):
+    """The other registry takes no more requests for now."""
 
 
 class RemoteRefused(Exception):
@@ -47,6 +57,8 @@ class NotGrown(RemoteRefused):
 
 _KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
 """Exceptions by the message of the refusal; any other message raises RemoteRefused."""
+_OUTAGES = {401: Closed, 403: Closed, _TOO_OFTEN: TooOften}
+"""Exceptions by the status of an answer that does not refuse the request; any other status raises Unreachable."""
 
 
 class RemoteRegistry:
@@ -108,7 +120,7 @@ class RemoteRegistry:
             headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"} if body is not None else {}
             content = gzip.compress(as_json(body).encode(), mtime=0) if body is not None else None
             request = self._client.build_request(method, path, params=asked, headers=headers, content=content)
-            answer = await self._read(await self._client.send(request, stream=True))
+            answer = await self._sent(request)
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise Unreachable(f"{self.url}: {str(exc) or type(exc).__name__}") from exc
         found = _object_in(answer)
@@ -116,6 +128,17 @@ class RemoteRegistry:
             return found
         is_there = answer.status_code != _MISSING or (method, path) not in _ALWAYS_THERE
         raise self._failure(answer, found.get("error") if is_there else None)
+
+    async def _sent(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, and send it again each time the other registry says when it would be taken."""
+        for _ in range(_MOST_WAITS):
+            answer = await self._read(await self._client.send(request, stream=True))
+            wait_s = _told_to_wait(answer)
+            if wait_s is None:
+                return answer
+            logger.warning("The registry elsewhere takes the next request in %s s: %s", wait_s, self.url)
+            await sleep(wait_s)
+        return await self._read(await self._client.send(request, stream=True))
 
     async def _read(self, answer: httpx.Response) -> httpx.Response:
         """Read an answer up to the size limit: a small one may unpack to any size."""
@@ -138,14 +161,22 @@ class RemoteRegistry:
                 return kind(why)
             if answer.status_code in _REFUSED:
                 return RemoteRefused(why)
-            return Closed(why) if answer.status_code in _CLOSED else Unreachable(why)
+            return _OUTAGES.get(answer.status_code, Unreachable)(why)
         why = f"{said} {answer.reason_phrase}"
         if answer.status_code == _TOO_LARGE:  # a proxy takes less than the registry behind it
             return RemoteRefused(why)
         if answer.status_code in _BUSY:
-            return Unreachable(why)
+            return _OUTAGES.get(answer.status_code, Unreachable)(why)
         sent_on = f", sent on to {answer.headers['location']}" if answer.has_redirect_location else ""
         return Unreachable(f"{why}{sent_on}; no registry answers like this: is CTXR_REMOTE_URL right?")
+
+
+def _told_to_wait(answer: httpx.Response) -> int | None:
+    """Return how many seconds a refused request shall wait; None if it was not refused for that, or for too long."""
+    told = re.fullmatch(r"[0-9]{1,2}", answer.headers.get("Retry-After", ""))
+    if answer.status_code != _TOO_OFTEN or not told or int(told[0]) > _MOST_WAIT_S:
+        return None
+    return max(int(told[0]), 1)
 
 
 def _object_in(answer: httpx.Response) -> dict[str, Any]:

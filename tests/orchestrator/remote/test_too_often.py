@@ -1,0 +1,80 @@
+"""A registry elsewhere that limits how often a token may ask: its machines wait as long as it says, and go on."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from backoffice import quotas
+from backoffice.admission import Rules
+from orchestrator.remote import client
+from orchestrator.remote.client import TooOften
+from orchestrator.service import Orchestrator
+from registry.access import Level
+from registry.storage.exchange import change_feed
+from registry.storage.safety.tokens import create_token
+from tests.backoffice.application import application
+from tests.orchestrator.remote.laptops import Laptop, said
+
+pytestmark = pytest.mark.anyio
+
+Laptops = tuple[Laptop, Laptop]
+TEXTS = [f"{'Is' if at % 2 else 'Why is'} item {at} in the basket?" for at in range(9)]
+
+
+class Clock:
+    """Seconds that pass only while a machine waits."""
+
+    def __init__(self) -> None:
+        self.now, self.waits = 1000.0, list[float]()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(quotas, "time", clock)
+    monkeypatch.setattr(client, "sleep", clock.sleep)
+    return clock
+
+
+async def test_under_a_small_limit_everything_arrives_though_late(
+    laptops: Laptops, elsewhere: Orchestrator, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = httpx.ASGITransport(application(elsewhere, rules=Rules(per_minute=2)))
+    for laptop, name in zip(laptops, ("kim", "kims-other"), strict=True):
+        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.ADMIN))  # type: ignore[misc]
+        laptop.token = made.secret
+        monkeypatch.setattr(laptop, "line", limited)
+    monkeypatch.setattr(change_feed, "MOST", 2)  # messages in an answer
+    one, two = laptops
+    for at, text in enumerate(TEXTS):
+        await one.log(f"basket {at}", text)
+    assert (await one.exchange()).sent == len(TEXTS)
+    assert (await two.exchange()).received == len(TEXTS)
+    assert await said(two.orchestrator) == await said(one.orchestrator)
+    assert len(clock.waits) > len(TEXTS)
+    assert set(clock.waits) == {30}
+
+
+@pytest.mark.parametrize(
+    ("told", "waits"), [("0", 10 * [1]), ("60", 10 * [60]), ("61", []), ("99999", []), ("tomorrow", []), ("", [])]
+)
+async def test_a_machine_waits_a_minute_at_most_and_not_for_ever(
+    laptops: Laptops, clock: Clock, told: str, waits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(429, headers={"Retry-After": told})
+
+    one, _ = laptops
+    await one.log("basket", *TEXTS)
+    monkeypatch.setattr(one, "line", httpx.MockTransport(refuse))
+    with pytest.raises(TooOften, match="429"):
+        await one.push()
+    assert clock.waits == waits
