@@ -11,6 +11,7 @@ import click
 from cli.conversations.log_and_extract import Moment
 from cli.output import as_json_option, dim, local_time, one_line, pad, print_json
 from registry.domain import parse_time
+from registry.errors import InvalidRequest
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ def audit(as_json: bool, who: str | None, **options: str | None) -> None:
 
     wanted: dict[str, Any] = {name: value for name, value in options.items() if value}
     wanted |= {name: parse_time(wanted[name]) for name in ("from_", "to") if name in wanted}
+    if "operation" in wanted:
+        wanted["operation"] = _known_operation(wanted["operation"])
 
     async def show_all(registry: Registry) -> None:
         from registry.storage.records.acts import read_acts
 
         read = partial(read_acts, wanted=wanted, who=who)
         acts, cursor = await registry.read(read)
+        if not acts:
+            click.echo("No acts.", err=True)
         while acts:
             for act in acts:
                 if as_json:
@@ -52,8 +57,18 @@ def audit(as_json: bool, who: str | None, **options: str | None) -> None:
     with_registry(read_settings(), show_all)
 
 
+def _known_operation(name: str) -> str:
+    from orchestrator.operations import aliases, operations
+
+    known = [*operations(), *aliases(), "unknown"]
+    if name not in known:
+        raise InvalidRequest("No such operation.", f"operation: given {name!r}; allowed: {', '.join(known)}")
+    return aliases().get(name, name)
+
+
 def _columns(act: dict[str, Any]) -> Iterator[str]:
-    details = one_line(", ".join(f"{name} {value}" for name, value in act["details"].items()))
+    shown = {name: " and ".join(value) if isinstance(value, list) else value for name, value in act["details"].items()}
+    details = one_line(", ".join(f"{name} {value}" for name, value in shown.items()))
     yield local_time(act["at"])
     yield pad(one_line(act["who"] or "(this machine)"), 20)
     yield pad(act["operation"], 16)

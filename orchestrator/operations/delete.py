@@ -57,7 +57,9 @@ class DeleteRequest(Request):
         if not self.is_for_good:
             return super().summary()
         # a full record would name what is forgotten
-        return {"soft": False, "by": sorted(self.query.model_fields_set), "dry_run": self.query.dry_run}
+        conditions = sorted(self.query.model_dump(exclude_defaults=True, exclude={"soft", "dry_run"}))
+        by = {"by": conditions} if conditions else {}
+        return {"soft": False, **by, "dry_run": self.query.dry_run}
 
 
 def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: GeneralState) -> dict[str, Any]:

@@ -65,9 +65,7 @@ async def test_who_wrote_shared_read_and_forgot(keeper: Orchestrator, monkeypatc
     left = [(who, operation, channel) for who, operation, channel, _, _ in await acts(keeper)]
     assert ("kim", "share", None) in left
     assert "kims" not in str(left)
-    assert (await acts(keeper, "boss"))[-1][1:] == (
-        "delete",
-        None,
-        {"soft": False, "by": ["soft"], "dry_run": False},
-        "succeeded",
-    )
+    gone = {"soft": False, "dry_run": False}
+    assert (await acts(keeper, "boss"))[-1][1:] == ("delete", None, gone, "succeeded")
+    await keeper.run({"operation": "delete", "query": {"soft": False, "matching": "harbour"}}, access=boss)
+    assert (await acts(keeper, "boss"))[-1][3] == {**gone, "by": ["matching"]}
