@@ -21,7 +21,7 @@ ROUTERS = (channels, today, palette, conversation, actions, insights, settings, 
 MOVED = {
     "/flow/statistics": "/insights",
     "/usage": "/insights",
-    "/problems": "/insights",
+    "/problems": "/insights/problems",
     "/activity": "/insights",
     "/flow/sources": "/settings",
     "/backups": "/settings/backups",

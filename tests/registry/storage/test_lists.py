@@ -243,7 +243,7 @@ async def test_sentences_to_remember_are_read_from_their_channels_and_not_from_a
 
 
 async def test_words_are_held_in_either_case_and_signs_of_patterns_mean_themselves(registry: Registry) -> None:
-    texts = ["100% of a/b_c", "100x", "The QUEUE is full", "큐가 가득 찼다", "Café ÄRGER"]
+    texts = ["100% of a/b_c", "100x", "The QUEUE is full", "큐가 가득 찼다", "Café ÄRGER", "bxc", "a\\b"]
     await say(registry, "odd", texts, "2026-03-06")
     number = await registry.read(lambda tx: get_channel(tx, "odd").number)
 
@@ -257,6 +257,7 @@ async def test_words_are_held_in_either_case_and_signs_of_patterns_mean_themselv
         return await registry.read(work)
 
     assert await holding("100%") == await holding("B_C") == await holding("a/b") == [texts[0]]
+    assert await holding("a\\b") == await holding("\\") == [texts[6]]
     assert await holding("queue") == [texts[2]]
     assert await holding("가득") == [texts[3]]
     assert await holding("CAFÉ ä") == [texts[4]]
