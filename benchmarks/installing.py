@@ -19,7 +19,9 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from importlib.metadata import version
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +122,7 @@ class Home:
             if client.servers:
                 text = client.settings_file(places, client.servers.file).read_text(encoding="utf-8")
                 read = tomllib.loads if client.servers.format == "toml" else json.loads
-                entry: dict[str, Any] = read(text)[client.servers.key][SERVER]
+                entry: dict[str, Any] = reduce(getitem, [*client.servers.key.split("."), SERVER], read(text))
                 words = entry["command"]
                 yield words if isinstance(words, list) else [words, *entry["args"]]
 
