@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import accumulate
 from operator import add, ge, le, ne
 from typing import Any, NamedTuple
@@ -27,7 +26,7 @@ from registry.storage.records.executions import GUESSED, execution_conditions
 from registry.storage.tables import execution, execution_rollup
 
 PERCENTILES = (50, 95, 99)
-Times = Mapping[int, Mapping[str, float]]
+Times = Mapping[int, Mapping[str, float | None]]
 """The percentiles of the runs of each bucket, by its start."""
 
 
@@ -101,7 +100,7 @@ def _one_by_one(
             for ms, count in Counter(float(f"{ms:.1e}") for ms in some).items()
         ],
         [Point(at, len(some), failed[at], sum(some)) for at, some in buckets.items()],
-        {at: _nearest_ranks(sorted(some)) for at, some in buckets.items()},
+        {at: percentiles(((ms, 1) for ms in some), len(some)) for at, some in buckets.items()},
     )
 
 
@@ -121,10 +120,6 @@ def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
         "success_rate": (count - failed) / count if count else None,
     }
     return outcomes | percentiles(((cell.duration_ms, cell.runs) for cell in cells), count)
-
-
-def _nearest_ranks(ordered: Sequence[float]) -> dict[str, float]:
-    return {f"p{share}_ms": ordered[max(-(-len(ordered) * share // 100), 1) - 1] for share in PERCENTILES}
 
 
 def percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:
@@ -182,14 +177,9 @@ def _client_figures(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     clients: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.client is not None:
-            clients[_without_version(cell.client)].append(cell)
+            clients[re.split(r"[\s/](?=v?\d)", cell.client, maxsplit=1)[0]].append(cell)
     figures = ({"client": client, **figures_of(some)} for client, some in clients.items())
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:10]
-
-
-@lru_cache(1000)
-def _without_version(client: str) -> str:
-    return re.split(r"[\s/](?=v?\d)", client, maxsplit=1)[0]
 
 
 _KEY = ("hour", "operation", "source", "error_code", "duration_ms")

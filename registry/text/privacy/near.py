@@ -133,7 +133,8 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
 def _is_digest(text: str, found: Secret, cued: Container[int]) -> bool:
     """Return whether a value is a digest in a list of them: ahead of a file, or below CHECKSUMS in a lock file.
 
-    It is none if a cue stands in the line above it, unless that line is of the list."""
+    It is none if a cue stands in the line above it, unless that line is of the list.
+    """
     if found.end - found.start < 32 or not _HEX.fullmatch(text[found.start : found.end].lower().lstrip("+-")):
         return False
     line = text.rfind("\n", 0, found.start) + 1
