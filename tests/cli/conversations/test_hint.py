@@ -45,12 +45,16 @@ def test_a_task_that_was_solved_before_gets_the_cure_and_where_to_read_more(past
     assert "second short transaction" not in recorded
 
 
-def test_a_hint_quotes_what_followed_the_answer(past: Ctxr) -> None:
-    """The cure may stand in the turn after the one that names the error."""
+def test_a_hint_quotes_the_next_answer_and_the_last_of_what_followed(past: Ctxr) -> None:
+    """The cure may stand in the turn after the one that names the error, or where the chat ends."""
     log(past, "claude_session_refund", "that helped, but the pool is still small", "Then set maximumPoolSize to 24.")
+    log(past, "claude_session_refund", "24 was not enough under load", "Try 32 with a leak threshold.")
+    log(past, "claude_session_refund", "still leaks", f"Close the statement in the retry loop. {'It leaked. ' * 30}")
     told = past("note", "--prompt", TASK).output
     assert CURE in told
     assert "- assistant: Then set maximumPoolSize to 24." in told
+    assert "Try 32" not in told
+    assert "- assistant: Close the statement in the retry loop." in told
     assert len(told) <= 600
 
 
