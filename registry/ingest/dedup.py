@@ -154,11 +154,14 @@ def _by_overlap(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | No
 def _by_time(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
     """Recognise by words and time those before the new ones: of a chat that several clients write, each sends its own.
 
-    None if an old message may be among the new ones, or the others stand in another order.
+    Where all are known their order does not matter. None if an old message may be among the new ones, or the others
+    stand in another order.
     """
     said = {(bytes(row.digest), row.timestamp): row for row in stored.said_then()}
     old: Known = [said.get((one.digest, one.message.timestamp)) for one in sent]
     known = [row for row in old if row is not None]
+    if len({row.number for row in known}) == len(sent):
+        return Recognised(old, sorted(known, key=lambda row: row.place))
     is_in_order = all(one.place < other.place for one, other in pairwise(known))
     if not known or any(old[len(known) :]) or not is_in_order:
         return None

@@ -65,6 +65,17 @@ def test_any_part_of_a_long_chat_sent_again_adds_nothing(engine: Engine) -> None
         assert send(engine, words, letters[-3:] + "?!") == 2
 
 
+def test_messages_with_their_times_are_known_in_any_order(engine: Engine) -> None:
+    said = [
+        Message(role, f"{role} {at}", timestamp=START + timedelta(seconds=at))
+        for at in range(20)
+        for role in (Role.USER, Role.ASSISTANT)
+    ]
+    assert store(engine, "shuffled", said) == 40
+    assert store(engine, "shuffled", said[::-1]) == 0
+    assert store(engine, "shuffled", random.Random(7).sample(said, 30)) == 0
+
+
 def test_a_turn_in_an_endless_chat_reads_no_more_than_in_a_short_one(engine: Engine) -> None:
     send(engine, "endless", "S" + "AaBbCcoo" * 400)
     peaks = []
