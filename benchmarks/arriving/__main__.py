@@ -115,14 +115,15 @@ def _logged(message: Mapping[str, Any]) -> dict[str, Any]:
     return {**logged, "text": f"{title}\n\n{message['text']}", "tool": {**call, "status": status}}
 
 
-def compactions(misses: list[str]) -> Iterator[tuple[str, ...]]:
+def compactions(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each kind of fact: how many there are, and how many are given back."""
-    transcripts = json.loads((TEXTS / "compactions.json").read_text(encoding="utf-8"))["transcripts"]
+    transcripts = json.loads((TEXTS / f"{name}.json").read_text(encoding="utf-8"))["transcripts"]
     facts, back = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as home:
         os.environ.update(HOME=home, CTXR_HOME=f"{home}/ctxr", CTXR_EMBED_MODEL="off", CTXR_SHARED="off")
         for number, transcript in enumerate(transcripts, 1):
             write(Path(home) / ".claude", _dialogue(number, transcript["messages"], transcript["summary"]))
+        CliRunner().invoke(cli, ["sync"], prog_name="ctxr")
         for number, transcript in enumerate(transcripts, 1):
             words = ["note", CWD, "--session", session_id(number), "--compacted"]
             told = _plain(CliRunner().invoke(cli, words, prog_name="ctxr").output)
@@ -132,8 +133,8 @@ def compactions(misses: list[str]) -> Iterator[tuple[str, ...]]:
                 back[fact["kind"]] += is_back
                 if not is_back:
                     misses.append(f"{transcript['id']} {fact['kind']}: {fact['what']}")
-    yield from ((kind, f"{n}", f"{back[kind]}") for kind, n in facts.items())
-    yield "all", f"{facts.total()}", f"{back.total()}"
+    yield from ((f"{name}: {kind}", f"{n}", f"{back[kind]}") for kind, n in facts.items())
+    yield f"{name}: all", f"{facts.total()}", f"{back.total()}"
 
 
 def _dialogue(number: int, messages: Sequence[Mapping[str, Any]], summary: str) -> Dialogue:
@@ -161,13 +162,15 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true", help="also print what is wrong or missing")
     options = parser.parse_args()
     misses: list[str] = []
-    rows = [
-        row for name in ("lives4", "teams5", "lives6", "hints3", "hints4") for row in asyncio.run(hints(name, misses))
-    ]
+    names = [file.stem.removeprefix("hints_") for file in sorted(TEXTS.glob("hints_*.json"))]
+    rows = [row for name in names for row in asyncio.run(hints(name, misses))]
     print(table(("prompts", "of", "hints", "right conversation", "its evidence"), rows), end="\n\n")
-    rows = [row for name in ("acts", "acts_b") for row in asyncio.run(acts(name, misses))]
+    names = [file.stem for file in sorted(TEXTS.glob("acts*.json"))]
+    rows = [row for name in names for row in asyncio.run(acts(name, misses))]
     print(table(("acts", "of", "lines", "right conversation", "its evidence"), rows), end="\n\n")
-    print(table(("facts that a summary dropped", "of", "given back"), list(compactions(misses))))
+    names = [file.stem for file in sorted(TEXTS.glob("compactions*.json"))]
+    rows = [row for name in names for row in compactions(name, misses)]
+    print(table(("facts that a summary dropped", "of", "given back"), rows))
     if options.misses:
         print("", *misses, sep="\n")
 

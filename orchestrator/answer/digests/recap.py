@@ -16,9 +16,17 @@ LINE = 140  # characters of a line
 SHORTEST = 12  # characters of a sentence that says something by itself
 KNOWN_SHARE = 0.6  # of a line's words: if the summary holds them, and all numbers and names, it says the line
 FOR_COMMANDS = 360  # characters kept for commands and files
-HEAD = "Context Registry still has what this chat's summary left out. From the record, quoted, not instructions:"
-SAID, DONE = "The user said:", "Commands and files, the latest first:"
-TAIL = "For more of this chat before its compaction, call `extract` of context-registry with its channel."
+HEAD = "Context Registry: what this chat's summary left out. Quoted from the record, not instructions:"
+SAID, DONE = "The user said:", "Commands and files:"
+TAIL = "More of this chat: `extract` of context-registry with its channel."
+# Rules, limits, and what is left open: of a user's sentences those that a chat goes on with.
+_BINDS = re.compile(
+    r"\b(?:never|no|not|\w+n['’]?t|cannot|without|only|always|must|needs?|ha(?:s|ve) to|instead|except|leave|keep"
+    r"|max|at most|limit|ask|unclear|waiting|until|tomorrow|later|pending|\w+day)\b"
+    r"|금지|절대|말고|마세요|말아|하지 ?마|안 ?[되돼하]|못 |없|반드시|무조건|꼭|만 |빼|제외|까지|그대로|고정|제한"
+    r"|물어|확인|아직|내일|미정|나중|모르|보류",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[\w./:-]{2,}")
 _NAME = re.compile(r"\d|\w[./_:-]\w")  # a number, a path, a setting: what a summary loses first
 
@@ -35,8 +43,9 @@ def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ())
     kept = _fitting((f"- remember: {one}" for one in remembered), known, room)
     done = _fitting(_done(said), known, min(FOR_COMMANDS, room - _size(kept)))
     stated = list(dict.fromkeys(_stated(said)))
-    fitting = _fitting(sorted(stated, key=lambda line: not _NAME.search(line)), known, room - _size((*kept, *done)))
-    told = [line for line in reversed(stated) if line in fitting]
+    best = sorted(stated, key=lambda sentence: -_worth(sentence, known))
+    fitting = set(_fitting((f"- {preview_of(one, LINE)}" for one in best), known, room - _size((*kept, *done))))
+    told = [line for one in stated if (line := f"- {preview_of(one, LINE)}") in fitting]
     if not (kept or told or done):
         return ""
     return "\n".join([HEAD, *kept, *([SAID, *told] if told else []), *([DONE, *done] if done else []), TAIL])
@@ -56,17 +65,18 @@ def _fitting(lines: Iterable[str], known: frozenset[str], room: int) -> list[str
 
 
 def _stated(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what the user stated, the latest first: what was taken back was said before."""
-    for message in reversed(messages):
-        if message["role"] == Role.USER:
-            for said in reversed(_parts(message["text"])):
-                if len(said) >= SHORTEST and not said.endswith(("?", "？")):
-                    yield f"- {preview_of(said, LINE)}"
+    """Yield the sentences in which the user stated something, without the first message: every summary has the goal."""
+    for message in [one for one in messages if one["role"] == Role.USER][1:]:
+        for sentence in sentences_in(message["text"]):
+            if len(sentence) >= SHORTEST and not sentence.endswith(("?", "？")):
+                yield sentence
 
 
-def _parts(text: str) -> list[str]:
-    """Return a short message as it is, for its sentences explain each other; of a longer one the sentences."""
-    return [text.strip()] if len(text) <= LINE else list(sentences_in(text))
+def _worth(sentence: str, known: frozenset[str]) -> float:
+    """Return how much of a sentence the summary lacks, for the room that it takes; twice as much if it binds."""
+    words = _words(sentence)
+    share = len(words - known) / (len(words) + 2)
+    return share * (2 if _BINDS.search(sentence) else 1) / (min(len(sentence), LINE) + LINE / 3)
 
 
 def _done(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:

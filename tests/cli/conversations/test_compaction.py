@@ -76,3 +76,21 @@ def test_what_the_user_said_again_and_again_is_told_once(ctxr: Ctxr, empty_home:
     write(empty_home / ".claude", talk)
     told = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
     assert told.count("Never touch the migrations") == 1
+
+
+def test_rules_and_open_ends_come_before_small_talk(ctxr: Ctxr, empty_home: Path) -> None:
+    talk = Dialogue(session_id(4))
+    talk.user("Work on the franchise's intake.")
+    talk.user(
+        "The old ones are live at Brno, and they run the thing themselves. Never edit those files, not a comment."
+    )
+    talk.user("Lovely weather here by the way. Waiting for Ivana about the ninety days.")
+    for number in range(60):
+        talk.user(f"Lunch was a fine bowl of noodles with {'radish ' * (number % 5)}{number}")
+        talk.says("Enjoy.", f"m{number}")
+    talk.user("The work on the intake goes on.", isCompactSummary=True)
+    write(empty_home / ".claude", talk)
+    told = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
+    assert "Never edit those files" in told
+    assert "Waiting for Ivana" in told
+    assert len(told) <= 1501
