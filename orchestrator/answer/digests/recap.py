@@ -75,7 +75,7 @@ def _stated(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _worth(sentence: str, known: frozenset[str]) -> float:
     """Return how much of a sentence the summary lacks, for the room that it takes; twice as much if it binds."""
     words = _words(sentence)
-    share = len(words - known) / (len(words) + 2)
+    share = len(words - known) / (len(words) + 2)  # + 2, and a third of a line below: scraps do not come first
     return share * (2 if _BINDS.search(sentence) else 1) / (min(len(sentence), LINE) + LINE / 3)
 
 
