@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from backoffice.connections import Connection, ConnectionPart
 from backoffice.dependencies import Asking, Client, CopyOf, Local, without_parameters
 from backoffice.pages.rendering import address, render, see_other
-from backoffice.pages.viewer.channels import given_query
+from backoffice.pages.viewer.channels import ROWS, given_query
 from backoffice.pages.viewer.markdown import code_html
 from backoffice.queries import PageQuery
 from orchestrator.views import conversations
@@ -116,7 +116,7 @@ async def restore_backup(request: Request, client: Asking, _here: Local, name: s
 @router.get("/settings/trash")
 async def trash_page(request: Request, client: Asking) -> HTMLResponse:
     """List the deleted conversations, which can be looked at and restored."""
-    query = given_query(request, PageQuery, limit=100)
+    query = given_query(request, PageQuery, limit=ROWS)
     found = await client.view(conversations.list_channels, {"deleted": True}, query.page)
     cursor = found["next_cursor"]
     more = address("/settings/trash", cursor=cursor) if cursor else None

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, func, insert, select
 from registry.domain import now
 from registry.registry import Registry
 from registry.storage.conditions import is_one_of, is_pair_of
-from registry.storage.conversations.channels import get_channel
+from registry.storage.conversations.channels import get_channel, list_channels
 from registry.storage.conversations.facets import (
     known_names,
     names_like,
@@ -212,6 +212,30 @@ async def test_many_numbers_and_pairs_are_looked_up_in_an_index(registry: Regist
     for condition in conditions:
         plan = await registry.read(partial(plan_of, condition=condition))
         assert plan.startswith("SEARCH conversation"), plan
+
+
+async def test_the_trash_is_read_without_the_rows_of_the_conversations_outside(registry: Registry) -> None:
+    await delete(registry, "short")
+    statements: list[str] = []
+
+    def traced(tx: ReadTransaction) -> list[str]:
+        driver: Any = tx.connection.driver_connection
+        driver.set_trace_callback(statements.append)
+        found = trash(tx)
+        driver.set_trace_callback(None)
+        return found
+
+    def trash(tx: ReadTransaction) -> list[str]:
+        return [one["channel"] for one in list_channels(tx, {"deleted": True}, Page())["items"]]
+
+    assert await registry.read(trash) == ["short"]
+    if registry.dialect != "sqlite":
+        return
+    assert await registry.read(traced) == ["short"]
+    with closing(sqlite3.connect(str(registry.engine.url.database))) as connection:
+        plans = [step for one in statements for step in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
+    read = [step[-1] for step in plans if step[-1].startswith("SCAN channel")]
+    assert all("COVERING INDEX" in step for step in read), plans
 
 
 async def test_sentences_to_remember_are_read_from_their_channels_and_not_from_all_messages(registry: Registry) -> None:
