@@ -54,10 +54,18 @@ def _word_hits(line: str, query: ParsedQuery) -> Iterator[Range]:
     at = 0
     for part in line.split(" ") if tokens else ():
         if not tokens.isdisjoint(_tokens_in_part(part)):  # of few
-            for chunk in _CHUNK.finditer(part):
-                for start, end in _chunk_hits(chunk[0], tokens):
-                    yield at + chunk.start() + start, at + chunk.start() + end
+            yield from ((at + start, at + end) for start, end in _hits_in_part(part, tokens))
         at += len(part) + 1
+
+
+@lru_cache(1_000)
+def _hits_in_part(part: str, tokens: frozenset[str]) -> tuple[Range, ...]:
+    """Cached: a list of results repeats the words that were asked for."""
+    return tuple(
+        (chunk.start() + start, chunk.start() + end)
+        for chunk in _CHUNK.finditer(part)
+        for start, end in _chunk_hits(chunk[0], tokens)
+    )
 
 
 @lru_cache(10_000)
