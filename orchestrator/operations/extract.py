@@ -90,8 +90,7 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
         is_named = said.is_narrowed or (row is not None and said.goes_on)
         if not is_named:
             raise nothing_like(asked, found)
-        ended = last_messages(asked, row, relaxed="words")
-        return ended if said.is_narrowed else replace(ended, confidence=Confidence.LOW)
+        return replace(last_messages(asked, row, relaxed="words"), confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
     sure = sure_of(asked, choice)
@@ -117,9 +116,13 @@ def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) ->
 def _record(run: Run, data: Extraction) -> None:
     """Record this attempt, and not the one after it."""
     run.recorder.channel = data.channel.name
-    run.recorder.explain(channel=data.channel.name, confidence=data.confidence.value if data.confidence else None)
+    run.recorder.explain(
+        channel=data.channel.name,
+        confidence=data.confidence.value if data.confidence else None,
+        understood=understood(data.read, data.result, relaxed=data.relaxed),
+    )
     if data.result:
-        run.recorder.explain(**explanation(data.result), understood=understood(data.read, data.result))
+        run.recorder.explain(**explanation(data.result))
 
 
 def _is_sure(data: Extraction) -> bool:

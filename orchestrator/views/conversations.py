@@ -19,6 +19,7 @@ from registry.storage.conversations.facets import known_names, projects_by_activ
 from registry.storage.conversations.message_windows import (
     Window,
     counts_with_deleted,
+    first_questions,
     numbers_containing,
     questions_of,
     read_window,
@@ -37,14 +38,26 @@ LATEST = "latest"
 
 
 def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of channels by last activity; of deleted ones with the number of their messages."""
+    """Return a page of channels by last activity; of deleted ones with what they held."""
     found = channels.list_channels(tx, filters, Page(**page))
     if filters.get("deleted"):
-        counts = counts_with_deleted(tx, [item["channel"] for item in found["items"]])
-        found["items"] = [
-            {**item, "message_count": counts.get(item["channel"], 0), "deleted": True} for item in found["items"]
-        ]
+        found["items"] = described_deleted(tx, found["items"])
     return found
+
+
+def described_deleted(tx: ReadTransaction, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return deleted channels with the number of their messages and the first question, by which they are known."""
+    names = [item["channel"] for item in items]
+    counts, questions = counts_with_deleted(tx, names), first_questions(tx, names)
+    return [
+        {
+            **item,
+            "message_count": counts.get(item["channel"], 0),
+            "first_message_preview": preview_of(questions.get(item["channel"], "")) or None,
+            "deleted": True,
+        }
+        for item in items
+    ]
 
 
 def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
@@ -124,7 +137,7 @@ def conversation(tx: ReadTransaction, name: str, wanted: Stretch) -> dict[str, A
     window = _window(tx, row, wanted)
     item = item_of(tx, row)
     if row.deleted:
-        item["message_count"] = counts_with_deleted(tx, [row.name]).get(row.name, 0)
+        [item] = described_deleted(tx, [item])
     return {
         "place": place,
         "channel": item,

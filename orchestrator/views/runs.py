@@ -12,10 +12,11 @@ from orchestrator.answer.finding.relevance import CLOSE, LEAST_COVERAGE
 from orchestrator.recording.evaluation import SOURCE as EVALUATING
 from orchestrator.recording.evaluation import repeatable
 from orchestrator.recording.recorder import KEPT_ITEMS
+from orchestrator.views.conversations import described_deleted
 from registry.domain import format_time, names_message, now, preview_of
 from registry.monitor import statistics
 from registry.monitor.statistics import execution_statistics as execution_statistics
-from registry.storage.conversations.channels import find_channel
+from registry.storage.conversations.channels import find_channel, items_of
 from registry.storage.conversations.facets import known_names
 from registry.storage.conversations.message_windows import deleted_about, numbers_containing
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
@@ -255,10 +256,11 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
     """Return a run's first screen: the answer, the runner-up, why it came before that one, and what was missed.
 
     `is_sure`: False for a guess, a miss, and an answer that holds none of the words. `is_tie`: a guess, since the
-    runner-up matches about as well. `is_named`: the call named the conversation.
+    runner-up matches about as well. `lacking`: words that an answer with most of the question does not hold.
+    `is_named`: the call named the conversation.
     """
     run, noted = view.run, view.noted("cr_query")
-    listed = noted.get("channels")
+    listed = noted.get("channels") or view.noted("filter").get("channels")
     ranking = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     scores = {one["channel"]: one.get("score") for one in ranking}
     is_named = bool(run["request"].get("channel"))
@@ -266,8 +268,11 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
     second = next((name for name in scores if name != first), None)
     words = [str(word) for word in noted.get("words", ())]
     answer, runner_up = (_candidate(tx, view, name, scores, words) if name else None for name in (first, second))
-    decided, facts = _decided(answer, runner_up, is_named=is_named)
-    holds_words = not words or answer is None or answer["deleted"] or bool(answer["held"])
+    is_tie = _is_tie(view, answer, runner_up)
+    decided, facts = ("", {}) if is_tie else _decided(answer, runner_up, is_named=is_named)
+    lacking = [word for word in words if word not in answer["held"]] if answer and _holds_much(view) else []
+    is_similar = any(one["similarity"] is not None for one in view.verdicts)
+    holds_words = not words or answer is None or answer["deleted"] or bool(answer["held"]) or is_similar
     is_good = run["status"] == "succeeded" and holds_words
     in_trash = [] if is_good or not words else _in_trash(tx, words, answer)
     return {
@@ -277,32 +282,32 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
         "facts": facts,
         "is_named": is_named,
         "is_sure": is_good,
-        "is_tie": _is_tie(view, answer, runner_up),
+        "holds_words": holds_words,
+        "is_tie": is_tie,
+        "lacking": lacking,
         "unknown": [] if is_good or not view.missed else view.missed["unknown"],
-        "in_trash": [
-            {
-                "channel": one.name,
-                "timestamp": format_time(one.updated_at),
-                "title": one.title or one.first_message_preview or one.name,
-            }
-            for one in in_trash
-        ],
+        "in_trash": in_trash,
     }
 
 
-def _in_trash(tx: ReadTransaction, words: Sequence[str], answer: Item | None) -> Sequence[Any]:
+def _in_trash(tx: ReadTransaction, words: Sequence[str], answer: Item | None) -> list[Item]:
     """Return conversations whose deleted part holds more words of the question than the answer does, or all of them."""
     longest = sorted(words, key=len, reverse=True)[:3]  # all deleted messages are read for them
     held = sum(word in answer["held"] for word in longest) if answer else 0
-    return deleted_about(tx, longest, min(len(longest), max(2, held + 1)), 3)
+    return described_deleted(tx, items_of(tx, deleted_about(tx, longest, min(len(longest), max(2, held + 1)), 3)))
 
 
 def _is_tie(view: RunView, answer: Item | None, runner_up: Item | None) -> bool:
-    """Return whether the answer holds all words and the runner-up scores nearly as high."""
-    nearest = view.missed["nearest"] if view.missed else None
-    if nearest is None or nearest["lacking"] or not (answer and runner_up and answer["score"] and runner_up["score"]):
+    """Return whether the answer holds much of the question and the runner-up scores nearly as high."""
+    if not (_holds_much(view) and answer and runner_up and answer["score"] and runner_up["score"]):
         return False
     return bool(runner_up["score"] >= CLOSE * answer["score"])
+
+
+def _holds_much(view: RunView) -> bool:
+    """Return whether a message holds at least half of the question, though the answer is unsure."""
+    nearest = view.missed["nearest"] if view.missed else None
+    return nearest is not None and nearest["coverage"] >= 0.5
 
 
 def _candidate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from orchestrator.service import Orchestrator
+from registry.domain import now
 from tests.pages.seeds import FIBONACCI, LOGIN
 
 pytestmark = pytest.mark.anyio
@@ -173,12 +175,45 @@ async def test_a_miss_is_explained_on_the_first_screen(http: httpx.AsyncClient, 
         ("refresh token cookie", {"channel": "none"}, "No channel &#39;none&#39; in the registry"),
         ("zyxquokka plomberg", {}, "these words occur nowhere: zyxquokka, plomberg"),
         ("HttpOnly -SameSite", {}, "Without “-SameSite”"),
+        ("rotate the family of quokkas", {}, "does not mention: quokkas"),
     ]
     for text, request_, told in cases:
         case = await case_of(http, orchestrator, text, **request_)
         assert told in case
         assert 'class="verdict succeeded"' not in case
         assert 'class="status succeeded"' not in case
+
+
+async def test_the_latest_of_a_day_in_place_of_what_was_asked_for_is_a_guess_everywhere(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    asked_for = "The quokka list stutters."
+    for channel, text, day in (("board", "It loses bytes.", 1), ("list-a", asked_for, 5), ("list-b", asked_for, 6)):
+        at = (now() - timedelta(days=day)).isoformat()
+        turn = [{"role": "user", "text": text, "timestamp": at}]
+        await orchestrator.run(
+            {"operation": "conversation_log", "channel": channel, "messages": turn, "source": "codex"}
+        )
+    case = await case_of(http, orchestrator, "the quokka list that stutters, yesterday")
+    assert "holds none of the words: it was chosen by the conditions alone" in case
+    assert 'class="verdict guessed"' in case
+    assert "little of the question" not in case
+    assert "Without time “yesterday”" in case
+    assert 'id="to-check"' in (await http.get("/flow")).text
+
+
+async def test_a_list_that_is_a_guess_shows_its_candidates(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    case = await case_of(http, orchestrator, "the cache of the wombat enclosure", operation="search_sessions")
+    assert 'class="verdict guessed"' in case
+    assert "Best guess" in case
+    assert "Runner-up" in case
+    assert "“–”" not in case
+
+
+async def test_a_deleted_conversation_without_a_title_is_known_by_its_first_question(http: httpx.AsyncClient) -> None:
+    await http.post("/deletions", data={"channel": "gemini_session_7"})
+    assert "Question 7 about vectors" in (await http.get("/settings/trash")).text
+    assert "Question 7 about vectors" in (await http.get("/bo/channels?deleted=true")).text
 
 
 async def test_a_miss_says_when_the_conversation_is_in_the_trash(
@@ -189,6 +224,7 @@ async def test_a_miss_says_when_the_conversation_is_in_the_trash(
     assert "Nothing found, except in the trash." in case
     assert "In the trash:" in case
     assert f"/channels/{LOGIN}?deleted=1" in case
+    assert f'action="/restorations"><input type="hidden" name="channel" value="{LOGIN}">' in case
     guess = await case_of(http, orchestrator, "revoke the rotation: cache 배포")
     assert 'class="verdict guessed"' in guess
     assert "In the trash:" in guess

@@ -91,7 +91,8 @@ async def execution_page(
     shown = await client.view(views.run_page, execution_id, expected)
     view = shown["view"]
     run = view.run
-    understood = view.steps.get("cr_query", {}).get("detail", {}).get("understood", {})
+    # where a time was given up and that found nothing better, the filter notes how the answer was read
+    understood = view.noted("filter").get("understood") or view.noted("cr_query").get("understood", {})
     conditions = conditions_of(run["request"], understood)
     can_be_tried = run["operation"] in JUDGED and bool(run["request"])
     is_sure = shown["case"]["is_sure"] and (run["result"] or {}).get("confidence") == "high"

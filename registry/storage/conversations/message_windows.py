@@ -65,6 +65,16 @@ def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[st
     return dict((row[0], row[1]) for row in rows)
 
 
+def first_questions(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, str]:
+    """Return the beginning of the user's first message of these channels, a deleted one too."""
+    first = select(func.min(conversation.c.number)).join(channel, channel.c.number == conversation.c.channel_number)
+    first = first.where(channel.c.name.in_(channels), conversation.c.role == Role.USER).group_by(channel.c.number)
+    query = select(channel.c.name, func.substr(conversation.c.text, 1, 500))
+    query = query.join(conversation, conversation.c.channel_number == channel.c.number)
+    rows = tx.execute(query.where(conversation.c.number.in_(first))).all()
+    return dict((row[0], row[1]) for row in rows)
+
+
 def questions_of(tx: ReadTransaction, channel_number: int, *, deleted: bool = False) -> Sequence[Any]:
     """Return the user's messages in order, without those a client put in: id, beginning, timestamp."""
     # enough of a question to tell which one it is
