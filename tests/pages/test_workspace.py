@@ -197,7 +197,7 @@ async def test_the_latest_of_a_day_in_place_of_what_was_asked_for_is_a_guess_eve
     case = await case_of(http, orchestrator, "the quokka list that stutters, yesterday")
     assert "holds none of the words: it was chosen by the conditions alone" in case
     assert 'class="verdict guessed"' in case
-    assert "little of the question" not in case
+    assert "The nearest message holds" not in case
     assert "Without time “yesterday”" in case
     assert 'id="to-check"' in (await http.get("/flow")).text
 
@@ -227,6 +227,7 @@ async def test_a_miss_says_when_the_conversation_is_in_the_trash(
     assert f'action="/restorations"><input type="hidden" name="channel" value="{LOGIN}">' in case
     guess = await case_of(http, orchestrator, "revoke the rotation: cache 배포")
     assert 'class="verdict guessed"' in guess
+    assert "a conversation in the trash matches better" in guess
     assert "In the trash:" in guess
 
 
