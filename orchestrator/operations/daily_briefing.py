@@ -1,6 +1,6 @@
 """daily_briefing: what was decided, left open and worked on in a day; delivered to outside systems once, and kept."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta, timezone
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
-from orchestrator.answer.digests.summary import WRITER, language_of, points_of
+from orchestrator.answer.digests.summary import WRITER, are_on_the_same, language_of, points_of
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
@@ -151,6 +151,11 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
 
 def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
     points = [(talk, points_of(talk.messages)) for talk in talks]
+    for talk, found in points:
+        later = _decided_later(talk, points)
+        found["decided"] = [
+            line for line in found.get("decided", ()) if not any(are_on_the_same(line, other) for other in later)
+        ]
     lines = [f"# {words['title'].format(date=date)}"]
     for kind in ("decided", "open"):
         told = [
@@ -165,6 +170,16 @@ def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
             lines += ["", f"### {project}", ""]
         lines += _work_of(talk, found, words)
     return "\n".join(lines) + "\n"
+
+
+def _decided_later(talk: TalkOfDay, points: Sequence[tuple[TalkOfDay, Mapping[str, list[str]]]]) -> list[str]:
+    """Return what was decided in conversations of the same project that began later."""
+    return [
+        line
+        for other, found in points
+        if other.project == talk.project and other.messages[0]["timestamp"] > talk.messages[0]["timestamp"]
+        for line in found.get("decided", ())
+    ]
 
 
 def _work_of(talk: TalkOfDay, found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterator[str]:

@@ -94,6 +94,18 @@ async def test_decisions_come_first_then_what_is_open_then_the_work_by_project(o
     assert places == sorted(places)
 
 
+async def test_what_was_decided_anew_later_in_the_day_is_decided_no_longer(orchestrator: Orchestrator) -> None:
+    for channel, hour, minutes in (("first", 8, 15), ("second", 9, 45)):
+        said = ("user", "How long now?"), ("assistant", f"We decided that refresh tokens live {minutes} minutes.")
+        messages = [{"role": role, "text": text, "timestamp": f"{DAY}T{hour:02}:00:00Z"} for role, text in said]
+        given = {"operation": "save", "channel": channel, "messages": messages, "source": "cursor"}
+        await orchestrator.run({**given, "metadata": {"project": "/home/me/shop"}})
+    text = (await orchestrator.run(RUN))["briefing"]["text"]
+    decided = text[text.index("## Decided") : text.index("## Open")]
+    assert "live 45 minutes" in decided
+    assert "live 15 minutes" not in decided
+
+
 async def test_a_briefing_is_in_korean_where_korean_was_spoken_or_asked_for(orchestrator: Orchestrator) -> None:
     korean = await orchestrator.run({**RUN, "query": {"date": DAY, "language": "ko"}})
     assert "## 결정한 것" in korean["briefing"]["text"]

@@ -192,8 +192,17 @@ def _chosen(ordered: Iterable[_Sentence], used: list[_Sentence], most: int) -> l
 
 
 def _repeats(one: _Sentence, other: _Sentence) -> bool:
-    smaller = min(len(one.tokens), len(other.tokens))
-    return one.text == other.text or (smaller > 1 and len(one.tokens & other.tokens) / smaller > 0.7)
+    return one.text == other.text or _share_most(one.tokens, other.tokens)
+
+
+def _share_most(some: frozenset[str], others: frozenset[str]) -> bool:
+    smaller = min(len(some), len(others))
+    return smaller > 1 and len(some & others) / smaller > 0.7
+
+
+def are_on_the_same(one: str, other: str) -> bool:
+    """Return whether two decisions are on the same thing: of the two the later one holds."""
+    return _share_most(_tokens(one), _tokens(other))
 
 
 def _by_tools(messages: Sequence[Mapping[str, Any]]) -> list[str]:
