@@ -8,7 +8,7 @@ from pydantic import Field
 
 from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.requests.calls import UNKNOWN
-from orchestrator.requests.field_types import Nickname, Tag, Tags
+from orchestrator.requests.field_types import Nickname, Tag, Tags, Title
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import Caller, Effect, Outcome, SessionId, Tool, ToolArguments
@@ -32,7 +32,7 @@ from registry.storage.safety.masking import masked
 class TagQuery(QueryShape):
     """New names of a channel; missing fields stay unchanged."""
 
-    title: str | None = Field(None, max_length=300)
+    title: Title | None = None
     nickname: Nickname | None = None
     tags: list[Tag] | None = Field(None, description="all it shall have")
     add_tags: list[Tag] = Field([])

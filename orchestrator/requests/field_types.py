@@ -127,6 +127,7 @@ Also = Annotated[
 ]
 Roles = Annotated[list[GivenRole], BeforeValidator(_listed)]
 SourceName = Annotated[str, Field(min_length=1, max_length=64)]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64)]
 Tags = Annotated[list[Tag], BeforeValidator(_listed)]

@@ -99,6 +99,13 @@ async def test_a_channel_is_found_by_the_title_it_was_given(http: httpx.AsyncCli
     assert await names(http, q="kubernetes") == ["c"]
 
 
+async def test_a_blank_title_is_refused(http: httpx.AsyncClient, log: Log) -> None:
+    await log("c", "hello")
+    refused = await http.patch("/bo/channels/c", json={"title": "  "})
+    assert refused.status_code == 400
+    assert "title" in refused.json()["error"]["details"]
+
+
 async def test_a_nickname_in_use_is_refused(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "hello")
     await log("b", "hello")
