@@ -18,6 +18,7 @@ WIDTH = 96  # pixels of the longest bar of a duration
 LONGEST_MS = 30_000.0  # the duration with the longest bar: the usual time limit
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _MARKS = re.compile(r"`{3,}\w*\s?|`|\*\*|(?<!\S)#{1,6}\s")  # of Markdown; a row shows one line, unformatted
+_IMAGE = re.compile(r"!\[([^\]]*)\]\(\S*?(?:\)|…|$)")  # a preview may end within its address
 _FAULTY = re.compile(r"(?:^|(?<=; ))(?:query\.)?(\w+)(?=: (?:given|missing))")
 
 _WORDS: Mapping[str, Any] = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
@@ -73,8 +74,8 @@ def short_number(value: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a line without its Markdown marks."""
-    return _MARKS.sub("", text)
+    """Return a line without its Markdown marks; of an image its description."""
+    return _MARKS.sub("", _IMAGE.sub(r"\1", text)).strip() or ("…" if text else "")
 
 
 def weekday(day: str) -> str:

@@ -102,6 +102,10 @@ def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
             "limit: given \"x\"; allowed: a valid integer; mode: given 1; allowed: 'raw'",
             "limit: 받은 값 \"x\", 허용: 정수; mode: 받은 값 1, 허용: 'raw'",
         ),
+        (
+            "mode: given 1; allowed: 'raw', 'summary' or 'digest'",
+            "mode: 받은 값 1, 허용: 'raw', 'summary', 'digest' 중 하나",
+        ),
         ("No conversations found for query: '{n} No channel'", "검색어 '{n} No channel'에 맞는 대화가 없습니다"),
         (
             "No conversations found for query: 'a'; nearest: “b”, “c”",

@@ -210,6 +210,26 @@ async def test_a_list_that_is_a_guess_shows_its_candidates(http: httpx.AsyncClie
     assert "“–”" not in case
 
 
+async def test_a_list_shows_no_address_of_an_image(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    image = f"![a chart](data:image/png;base64,{'iVBOR' * 60}) what is wrong here?"
+    turn = [{"role": "user", "text": image}]
+    await orchestrator.run({"operation": "conversation_log", "channel": "chart", "messages": turn, "source": "codex"})
+    rows = (await http.get("/")).text
+    assert "a chart" in rows
+    assert "data:image" not in rows
+    await http.post("/deletions", data={"channel": "chart"})
+    assert "data:image" not in (await http.get("/settings/trash")).text
+
+
+async def test_what_is_remembered_is_called_so_in_the_readers_language(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await orchestrator.run({"operation": "remember", "query": {"text": "Answer briefly."}, "source": "codex"})
+    http.cookies["lang"] = "ko"
+    for address in ("/", "/channels/remembered"):
+        assert "기억해 둔 내용" in (await http.get(address)).text
+
+
 async def test_a_deleted_conversation_without_a_title_is_known_by_its_first_question(http: httpx.AsyncClient) -> None:
     await http.post("/deletions", data={"channel": "gemini_session_7"})
     assert "Question 7 about vectors" in (await http.get("/settings/trash")).text
