@@ -273,6 +273,12 @@ document.addEventListener("htmx:before:request", (event) => {
   if (event.detail.ctx.sourceElement.matches("form")) document.getElementById("problem")?.remove();
 });
 
+// A list grows to 250 rows by itself; then its link leads to a page of its own.
+document.addEventListener("htmx:before:request", (event) => {
+  const isFull = document.querySelectorAll("#rows [data-row]").length >= 250;
+  if (isFull && event.detail.ctx.sourceElement.closest(".more")) event.preventDefault();
+});
+
 document.addEventListener("htmx:after:swap", prepare);
 addEventListener("hashchange", openTarget);
 tellZone();

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from urllib.parse import unquote
 
+import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
@@ -99,6 +100,25 @@ async def test_hostile_texts_are_only_texts(server_to_read: str, page: Page) -> 
     assert await page.title() != "pwned"
     assert await page.locator(".prose :is(img, script, style, iframe, [id], [style], [onerror])").count() == 0
     assert all(address.startswith(server_to_read) for address in asked)
+
+
+async def test_a_list_stops_growing_and_goes_on_as_a_page_of_its_own(server: str, page: Page) -> None:
+    async with httpx.AsyncClient(base_url=server, timeout=60) as http:
+        for i in range(250):
+            message = {"role": "user", "text": f"Question {i} about parsers"}
+            await http.post("/bo/conversations", json={"channel": f"parser_{i}", "messages": [message]})
+    await page.goto(server)
+    rows = page.locator("#rows [data-row]")
+    for count in (100, 150, 200, 250):
+        await page.locator("a.more").scroll_into_view_if_needed()
+        await expect(rows).to_have_count(count)
+    await page.locator("a.more").scroll_into_view_if_needed()
+    await page.wait_for_timeout(1_000)
+    await expect(rows).to_have_count(250)
+    assert await page.evaluate("document.querySelectorAll('*').length") < 5_000
+    await page.locator("a.more").click()
+    await expect(page).to_have_url(re.compile("cursor="))
+    await expect(page.locator("#rows")).to_contain_text("Check the user before a login")
 
 
 async def test_a_long_conversation_is_scrolled_from_end_to_end(server_to_read: str, page: Page) -> None:

@@ -63,6 +63,13 @@ async def test_the_first_row_stands_high_and_a_row_is_44_pixels(server_to_read: 
             assert box, address
             assert box["y"] <= most, address
             assert box["height"] == 44, address
+        await page.goto(f"{server_to_read}/today")
+        field, menu = [await page.locator(one).first.bounding_box() for one in (".list .field", ".list .field .menu")]
+        assert field
+        assert menu
+        assert field["height"] <= 40, "the filters stay in its line"
+        assert menu["y"] - field["y"] < 10
+        assert "Today" in await page.locator(".list .chips").inner_text()
         await page.goto(f"{server_to_read}/channels/{LOGIN}")
         is_wide = width > 900
         for selector, is_seen in ((".list", is_wide), ("#detail", True), (".rooms", True), (".find", is_wide)):
