@@ -203,6 +203,8 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
         ("/settings/trash", "dark", 390),
         ("/settings/forget", "light", 390),
         ("/flow/try", "dark", 390),
+        ("/flow/exec_none", "light", 390),
+        ("/?from=garbage", "light", 390),
     ):
         await page.set_viewport_size({"width": width, "height": 844})
         await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
