@@ -13,6 +13,27 @@ from registry.storage.tables import channel, conversation, execution
 
 FULL = ("home", "search: words", "search: korean words", "search: newest first", "runs")  # lists of more than one page
 FRAGMENTS = ("palette", "beside it")  # parts of other pages: what is said of a whole page does not hold
+ROWS, MESSAGES = "main [data-row]", "#detail article.message"
+SHOWS = {  # what stands on a page that is as it should be; rows, where a page is not named
+    **{name: f"{ROWS} mark" for name in ("search: words", "search: korean words", "search: newest first")},
+    "search: nothing": ".list .empty",
+    "overview": ".year rect",
+    "palette": "a[href^='/channels/']",
+    "today": "#detail h1",
+    "searched": f"{MESSAGES}, #detail mark",
+    **dict.fromkeys(("long conversation", "its end", "inside it", "deleted one"), MESSAGES),
+    "beside it": "#beside",
+    **dict.fromkeys(("backups", "access", "settings"), ".tabs [aria-current]"),
+    "forgetting": "form [name=before]",
+    "guessed run": ".verdict.guessed",
+    "not-found run": ".verdict.not_found",
+    **dict.fromkeys(("insights", "insights: a day", "insights: all"), ".year rect, #chart-data"),
+    "insights: problems": "main",
+    "playground": "form [name=text]",
+    "cases": "main .empty, main table",
+    "login": "form [name=token]",
+    "not there": "h1",
+}
 WORDS = {"words": "postgres connection pool", "korean words": "배포 실패 원인", "nothing": "quokkaxyzzy"}
 
 
@@ -38,6 +59,7 @@ def pages(registry: Registry) -> Mapping[str, str]:
     gone = first(channel.c.name, channel.c.deleted)
     message = first(conversation.c.id, conversation.c.channel_number == 1, conversation.c.seq == 100)
     project = first(channel.c.project_path, channel.c.project_path.is_not(None))
+    asked = first(execution.c.channel, execution.c.channel.is_not(None))
     found, missed = run("extract", "guessed"), run("extract", "not_found")
     return {
         "home": "/",
@@ -64,7 +86,7 @@ def pages(registry: Registry) -> Mapping[str, str]:
         "runs: words": f"/flow?{urlencode({'q': 'quokka'})}",
         "runs: a client's": "/flow?client=cursor",
         "runs: slow": "/flow?min_duration_ms=1000",
-        "runs: of one": f"/flow?channel={long}",
+        "runs: of one": f"/flow?channel={asked}",
         "guessed run": f"/flow/{found}",
         "not-found run": f"/flow/{missed}",
         "insights": "/insights",
@@ -84,6 +106,6 @@ async def open_page(page: Page, url: str, name: str, address: str) -> None:
     answer = await page.goto(url + address)
     assert answer
     assert answer.status == (404 if name == "not there" else 200), f"{name}: {answer.status}"
-    assert name in FRAGMENTS or await page.locator("h1, h2, article, table, form").count(), f"{name}: nothing on it"
+    assert await page.locator(SHOWS.get(name, ROWS)).count(), f"{name}: nothing on it"
     rows = await page.locator("[data-row]").count()
     assert name not in FULL or rows >= 50, f"{name}: {rows} rows"
