@@ -47,13 +47,16 @@ def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, 
 
 def described_deleted(tx: ReadTransaction, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return deleted channels with the number of their messages and the first question, by which they are known."""
-    names = [item["channel"] for item in items]
-    counts, questions = counts_with_deleted(tx, names), first_questions(tx, names)
+    counts = counts_with_deleted(tx, [item["channel"] for item in items])
+    unnamed = [item["channel"] for item in items if not (item["title"] or item["first_message_preview"])]
+    questions = first_questions(tx, unnamed) if unnamed else {}
     return [
         {
             **item,
             "message_count": counts.get(item["channel"], 0),
-            "first_message_preview": preview_of(questions.get(item["channel"], "")) or None,
+            "first_message_preview": item["first_message_preview"]
+            or preview_of(questions.get(item["channel"], ""))
+            or None,
             "deleted": True,
         }
         for item in items
