@@ -18,8 +18,8 @@ from orchestrator.recording.recorder import Recorder, Records, note_readings, re
 from orchestrator.requests.calls import TOLD
 from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
 from orchestrator.requests.shapes import Request
-from orchestrator.state import ExternalAction, LocalCopy, Run, Shelf, Syncing
-from registry.access import Access, Level
+from orchestrator.state import ExternalAction, LocalCopy, Operation, Run, Shelf, Syncing
+from registry.access import Access, Level, only_of
 from registry.domain import DEEPEST, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.log import EXECUTION, RUNS
@@ -225,7 +225,7 @@ class Orchestrator:
         operation = operations()[request.operation]
         if access:
             operation.check(request, access)
-        registry = self.registry.seen_by(access.for_logging() if access and operation.is_log else access)
+        registry = self.registry.seen_by(_seen(request, operation, access))
         run = Run(
             registry.for_questions() if operation.level is Level.READ else registry,
             recorder,
@@ -288,6 +288,13 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
     if is_too_deep(given):
         raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {DEEPEST} deep")
     return parse_request(storable(dict(given)))
+
+
+def _seen(request: Request, operation: Operation, access: Access | None) -> Access | None:
+    """Return what an operation sees of the registry: no more than its token, and than what it is about."""
+    if request.of_owner is not None:
+        return only_of(request.of_owner, access)
+    return access.for_logging() if access and operation.is_log else access
 
 
 def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | None) -> Recorder:

@@ -172,6 +172,7 @@ class Operation:
     level: Level  # the permission a token needs. A request that deletes for good needs `admin`, whatever this says.
     steps: Steps[Any, Any]
     alias: str = ""
+    own_level: Level | None = None  # what a person's token needs for what is about the person's own chats alone
     syncs_first: bool = False  # sync the clients' stores before reading
     is_local: bool = False
     """Work on files of this machine, or on the whole registry: not over HTTP, and only for unrestricted tokens."""
@@ -194,6 +195,10 @@ class Operation:
 
     def check(self, request: Request, access: Access) -> None:
         """Raise Unauthorized if a token does not allow a request."""
+        is_own = access.owner is not None and request.of_owner == access.owner
+        if self.own_level and is_own and not (access.channels or access.projects):
+            access.require(self.own_level)
+            return
         access.require(Level.ADMIN if request.is_for_good else self.level, self.instead)
         if request.is_for_good or self.needs_everything or self.is_local:
             access.require_everything()

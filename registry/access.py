@@ -45,11 +45,13 @@ class Access:
     """Leave out chats that are only shared with the token, because these are for reading."""
     per_minute: int | None = None
     """Requests a minute over HTTP, 0 for any number; None: what the settings say."""
+    only_own: bool = False
+    """See the owner's own chats alone, whatever the level: none that are shared, and none without an owner."""
 
     @property
     def is_restricted(self) -> bool:
         """Return True unless the token sees all chats, or only counters that tell of none."""
-        return bool(self.channels or self.projects) or self.level in (Level.READ, Level.WRITE)
+        return bool(self.channels or self.projects) or self.only_own or self.level in (Level.READ, Level.WRITE)
 
     def for_logging(self) -> Access:
         """Return the access for storing what somebody said: an admin, too, adds it to no chat of another person."""
@@ -83,6 +85,11 @@ class Access:
     def not_yours(self) -> Unauthorized:
         """Return the refusal of a channel, the same whether it exists or not."""
         return Unauthorized(NOT_YOURS, f"token {self.name!r} is for {self.extent}")
+
+
+def only_of(owner: str, access: Access | None) -> Access:
+    """Return what somebody may do (None: everything) narrowed to the chats of one person."""
+    return replace(access or Access("", Level.ADMIN), owner=owner, only_own=True)
 
 
 # permissions of the current HTTP request's token; None if it needs none

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("named", metavar="[ID]", required=False, type=SessionId(), help="A message id, or as --channel.")
 @click.option("--channel", type=SessionId(), help="A whole conversation, by any of its names.")
+@click.option("--owner", metavar="PERSON", help="Only conversations of this person, as `ctxr token list` names them.")
 @click.option("--project", type=ProjectFolder(), help="A whole project: current, a path, or a folder's name.")
 @click.option("--before", metavar="TIME", help="Only what is older: 2025-01-31, 90d, last year.")
 @click.option("--matching", metavar="WORDS", help="Only messages that contain exactly these words, in any case.")
@@ -40,7 +41,9 @@ def forget(
     channel = channel or (named if named and not message_id else None)
     query = {"id": message_id, **conditions, "soft": False}
     if not any((message_id, channel, *conditions.values())):
-        raise InvalidRequest("Nothing to forget was named.", "allowed: ID, --channel, --project, --before, --matching")
+        raise InvalidRequest(
+            "Nothing to forget was named.", "allowed: ID, --channel, --owner, --project, --before, --matching"
+        )
     preview = run_operation("delete", {**query, "dry_run": True}, channel)
     receipt = preview["receipt"]
     if not dry_run:

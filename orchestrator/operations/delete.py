@@ -21,16 +21,19 @@ from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, standing
 from registry.storage.safety.derived import resume_files, spellings
 from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, sources_of, wipe
+from registry.storage.safety.visibility import access_of, see_everything
 
 
 class DeleteQuery(QueryShape):
     """A message by its id, else the channel of the request.
 
-    With `soft` false also a project, older messages, messages with some words: all conditions must hold.
+    With `soft` false also one person's conversations, a project, older messages, messages with some words: all
+    conditions must hold.
     """
 
     id: str | None = None
     soft: bool = True
+    owner: str | None = Field(None, min_length=1, description="the person whose own conversations they are")
     project: str | None = Field(None, min_length=1)
     before: Instant | None = None
     matching: str | None = Field(None, min_length=1, max_length=4000)
@@ -39,8 +42,10 @@ class DeleteQuery(QueryShape):
 
     @model_validator(mode="after")
     def _for_good(self) -> DeleteQuery:
-        if self.soft and self.model_fields_set & {"project", "before", "matching", "trash", "dry_run"}:
-            raise ValueError("project, before, matching, trash and dry_run with soft = false")
+        if self.soft and self.model_fields_set & {"owner", "project", "before", "matching", "trash", "dry_run"}:
+            raise ValueError("owner, project, before, matching, trash and dry_run with soft = false")
+        if self.owner and self.matching:  # words are taken out of titles and records too, whosever these are
+            raise ValueError("either owner or matching")
         return self
 
 
@@ -52,6 +57,10 @@ class DeleteRequest(Request):
     @property
     def is_for_good(self) -> bool:
         return not self.query.soft
+
+    @property
+    def of_owner(self) -> str | None:
+        return self.query.owner
 
     def summary(self) -> dict[str, Any]:
         if not self.is_for_good:
@@ -84,13 +93,20 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
     """Erase for good; the record holds only the receipt."""
     query = request.query
     run.recorder.channel = None
-    wanted = Wanted(query.id, request.channel, query.project, query.before, query.matching, query.trash)
+    wanted = Wanted(
+        query.id, request.channel, query.project, query.before, query.matching, query.trash, owner=query.owner
+    )
     if wanted == Wanted():
-        raise InvalidRequest("Nothing to forget was named.", "allowed: query.id, channel, project, before, matching")
+        raise InvalidRequest(
+            "Nothing to forget was named.", "allowed: query.id, channel, owner, project, before, matching"
+        )
     found = affected_by(tx, wanted)
+    asking = access_of(tx)
+    by_person = asking is not None and asking.level is not Level.ADMIN
+    see_everything(tx)
     shown = _shown(tx, found, wanted)
     files = _files_of(tx, run, found, query.matching)
-    receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching)
+    receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching, by_person=by_person)
     for file in [] if query.dry_run else files:
         file.unlink(missing_ok=True)
     figures = {**asdict(receipt), "files": len(files)}
@@ -171,10 +187,12 @@ FORGET_TOOL = Tool(
 OPERATION = Operation(
     request=DeleteRequest,
     level=Level.WRITE,
+    own_level=Level.WRITE,
     names_channel=True,
     steps=Steps[DeleteRequest, None](write=delete, afterwards=_wiped),
     tools=[FORGET_TOOL],
     labels={
+        "owner": ("of this person", "이 사람의 대화"),
         "matching": ("with exactly these words", "정확히 이 말"),
         "soft": ("can be restored", "복원 가능"),
         "trash": ("only in the trash", "휴지통에 있는 것만"),

@@ -102,6 +102,11 @@ class Request(BaseModel):
         return False
 
     @property
+    def of_owner(self) -> str | None:
+        """Return the person to whose own chats it is limited; None: it is not."""
+        return None
+
+    @property
     def written_to(self) -> str | None:
         """Return the name of what it writes to; requests with the same name are stored one after the other."""
         return self.channel

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
 from registry.access import Level
-from tests.backoffice.conftest import Hire, Log, problem_of
+from tests.backoffice.conftest import Hire, Log, Person, problem_of
+from tests.orchestrator.test_secrets import rows_of
 
 pytestmark = pytest.mark.anyio
 
@@ -200,3 +203,89 @@ async def test_the_trash_is_emptied_by_an_admin_alone(hire: Hire) -> None:
     for named in ({}, {"channel": "lees"}, {"channel": "nobodys"}):
         assert (await kim.ask("POST", "/removals", data=named)).status_code == 401
     assert "lees" in (await lee.ask("GET", "/settings/trash")).text
+
+
+async def erase(person: Person, **named: Any) -> httpx.Response:
+    query = {"soft": False, **{name: value for name, value in named.items() if name != "channel"}}
+    return await person.ask(
+        "POST", "/bo/ao/run", json={"operation": "delete", "channel": named.get("channel"), "query": query}
+    )
+
+
+async def test_a_person_erases_own_chats_with_all_that_was_made_of_them(hire: Hire, orchestrator: Orchestrator) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    await kim.log("kims", "the quokkalike report", project="/srv/shop")
+    await kim.log("more", "more of the quokkalike")
+    await lee.log("lees", "the wombat report")
+    await boss.run("extract", "kims", text="quokkalike report")
+    briefing = {"operation": "daily_briefing", "query": {"date": "today"}}
+    assert "quokkalike" in (await boss.ask("POST", "/bo/ao/run", json=briefing)).text
+    await boss.ask("POST", "/views", data={"name": "report", "address": "/?q=report"})
+    would = (await erase(kim, owner="kim", dry_run=True)).json()["receipt"]
+    assert (would["channels"], would["messages"], would["is_dry_run"]) == (2, 2, True)
+    assert await kim.sees() == ["kims", "more"]
+    done = (await erase(kim, owner="kim")).json()["receipt"]
+    assert (done["channels"], done["messages"], done["id"][:4]) == (2, 2, "fgt_")
+    assert done["results"] >= 2  # what the admin's extract and the briefing delivered
+    assert done["views"] == 0
+    assert (await kim.sees(), await boss.sees()) == ([], ["lees"])
+    assert "quokkalike" not in "\n".join(rows_of(orchestrator.registry))
+    audited = (await boss.ask("GET", "/bo/ao/executions?operation=delete")).json()["items"]
+    assert [one["token"] for one in audited] == ["kim", "kim"]
+    again = problem_of(await erase(kim, owner="kim"), 404)
+    assert again["message"] == "Nothing to forget."
+
+
+async def test_a_person_erases_nothing_that_is_only_shared_or_anybodys(hire: Hire, log: Log) -> None:
+    await log("ours", "hello")
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("kims", "hello")
+    [said] = (await lee.log("lees", "hello"))["stored_ids"]
+    await lee.run("share", "lees", **{"with": "team"})
+    assert await kim.sees() == ["kims", "lees", "ours"]
+    for named in ({"channel": "lees"}, {"channel": "ours"}, {"id": said}, {"project": "/srv/none"}):
+        problem_of(await erase(kim, owner="kim", **named), 404)
+    assert "lees" not in problem_of(await erase(kim, owner="kim", channel="lee"), 404)["details"]
+    assert (await erase(kim, owner="kim")).json()["receipt"]["channels"] == 1
+    assert await lee.sees() == ["lees", "ours"]
+
+
+async def test_nobody_but_an_admin_erases_chats_of_another_person(hire: Hire) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    phone = await hire("kim-phone", Level.READ, owner="kim")
+    limited = await hire("kim-shop", owner="kim", projects=["/srv/shop"])
+    await kim.log("kims", "hello")
+    await lee.log("lees", "hello")
+    for person, named in (
+        (lee, {"owner": "kim"}),
+        (lee, {"owner": "kim", "channel": "kims"}),
+        (phone, {"owner": "kim"}),
+        (limited, {"owner": "kim"}),
+        (kim, {"channel": "kims"}),
+        (kim, {"before": "2100-01-01"}),
+    ):
+        problem_of(await erase(person, **named), 401)
+    problem_of(await erase(kim, owner="kim", matching="hello"), 400)
+    assert await boss.sees() == ["kims", "lees"]
+    assert (await erase(boss, owner="kim")).json()["receipt"]["channels"] == 1
+    assert await boss.sees() == ["lees"]
+
+
+async def test_a_person_whose_chat_has_a_common_name_takes_no_words_from_records_of_others(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("e", "hello")
+    await lee.log("lees", "the wombat report")
+    await lee.run("extract", "lees", text="wombat report")
+    assert (await erase(kim, owner="kim")).json()["receipt"]["channels"] == 1
+    [run] = (await lee.ask("GET", "/bo/ao/executions?operation=extract")).json()["items"]
+    assert (run["channel"], run["asked"]) == ("lees", "wombat report")
+
+
+async def test_the_page_lets_a_person_erase_own_chats(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("kims", "hello")
+    await lee.log("lees", "hello")
+    assert "To be deleted forever" in (await kim.ask("GET", "/settings/forget?owner=kim")).text
+    assert "To be deleted forever" not in (await kim.ask("GET", "/settings/forget?owner=lee")).text
+    assert "Deleted forever" in (await kim.ask("POST", "/settings/forget", data={"owner": "kim"})).text
+    assert (await kim.sees(), await lee.sees()) == ([], ["lees"])

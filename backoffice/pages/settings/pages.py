@@ -134,6 +134,7 @@ class Named(BaseModel):
 
     id: Annotated[str, Field(max_length=40)] = ""
     channel: Annotated[str, Field(max_length=4000)] = ""
+    owner: Annotated[str, Field(max_length=4000)] = ""
     project: Annotated[str, Field(max_length=4000)] = ""
     before: Annotated[str, Field(max_length=4000)] = ""
     matching: Annotated[str, Field(max_length=4000)] = ""

@@ -34,6 +34,8 @@ class Sources:
     ids: Collection[str] = ()
     numbers: Sequence[int] = ()
     matching: str | None = None
+    by_person: bool = False
+    """The owner erases them. A name may be any word that records of other people hold: only runs on the channels go."""
 
     @property
     def are_many(self) -> bool:
@@ -43,7 +45,8 @@ class Sources:
     @property
     def words(self) -> list[str]:
         """Return the words by which a record mentions them."""
-        return [*self.names, *(() if self.are_many else self.ids), *spellings(self.matching)]
+        names = () if self.by_person else self.names
+        return [*names, *(() if self.are_many else self.ids), *spellings(self.matching)]
 
 
 Derived = Mapping[str, Sequence[str]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from itertools import groupby
@@ -53,6 +53,7 @@ class Wanted:
     before: datetime | None = None
     matching: str | None = None
     is_deleted: bool = False
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ def _channels_meant(tx: ReadTransaction, wanted: Wanted) -> list[ColumnElement[b
         conditions.append(channel.c.number == row.number)
     if wanted.project:
         conditions.append(is_of_project(channel.c.project_path, wanted.project))
+    if wanted.owner:
+        conditions.append(channel.c.owner == wanted.owner)
     if wanted.is_deleted:
         conditions.append(channel.c.deleted.is_(True))
     return conditions
@@ -127,13 +130,16 @@ def dry_receipt(found: Affected) -> Receipt:
     return Receipt("", format_time(now()), len(found.channels), messages, is_dry_run=True)
 
 
-def forget(tx: WriteTransaction, found: Affected, matching: str | None = None) -> Receipt:
-    """Forget it: rows, index, vectors, results and what executions say of it; all or nothing."""
+def forget(tx: WriteTransaction, found: Affected, matching: str | None = None, *, by_person: bool = False) -> Receipt:
+    """Forget it: rows, index, vectors, results and what executions say of it; all or nothing.
+
+    `by_person`: a person erases own conversations, see `Sources`.
+    """
     take_turns(tx)
     receipt = new_id("fgt")
     at = now()
     vectors = _vectors(tx, found)
-    derived = find_derived(tx, sources_of(tx, found, matching))
+    derived = find_derived(tx, replace(sources_of(tx, found, matching), by_person=by_person))
     key = key_of(tx)
     ids = (one for some in derived.values() for one in some)
     note_forgotten(tx, [(keyed(key, DERIVED, one.encode()), DERIVED) for one in ids], receipt, at)

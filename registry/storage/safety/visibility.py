@@ -149,7 +149,7 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
 def _of_access(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:
     names = [is_named_like(table.c.name, pattern, dialect) for pattern in access.channels]
     projects = [_is_of_project(table, name, dialect) for name in access.projects]
-    people = [] if access.level is Level.ADMIN else _of_person(table, access)
+    people = [] if access.level is Level.ADMIN and not access.only_own else _of_person(table, access)
     return and_(true(), *(or_(*group) for group in (names, projects, people) if group))
 
 
@@ -164,6 +164,8 @@ def _of_person(table: Table, access: Access) -> list[ColumnElement[bool]]:
 
     A token for some projects is a member of these: the condition on its projects holds beside this one.
     """
+    if access.only_own:
+        return [table.c.owner == access.owner]
     own = [table.c.owner.is_(None), table.c.owner == access.owner]
     if access.is_writing:
         return own
@@ -189,6 +191,11 @@ def access_of(tx: Connection) -> Access | None:
 def _restriction(options: Mapping[str, Any]) -> Access | None:
     access: Access | None = options.get(OPTION)
     return access if access and access.is_restricted else None
+
+
+def see_everything(tx: Connection) -> None:
+    """Lift the restriction for the rest of the transaction: records of a person's chats may be another's."""
+    tx.execution_options(**{OPTION: None})
 
 
 def owner_of(tx: Connection) -> str | None:
