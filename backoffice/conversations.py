@@ -1,9 +1,14 @@
 """/bo/conversations, /bo/search, /bo/extracts; /bo/changes and /bo/edits for registries that follow this one."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+import fastapi
+from fastapi import APIRouter, Query
+from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
 
 from backoffice import queries, schemas
 from backoffice.bodies import LogArguments, LogBody
@@ -16,7 +21,7 @@ from orchestrator.views.events import list_changes, list_edits
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
-Id = Annotated[queries.Word, Path(alias="id", description="the message's id", examples=[schemas.MESSAGE_ID])]
+Id = Annotated[queries.Word, fastapi.Path(alias="id", description="the message's id", examples=[schemas.MESSAGE_ID])]
 
 
 @router.get("/conversations", response_model=schemas.ItemPage[schemas.MessageItem])
@@ -95,6 +100,21 @@ async def search(client: Asking, query: Annotated[queries.SearchParameters, Quer
 async def show_extracts(client: Asking, query: Annotated[queries.ExtractsQuery, Query()]) -> dict[str, Any]:
     """List what extractions and briefings delivered, as message ids."""
     return await client.view(views.list_extracts, query.channel, query.page)
+
+
+@router.get("/export", response_class=FileResponse)
+async def export_owner(client: Asking, query: Annotated[queries.OwnerQuery, Query()]) -> FileResponse:
+    """Return all conversations of one person in a zip, each as the JSON that `ctxr import` reads."""
+    folder = TemporaryDirectory(prefix="ctxr-export-")
+    try:
+        path = Path(folder.name, "conversations.zip")
+        await client.run("export_owner", {"owner": query.owner, "path": str(path)})
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(
+        path, media_type="application/zip", filename=path.name, background=BackgroundTask(folder.cleanup)
+    )
 
 
 @router.get("/edits", response_model=schemas.EditsPage, response_model_exclude_unset=True)

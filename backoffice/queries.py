@@ -133,6 +133,12 @@ class ChangesQuery(QueryShape):
     after: int = Field(0, ge=0, le=2**62, description="the `place` of the last answer; 0: from the first message")
 
 
+class OwnerQuery(QueryShape):
+    owner: Word = Field(
+        description="whose own conversations; with a token below `admin` its own person", examples=["kim"]
+    )
+
+
 class DeletionQuery(QueryShape):
     soft: bool = Field(True, description="keep it, so that it can be restored; `false` removes it for good")
 

@@ -13,12 +13,13 @@ from cli.operations import (
     ProjectFolder,
     SessionId,
     completes,
+    full_path,
     id_argument,
     project_option,
     run_operation,
     source_option,
 )
-from cli.output import as_json_option, dim, printed, show
+from cli.output import as_json_option, counted, dim, printed, show
 from cli.safety.token import Expiry
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name, write_new_file
@@ -157,6 +158,11 @@ def share(session_id: str, group: str, until: datetime | None) -> dict[str, Any]
 @click.argument("session_ids", metavar="ID...", nargs=-1, type=SessionId(), help="Session ids, nicknames or numbers.")
 @click.option("--project", type=ProjectFolder(), help="All sessions of a project instead: current, a path, or a name.")
 @click.option(
+    "--owner",
+    metavar="PERSON",
+    help="All sessions of a person of a shared registry instead, as JSON in one new zip that `ctxr import` reads.",
+)
+@click.option(
     "--format",
     "to",
     type=click.Choice([*get_args(ExportFormat), "md"]),
@@ -173,7 +179,13 @@ def share(session_id: str, group: str, until: datetime | None) -> dict[str, Any]
 @click.option("--share", is_flag=True, help="Remove secrets, folders, user names and addresses.")
 @click.option("--hide", multiple=True, metavar="NAME", help="With --share, also remove this name; may be repeated.")
 def export(
-    session_ids: tuple[str, ...], project: str | None, to: str, output: Path | None, share: bool, hide: tuple[str, ...]
+    session_ids: tuple[str, ...],
+    project: str | None,
+    owner: str | None,
+    to: str,
+    output: Path | None,
+    share: bool,
+    hide: tuple[str, ...],
 ) -> None:
     """Write whole sessions as documents.
 
@@ -181,9 +193,13 @@ def export(
     ctxr export 1 --format pdf --output chat.pdf
     ctxr export 1 3 auth-design --output notes/
     ctxr export --project current --share --format html --output shared/
+    ctxr export --owner kim --output kim.zip
     """
-    if bool(session_ids) == bool(project):
-        raise click.UsageError("Give either IDs or --project.")
+    if [bool(session_ids), bool(project), bool(owner)].count(True) != 1:
+        raise click.UsageError("Give either IDs, --project or --owner.")
+    if owner:
+        _export_owner(owner, output)
+        return
     kind: ExportFormat = "markdown" if to == "md" else cast("ExportFormat", to)
     wanted = session_ids or tuple(_sessions_of(project))
     is_folder = len(wanted) > 1 or bool(project) or (output is not None and output.is_dir())
@@ -201,6 +217,15 @@ def export(
             click.echo(document, nl=False)
         else:
             click.echo(write_new_file(output / document_name(session, kind) if is_folder else output, document))
+
+
+def _export_owner(owner: str, output: Path | None) -> None:
+    if output is None:
+        raise click.UsageError("All sessions of a person need --output FILE.zip.")
+    made = run_operation("export_owner", {"owner": owner, "path": full_path(str(output))})
+    messages = sum(one["messages"] for one in made["conversations"])
+    counts = f"{counted(len(made['conversations']), 'session')} with {counted(messages, 'message')}"
+    click.echo(f"{made['path']}: {counts}")
 
 
 def _sessions_of(project: str | None) -> Iterator[str]:

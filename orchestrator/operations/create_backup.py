@@ -10,7 +10,7 @@ from pydantic import Field
 
 from orchestrator.archive.container import VERSION, Archive, ArchiveWriter, add_stores
 from orchestrator.requests.shapes import QueryShape, Request
-from orchestrator.state import Operation, PartDone, Run, Shelf, Steps, shelf_of
+from orchestrator.state import Operation, PartDone, Run, Steps, shelf_of
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import format_time, now
@@ -75,19 +75,18 @@ def manifest_of(archive: Archive) -> dict[str, Any]:
 
 def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
     shelf = shelf_of(run)
-    path = _new_file(shelf, request.query.path)
+    path = new_zip(request.query.path) if request.query.path else next(free_names(shelf.folder, ""))
     writer = write_registry(tx, path, run.tell)
     run.recorder.explain(path=str(path), **writer.about["stats"], by="one read transaction, table by table")
     return writer
 
 
-def _new_file(shelf: Shelf, given: str | None) -> Path:
-    if given is None:
-        return next(free_names(shelf.folder, ""))
+def new_zip(given: str) -> Path:
+    """Return the path of a file that does not exist yet. Raises InvalidRequest."""
     path = Path(given).expanduser().absolute()
     if path.exists() or not path.parent.is_dir() or path.suffix != ".zip":
         raise InvalidRequest(
-            "The backup cannot be written there.",
+            "The file cannot be written there.",
             f"path: given {given!r}; allowed: a new file in a folder that exists, with .zip at its end",
         )
     return path

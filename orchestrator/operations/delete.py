@@ -192,7 +192,6 @@ OPERATION = Operation(
     steps=Steps[DeleteRequest, None](write=delete, afterwards=_wiped),
     tools=[FORGET_TOOL],
     labels={
-        "owner": ("of this person", "이 사람의 대화"),
         "matching": ("with exactly these words", "정확히 이 말"),
         "soft": ("can be restored", "복원 가능"),
         "trash": ("only in the trash", "휴지통에 있는 것만"),

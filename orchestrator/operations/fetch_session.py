@@ -72,7 +72,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.channel = row.name
     rows, how, has_more = _messages_wanted(tx, row, query)
     run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
-    session = {**item_of(tx, row), **other_names(tx, row), **model_facts(row)}
+    session = _about(tx, row)
     add_summaries(tx, run, [session])
     if query.max_tokens is None and not query.is_complete:
         session["usage"] = usage_of_channel(tx, row.number)
@@ -102,6 +102,16 @@ def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> Messag
     if message.channel_number != row.number:
         raise NotFound("No such message in this session", f"{message_id!r} is in channel {message.channel!r}")
     return message
+
+
+def _about(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
+    return {**item_of(tx, row), **other_names(tx, row), **model_facts(row)}
+
+
+def document_of(tx: ReadTransaction, row: ChannelRow) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a session and its messages, with all that is kept of them."""
+    messages = map(message_dict, messages_of(tx, row.number))
+    return _about(tx, row), [{**complete(one), "sequence": one["seq"] + 1} for one in messages]
 
 
 def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
 from orchestrator.tool import Effect, Tool
 from registry.access import Level
-from registry.errors import StorageError
+from registry.errors import InvalidRequest, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
 from registry.storage.paging import change_state
@@ -54,6 +54,11 @@ def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Reh
     """Check the backup, restore it into a temporary place, and back up what is stored. Raises StorageError."""
     shelf, query = shelf_of(run), request.query
     archive = Archive.open(existing_backup(shelf, query.path))
+    if "owner" in archive.about:
+        raise InvalidRequest(
+            "That file holds the conversations of one person, not a registry.",
+            f"{archive.path}: `ctxr import` adds them to a registry",
+        )
     damaged = archive.check(run.tell)
     if damaged and not query.rest:
         parts = "; ".join(f"damaged part: {damage.part} ({damage.why})" for damage in damaged[:20])

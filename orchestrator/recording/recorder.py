@@ -279,7 +279,8 @@ async def note_readings(
         reading = Recorder("fetch", run.source, run.client, name)
         reading.token, reading.door, reading.request = access.name, door, {"by": run.operation}
         readings.append(reading.finished({}))
-    await asyncio.gather(*map(records.store, readings))
+    for at in range(0, len(readings), 500):  # of more than a thousand the first would be pushed out
+        await asyncio.gather(*map(records.store, readings[at : at + 500]))
 
 
 def _quoted(told: Any) -> Iterator[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -289,3 +292,29 @@ async def test_the_page_lets_a_person_erase_own_chats(hire: Hire) -> None:
     assert "To be deleted forever" not in (await kim.ask("GET", "/settings/forget?owner=lee")).text
     assert "Deleted forever" in (await kim.ask("POST", "/settings/forget", data={"owner": "kim"})).text
     assert (await kim.sees(), await lee.sees()) == ([], ["lees"])
+
+
+async def test_a_person_gets_exactly_own_chats_in_a_zip(hire: Hire, log: Log) -> None:
+    await log("ours", "the wombat report")
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    phone = await hire("kim-phone", Level.READ, owner="kim")
+    await kim.log("kims", "the harbour report", project="/srv/shop")
+    await kim.log("deleted", "hello")
+    await kim.ask("DELETE", "/bo/channels/deleted")
+    await lee.log("lees", "the wombat report")
+    await lee.run("share", "lees", **{"with": "team"})
+    for person in (kim, phone, boss):
+        answer = await person.ask("GET", "/bo/export?owner=kim")
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/zip")
+        file = ZipFile(BytesIO(answer.content))
+        documents = [json.loads(file.read(name)) for name in file.namelist() if name.startswith("conversations/")]
+        assert [(one["session"]["channel"], len(one["messages"])) for one in documents] == [("kims", 1)]
+        assert "wombat" not in "".join(file.read(name).decode() for name in file.namelist())
+    limited = await hire("kim-shop", owner="kim", projects=["/srv/shop"])
+    for person, owner in ((lee, "kim"), (limited, "kim"), (kim, "lee")):
+        problem_of(await person.ask("GET", f"/bo/export?owner={owner}"), 401)
+    problem_of(await boss.ask("GET", "/bo/export?owner=pat"), 404)
+    problem_of(await boss.ask("GET", "/bo/export"))
+    margin = (await kim.ask("GET", "/margin/kims")).text
+    assert margin.count("boss · fetch") == 1
+    assert "kim-phone" not in margin

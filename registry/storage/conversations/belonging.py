@@ -32,6 +32,12 @@ def owned_by_others(tx: ReadTransaction, names: Collection[str], owner: str) -> 
     return list(tx.execute(query.order_by(channel.c.name)).scalars())
 
 
+def channels_of_owner(tx: ReadTransaction, owner: str) -> list[ChannelRow]:
+    """Return the channels of one person, without deleted ones."""
+    query = select(channel).where(channel.c.owner == owner, channel.c.deleted.is_(False))
+    return list(tx.execute(query.order_by(channel.c.number)))
+
+
 def channels_of_project(tx: ReadTransaction, path: str) -> list[ChannelRow]:
     """Return the channels of a folder and of the folders in it, deleted ones too: they may come back."""
     inside = [channel.c.project_path.startswith(path + end, autoescape=True) for end in ("/", "\\")]

@@ -1,0 +1,72 @@
+"""export_owner: write all conversations of one person into one file, each as `ctxr import` reads it back."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import Field
+
+from orchestrator.archive.container import VERSION, ArchiveWriter
+from orchestrator.export.texts import document_name, export
+from orchestrator.operations.create_backup import new_zip
+from orchestrator.operations.fetch_session import document_of
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, PartDone, Run, Steps, as_read
+from registry.access import Level
+from registry.domain import format_time, now
+from registry.errors import NotFound
+from registry.storage.conversations.belonging import channels_of_owner
+from registry.storage.database import ReadTransaction
+from registry.storage.migrations import HEAD
+
+
+class ExportOwnerQuery(QueryShape):
+    """The person, and the file to write."""
+
+    owner: str = Field(min_length=1, description="the person whose own conversations they are")
+    path: str = Field(min_length=1, description="a new .zip file")
+
+
+class ExportOwnerRequest(Request):
+    operation = "export_owner"
+    takes_long = True
+    query: ExportOwnerQuery
+
+    @property
+    def of_owner(self) -> str | None:
+        return self.query.owner
+
+
+def write_all(tx: ReadTransaction, run: Run, request: ExportOwnerRequest) -> dict[str, Any]:
+    """Write every conversation in one read transaction, one after the other; what is in the trash stays out."""
+    owner, path = request.query.owner, new_zip(request.query.path)
+    rows = channels_of_owner(tx, owner)
+    if not rows:
+        raise NotFound("No conversations of that person.", f"owner: given {owner!r}; `ctxr token list` names them")
+    counts = {"sessionCount": len(rows), "messageCount": sum(row.message_count for row in rows)}
+    about = {"version": VERSION, "createdAt": format_time(now()), "revision": HEAD, "owner": owner, "stats": counts}
+    writer = ArchiveWriter(path, {**about, "program": version("context-registry")})
+    written = []
+    try:
+        for number, row in enumerate(rows):
+            run.tell(PartDone(number, len(rows), "conversations"))
+            session, messages = document_of(tx, row)
+            name = document_name(session, "json")
+            writer.add(f"conversations/{name}", export("json", session, messages), rows=len(messages))
+            written.append({"channel": row.name, "messages": len(messages)})
+        writer.finish([])
+    except BaseException:
+        writer.discard()
+        raise
+    run.recorder.explain(path=str(path), **counts)
+    return {"path": str(path), "conversations": written}
+
+
+OPERATION = Operation(
+    request=ExportOwnerRequest,
+    level=Level.ADMIN,
+    own_level=Level.READ,
+    is_local=True,
+    steps=Steps[ExportOwnerRequest, dict[str, Any]](query=write_all, keep=as_read),
+)
