@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,9 +15,10 @@ from cli.operations import run_request
 from cli.output import as_json_option
 from orchestrator.export.texts import is_document, requests_of
 from orchestrator.sync.store_report import StoreReport
+from registry.errors import RegistryError
 from registry.settings import read_settings
-from sources.base import Places
-from sources.exports.reader import AccountExport, exports_in
+from sources.base import Places, Skipped
+from sources.exports.reader import UNREADABLE, AccountExport, ExportFile, exports_in, parts_of, reason_of_failure
 
 
 @click.command("import")
@@ -40,34 +40,55 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
     the exit status is 1 then.
     """
     with ExitStack() as stack:
-        own = {file: document for file in files if (document := _own_document(file)) is not None}
+        own = {file: parts for file in files if (parts := _own_parts(file, stack))}
         found = [(file, export) for file in files if file not in own for export in exports_in(file, stack)]
-        reports = [_import_own(file, document) for file, document in own.items()]
+        reports = [report for file, parts in own.items() for report in _import_own(file, parts)]
         reports += asyncio.run(_import(found, shows_progress=sys.stderr.isatty() and not as_json))
     show_reports(reports, as_json=as_json)
     if any(report.skipped_count for report in reports):
         sys.exit(1)
 
 
-def _own_document(file: Path) -> dict[str, Any] | None:
+def _own_parts(file: Path, stack: ExitStack) -> list[ExportFile]:
+    """Return the documents of `ctxr export` in a file: itself, or those in a zip."""
+    if not file.is_file():  # a pipe would be waited for
+        return []
+    return [part for part in parts_of(file, stack) if isinstance(part, ExportFile) and _begins_as_own(part)]
+
+
+def _begins_as_own(part: ExportFile) -> bool:
     try:
-        if not file.is_file():  # a pipe would be waited for
-            return None
-        with file.open("rb") as content:
-            if not content.read(100).lstrip().startswith(b'{\n  "session":'):
-                return None
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return document if is_document(document) else None
+        with part.open() as content:
+            return content.read(100).lstrip().startswith(b'{\n  "session":')
+    except UNREADABLE:
+        return False
 
 
-def _import_own(file: Path, document: dict[str, Any]) -> StoreReport:
-    stored, *named = requests_of(document)
-    outcome = run_request(stored)
-    for request in named:
-        run_request(request)
-    return StoreReport(stored["source"], str(file), seen=1, parsed=1, new_messages=outcome["new_count"])
+def _import_own(file: Path, parts: Sequence[ExportFile]) -> list[StoreReport]:
+    """Import the documents one by one, and return a report for each client that they are of."""
+    reports: dict[str, StoreReport] = {}
+    for part in parts:
+        try:
+            with part.open() as content:
+                document = json.load(content)
+            source, why = (document["session"]["source"], "") if is_document(document) else ("ctxr", "no such document")
+        except UNREADABLE as exc:
+            source, why = "ctxr", reason_of_failure(exc)
+        report = reports.setdefault(source, StoreReport(source, str(file)))
+        if why:
+            report.skip([Skipped(part.name, why)])
+            continue
+        try:
+            stored, *named = requests_of(document)
+            report.new_messages += run_request(stored)["new_count"]
+            for request in named:
+                run_request(request)
+        except RegistryError as exc:  # the others are no worse for it
+            report.skip([Skipped(part.name, f"{exc.message} {exc.details}")])
+            continue
+        report.seen += 1
+        report.parsed += 1
+    return list(reports.values())
 
 
 async def _import(found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool) -> list[StoreReport]:

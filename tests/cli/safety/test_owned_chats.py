@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -48,3 +51,50 @@ def test_all_chats_of_one_person_are_forgotten_after_a_preview(ctxr: Ctxr) -> No
     assert ctxr("forget", "--owner", "kim", "--yes").exit_code == 3
     refused = ctxr("forget", "--owner", "lee", "--matching", "asked", "--yes")
     assert (refused.exit_code, "either owner or matching" in refused.output) == (2, True)
+
+
+def test_all_chats_of_one_person_go_into_a_zip_that_another_registry_imports(
+    ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kim.zip"
+    assert ctxr("export", "--owner", "kim", "--output", str(file)).stdout == f"{file}: 2 sessions with 4 messages\n"
+    assert "2 sessions, 4 messages" in ctxr("backup", "validate", str(file)).stdout
+    held = [ZipFile(file).read(name).decode() for name in ZipFile(file).namelist()]
+    assert "kim asked 1" in "".join(held)
+    assert not any("lee" in part for part in held)
+    refused = ctxr("backup", "restore", str(file), "--rest")  # it would take the place of everybody's
+    assert (refused.exit_code, "`ctxr import` adds them" in refused.output) == (2, True)
+    assert len(channels(ctxr)) == 4
+    assert ctxr("export", "--owner", "kim", "--output", str(file)).exit_code == 2
+    assert ctxr("export", "--owner", "pat", "--output", str(tmp_path / "pat.zip")).exit_code == 3
+    assert ctxr("export", "--owner", "kim", "kim_1", "--output", str(tmp_path / "more.zip")).exit_code == 2
+    assert [one["details"]["owner"] for one in acts(ctxr, "export_owner") if one["outcome"] == "succeeded"] == ["kim"]
+
+    monkeypatch.setenv("CTXR_DATABASE_URL", f"sqlite:///{tmp_path / 'own.db'}")
+    [report] = json.loads(ctxr("import", str(file), "--json").stdout)["stores"]
+    assert (report["source"], report["seen"], report["new_messages"]) == ("codex", 2, 4)
+    assert channels(ctxr) == ["kim_1", "kim_2"]
+    assert json.loads(ctxr("import", str(file), "--json").stdout)["stores"][0]["new_messages"] == 0
+    shown = json.loads(ctxr("show", "kim_1", "--json").stdout)
+    assert (shown["session"]["title"], shown["messages"][0]["text"]) == ("Of kim", "kim asked 1")
+
+
+def acts(ctxr: Ctxr, operation: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ctxr("audit", "--json", "--operation", operation).stdout.splitlines()]
+
+
+def test_a_damaged_document_of_a_zip_is_named_and_the_others_come_in(
+    ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, file = tmp_path / "kim.zip", tmp_path / "damaged.zip"
+    ctxr("export", "--owner", "kim", "--output", str(whole))
+    documents = {name: ZipFile(whole).read(name) for name in ZipFile(whole).namelist()}
+    first = next(name for name in documents if name.startswith("conversations/"))
+    with ZipFile(file, "w") as archive:
+        for name, content in documents.items():
+            archive.writestr(name, content[: len(content) // 2] if name == first else content)
+    monkeypatch.setenv("CTXR_DATABASE_URL", f"sqlite:///{tmp_path / 'own.db'}")
+    done = ctxr("import", str(file), "--json")
+    reports = json.loads(done.stdout)["stores"]
+    assert (done.exit_code, sum(report["new_messages"] for report in reports)) == (1, 2)
+    assert [one["what"] for report in reports for one in report["skipped"]] == [first]
