@@ -102,20 +102,24 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
         )
     found = affected_by(tx, wanted)
     asking = access_of(tx)
-    by_person = asking is not None and asking.level is not Level.ADMIN
+    is_exact = asking is not None and asking.level is not Level.ADMIN
     see_everything(tx)
     shown = _shown(tx, found, wanted)
-    files = _files_of(tx, run, found, query.matching)
-    receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching, by_person=by_person)
+    files = files_of(tx, run, found, query.matching)
+    receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching, is_exact=is_exact)
     for file in [] if query.dry_run else files:
         file.unlink(missing_ok=True)
-    figures = {**asdict(receipt), "files": len(files)}
+    return {**shown, **with_receipt(run, {**asdict(receipt), "files": len(files)})}
+
+
+def with_receipt(run: Run, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the receipt with the backups that may hold what is erased now, and note it."""
     run.recorder.explain(receipt=figures)
-    holding = sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []  # what is erased now
-    return {**shown, "receipt": {**figures, "backups": holding}}
+    holding = sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
+    return {"receipt": {**figures, "backups": holding}}
 
 
-def _files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
+def files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
     """Return the files in our folder that hold a forgotten conversation for another client, or the words."""
     if run.shelf is None or not run.shelf.drafts.is_dir():
         return []

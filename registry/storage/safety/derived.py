@@ -34,8 +34,8 @@ class Sources:
     ids: Collection[str] = ()
     numbers: Sequence[int] = ()
     matching: str | None = None
-    by_person: bool = False
-    """The owner erases them. A name may be any word that records of other people hold: only runs on the channels go."""
+    is_exact: bool = False
+    """A channel's name may be any word: of records only runs on the channels go, and what names a message by its id."""
 
     @property
     def are_many(self) -> bool:
@@ -45,7 +45,7 @@ class Sources:
     @property
     def words(self) -> list[str]:
         """Return the words by which a record mentions them."""
-        names = () if self.by_person else self.names
+        names = () if self.is_exact else self.names
         return [*names, *(() if self.are_many else self.ids), *spellings(self.matching)]
 
 
@@ -81,7 +81,7 @@ def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
             for row in tx.execute(select(saved_view))
             if _holds(f"{row.name} {unquote_plus(row.address)}", [word.lower() for word in words])
         ],
-        "texts": [text for text in _texts(tx) if _holds(text, matching)],
+        "texts": [text for text in _texts(tx) if _holds(text, matching)] if matching else [],
     }
 
 

@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 CHANNEL, SESSION, SAID, DERIVED, MESSAGE = "channel", "session", "said", "derived", "message"
 """Kinds of digests: of a channel's name, a session's id, a message's role and words, a derived record, and the id of
 a message that is in no row since a backup without it was restored."""
+BY_POLICY = "pol"
+"""The beginning of receipts of retention policies, which hold for this registry alone: no other one is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +132,23 @@ def dry_receipt(found: Affected) -> Receipt:
     return Receipt("", format_time(now()), len(found.channels), messages, is_dry_run=True)
 
 
-def forget(tx: WriteTransaction, found: Affected, matching: str | None = None, *, by_person: bool = False) -> Receipt:
+def forget(
+    tx: WriteTransaction,
+    found: Affected,
+    matching: str | None = None,
+    *,
+    is_exact: bool = False,
+    receipt: str = "",
+) -> Receipt:
     """Forget it: rows, index, vectors, results and what executions say of it; all or nothing.
 
-    `by_person`: a person erases own conversations, see `Sources`.
+    `is_exact`: as in `Sources`. `receipt`: its id, if it has one already.
     """
     take_turns(tx)
-    receipt = new_id("fgt")
+    receipt = receipt or new_id("fgt")
     at = now()
     vectors = _vectors(tx, found)
-    derived = find_derived(tx, replace(sources_of(tx, found, matching), by_person=by_person))
+    derived = find_derived(tx, replace(sources_of(tx, found, matching), is_exact=is_exact))
     key = key_of(tx)
     ids = (one for some in derived.values() for one in some)
     note_forgotten(tx, [(keyed(key, DERIVED, one.encode()), DERIVED) for one in ids], receipt, at)
@@ -203,9 +212,12 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
     if row.session_id:
         digests.append(keyed(key, SESSION, row.session_id.encode()))
     kinds = [(digest, CHANNEL) for digest in digests] + [(keyed(key, SAID, bytes(digest)), SAID) for digest in said]
-    note_forgotten(tx, kinds, receipt, at)
+    is_by_policy = receipt.startswith(BY_POLICY)
+    # words that many conversations together held say of no new one that it was forgotten
+    note_forgotten(tx, kinds, f"{receipt}.{row.number}" if is_by_policy else receipt, at)
     ids = select(conversation.c.number, conversation.c.id).where(within).order_by(conversation.c.number)
-    note_forgetting(tx, row, tx.execute(ids).all(), is_channel=True)
+    if not is_by_policy:
+        note_forgetting(tx, row, tx.execute(ids).all(), is_channel=True)
     delete_channel(tx, row, soft=False)
     return len(said)
 
@@ -287,8 +299,11 @@ def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
     ids = [*held.intersection(tombstones.messages), *_noted_messages(tx, tombstones)]
     there = is_one_of(conversation.c.id, ids), conversation.c.forgotten.is_(False)
     messages = tx.execute(select(conversation).where(*there)).all()
-    back = Affected(list(_channels_back(tx, tombstones)), messages)
-    count = forget(tx, back).messages if back.channels or back.messages else 0
+    back = list(_channels_back(tx, tombstones))
+    told = Affected([row for row, receipt in back if not receipt.startswith(BY_POLICY)], messages)
+    quiet = Affected([row for row, receipt in back if receipt.startswith(BY_POLICY)], [])
+    count = forget(tx, told).messages if told.channels or told.messages else 0
+    count += forget(tx, quiet, is_exact=True, receipt=new_id(BY_POLICY)).messages if quiet.channels else 0
     if derived := {digest for digest, what, _, _ in tombstones.digests if what == DERIVED}:
         shorten_newest(tx)  # their words may have been gone already, and not been noted
         forget_derived_again(tx, tombstones.key, derived)
@@ -309,12 +324,14 @@ def _noted_messages(tx: WriteTransaction, tombstones: Tombstones) -> list[str]:
     return [id_ for id_ in ids if keyed(tombstones.key, MESSAGE, id_.encode()) in known]
 
 
-def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[ChannelRow]:
-    known = {(digest, what) for digest, what, _, _ in tombstones.digests}
+def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[tuple[ChannelRow, str]]:
+    """Yield the forgotten channels that are there again, each with the receipt of its forgetting."""
+    known = {(digest, what): receipt for digest, what, receipt, _ in tombstones.digests}
     if not known:
         return
     for row in tx.execute(select(channel)).all():
         named = [(CHANNEL, name) for name in (row.name, *aliases_of(tx, row.number))]
         named += [(SESSION, row.session_id)] if row.session_id else []
-        if any((keyed(tombstones.key, what, name.encode()), what) in known for what, name in named):
-            yield row
+        marks = [(keyed(tombstones.key, what, name.encode()), what) for what, name in named]
+        if receipt := next((known[mark] for mark in marks if mark in known), None):
+            yield row, receipt

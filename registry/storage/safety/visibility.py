@@ -148,12 +148,13 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
 
 def _of_access(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:
     names = [is_named_like(table.c.name, pattern, dialect) for pattern in access.channels]
-    projects = [_is_of_project(table, name, dialect) for name in access.projects]
+    projects = [is_in_project(table, name, dialect) for name in access.projects]
     people = [] if access.level is Level.ADMIN and not access.only_own else _of_person(table, access)
     return and_(true(), *(or_(*group) for group in (names, projects, people) if group))
 
 
-def _is_of_project(table: Table, name: str, dialect: str) -> ColumnElement[bool]:
+def is_in_project(table: Table, name: str, dialect: str) -> ColumnElement[bool]:
+    """Return a condition: the channel's project has this path or name, or one that matches the pattern."""
     if "*" in name or "?" in name:
         return or_(*(is_named_like(column, name, dialect) for column in (table.c.project_path, table.c.project_name)))
     return or_(table.c.project_path == Project.from_path(name).path, table.c.project_name == name)
