@@ -71,6 +71,21 @@ class ActionSettings(McpServerSettings):
     check: CheckSettings | None = None
 
 
+class RetentionPolicy(BaseModel):
+    """A rule by which conversations are forgotten: nothing was said in them for some days; all that is given holds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    days: int = Field(ge=1, le=36_500, description="days without a word")
+    project: str | None = Field(None, min_length=1, description="path or folder name, with * and ? for any letters")
+    owner: str | None = Field(None, min_length=1, description="the person whose own conversations they are")
+
+    def __str__(self) -> str:
+        parts = [f"quiet for {self.days} days"]
+        parts += [f"{name} {value}" for name in ("project", "owner") if (value := getattr(self, name))]
+        return ", ".join(parts)
+
+
 class Settings(BaseSettings):
     """Environment variables with the prefix `CTXR_`, then `config.toml` in the home folder, then these defaults."""
 
@@ -176,6 +191,11 @@ class Settings(BaseSettings):
         le=36_500,
         description="Days executions are kept one by one, then only as figures; 0: for ever. An ordinary one keeps its"
         " details while it is among the newest 200.",
+    )
+    retention: tuple[RetentionPolicy, ...] = Field(
+        default=(),
+        description="Policies by which `ctxr serve` forgets conversations for good; best as `[[retention]]` in"
+        " config.toml.",
     )
     remote_url: str = Field(
         default="",

@@ -50,6 +50,7 @@ ON_BOTH_DATABASES = re.compile(
     | orchestrator/remote/test_edits.*(_agree|later_stays|later_has_it|go_whole|it_was_sent)
     | orchestrator/test_forgetting.*
         (backup_brings|nothing_is_left|another_client|sent_again|restored_or_listed|read_again|by_words|every_notation)
+    | orchestrator/test_retention
     | orchestrator/test_secrets.*_cut_title
     | pages/test_workspace.*answers_to_check
     | pages/test_pages.*deleted_for_good

@@ -1,0 +1,101 @@
+"""retention: forget the conversations that a policy names, for good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from pydantic import Field
+
+from orchestrator.operations.delete import files_of, with_receipt
+from orchestrator.requests.shapes import QueryShape, Request
+from orchestrator.state import Operation, Run, Steps
+from registry.access import Level
+from registry.domain import format_time, new_id, now
+from registry.errors import NotFound, StorageError
+from registry.settings import RetentionPolicy
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.safety.forgetting import BY_POLICY, Affected, Receipt, forget, wipe
+from registry.storage.safety.quiet_channels import find_quiet, lock_quiet
+
+logger = logging.getLogger(__name__)
+
+TOGETHER = 50  # conversations in one transaction, so that others can write in between
+COUNTED = ("channels", "messages", "vectors", "executions", "results", "cases", "views", "texts")
+
+
+class RetentionQuery(QueryShape, RetentionPolicy):
+    """A policy, tried or applied."""
+
+    dry_run: bool = Field(False, description="only say what would be forgotten")
+
+
+class RetentionRequest(Request):
+    operation = "retention"
+    takes_long = True
+    query: RetentionQuery
+
+    @property
+    def is_for_good(self) -> bool:
+        return True
+
+    def summary(self) -> dict[str, Any]:
+        return {"by": str(self.query), "dry_run": self.query.dry_run}
+
+
+def find(tx: ReadTransaction, _run: Run, request: RetentionRequest) -> dict[int, int]:
+    if not (found := find_quiet(tx, request.query)):
+        raise NotFound("Nothing to forget.", f"No conversation is {request.query}")
+    return found
+
+
+async def apply(run: Run, request: RetentionRequest, data: dict[int, int]) -> dict[str, Any]:
+    """Forget the conversations, some at a time; one that cannot be forgotten does not hold up the others."""
+    receipt = "" if request.query.dry_run else new_id(BY_POLICY)
+    figures = asdict(Receipt(receipt, format_time(now()), len(data), sum(data.values()), is_dry_run=True))
+    if request.query.dry_run:
+        return with_receipt(run, {**figures, "files": 0, "failed": 0})
+    counts, refusals = Counter[str](), list[Exception]()
+    forgetting = partial(_forget, run=run, policy=request.query, receipt=receipt)
+    waiting = [list(data)[at : at + TOGETHER] for at in range(0, len(data), TOGETHER)]
+    while waiting:
+        some = waiting.pop(0)
+        try:
+            counts += await run.registry.write(partial(forgetting, numbers=some))
+        except Exception as exc:
+            if len(some) == 1:
+                logger.error("A conversation could not be forgotten by a policy: %s", exc)
+                refusals.append(exc)
+            else:
+                waiting = [[one] for one in some] + waiting
+        await asyncio.sleep(0.01)
+    if refusals and not counts["channels"]:
+        raise StorageError("The conversations could not be forgotten.", str(refusals[0]))
+    if counts["channels"]:
+        await wipe(run.registry)
+    done = {name: counts[name] for name in (*COUNTED, "files")}
+    return with_receipt(run, {**figures, **done, "failed": len(refusals), "is_dry_run": False})
+
+
+def _forget(
+    tx: WriteTransaction, run: Run, policy: RetentionPolicy, receipt: str, numbers: Sequence[int]
+) -> Counter[str]:
+    found = Affected(lock_quiet(tx, policy, numbers), [])
+    files = files_of(tx, run, found, None)
+    done = forget(tx, found, is_exact=True, receipt=receipt)
+    for file in files:
+        file.unlink(missing_ok=True)
+    return Counter({**{name: getattr(done, name) for name in COUNTED}, "files": len(files)})
+
+
+OPERATION = Operation(
+    request=RetentionRequest,
+    level=Level.ADMIN,
+    steps=Steps[RetentionRequest, dict[int, int]](query=find, keep=apply),
+    labels={"days": ("days without a word", "대화가 없던 일수")},
+)

@@ -1,0 +1,131 @@
+"""Conversations that grew old by a policy are forgotten, and nothing that it does not name."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from orchestrator.service import Orchestrator
+from orchestrator.state import Shelf
+from orchestrator.views.events import list_edits
+from registry.access import Access, Level
+from registry.domain import format_time, now
+from registry.settings import RetentionPolicy
+from registry.storage.safety.quiet_channels import find_quiet, lock_quiet
+from registry.storage.tables import channel
+from sources.base import Places
+from tests.orchestrator.test_forgetting import run, traces
+
+pytestmark = pytest.mark.anyio
+
+
+async def say(orchestrator: Orchestrator, name: str, days: float, **more: Any) -> None:
+    """Log a conversation whose last word is that many days old."""
+    access = Access(more["owner"], Level.WRITE, owner=more["owner"]) if "owner" in more else None
+    at = format_time(now() - timedelta(days=days))
+    messages = [{"role": "user", "text": f"where does the {name} live?", "timestamp": at}]
+    messages += [{"role": "assistant", "text": f"The {name} lives by the river, under a stone.", "timestamp": at}]
+    about = {"project": more["project"]} if "project" in more else {}
+    given = {"operation": "conversation_log", "channel": name, "messages": messages, "metadata": about}
+    answer = await orchestrator.run({**given, "source": more.get("source", "codex")}, access=access)
+    assert answer["success"], answer
+
+
+async def kept(orchestrator: Orchestrator) -> list[str]:
+    listed = await orchestrator.run({"operation": "list", "query": {"limit": 100}})
+    return sorted(session["channel"] for session in listed["sessions"])
+
+
+async def test_old_conversations_go_and_pinned_shared_and_remembered_ones_stay(orchestrator: Orchestrator) -> None:
+    for name in ("otter", "pinned", "team", "for_a_while", "was_shared"):
+        await say(orchestrator, name, 40)
+    await say(orchestrator, "young", 29)
+    await say(orchestrator, "note", 400, source="memory-files")
+    await say(orchestrator, "remembered", 400, source="remembered")
+    await run(orchestrator, "tag", "pinned", pinned=True)
+    await run(orchestrator, "share", "team", **{"with": "team"})
+    await run(orchestrator, "share", "for_a_while", **{"with": "team", "until": "2100-01-01"})
+    await run(orchestrator, "share", "was_shared", **{"with": "team", "until": "2100-01-01"})
+    over = update(channel).where(channel.c.name == "was_shared").values(shared_until=now() - timedelta(days=1))
+    await orchestrator.registry.write(lambda tx: tx.execute(over))
+    would = (await run(orchestrator, "retention", days=30, dry_run=True))["receipt"]
+    assert (would["channels"], would["messages"], would["is_dry_run"]) == (3, 6, True)
+    assert len(await kept(orchestrator)) == 8
+    done = (await run(orchestrator, "retention", days=30))["receipt"]
+    assert (done["id"][:4], done["channels"], done["messages"], done["failed"]) == ("pol_", 3, 6, 0)
+    assert await kept(orchestrator) == ["for_a_while", "note", "pinned", "remembered", "young"]
+    assert traces(orchestrator, "otter lives") == []
+    again = await orchestrator.run({"operation": "retention", "query": {"days": 30}})
+    assert again["error"]["code"] == "NOT_FOUND"
+
+
+async def test_a_policy_takes_only_the_projects_and_the_person_that_it_names(orchestrator: Orchestrator) -> None:
+    places = {"in": "/srv/shop/web", "beside": "/srv/blog", "nowhere": None}
+    for place, project in places.items():
+        for owner in ("kim", "lee"):
+            more = {"project": project} if project else {}
+            await say(orchestrator, f"{owner}_{place}", 40, owner=owner, **more)
+    await say(orchestrator, "ours", 40, project="/srv/shop/web")
+    await run(orchestrator, "retention", days=30, project="/srv/shop/*", owner="kim")
+    assert "kim_in" not in await kept(orchestrator)
+    assert len(await kept(orchestrator)) == 6
+    await run(orchestrator, "retention", days=30, project="web")
+    assert await kept(orchestrator) == ["kim_beside", "kim_nowhere", "lee_beside", "lee_nowhere"]
+    await run(orchestrator, "retention", days=30, owner="lee")
+    assert await kept(orchestrator) == ["kim_beside", "kim_nowhere"]
+
+
+async def test_a_conversation_that_goes_on_meanwhile_is_not_taken(orchestrator: Orchestrator) -> None:
+    await say(orchestrator, "otter", 40)
+    policy = RetentionPolicy(days=30)
+    found = await orchestrator.registry.read(lambda tx: find_quiet(tx, policy))
+    assert len(found) == 1
+    await say(orchestrator, "otter", 0)
+    assert await orchestrator.registry.write(lambda tx: lock_quiet(tx, policy, list(found))) == []
+
+
+async def test_no_other_registry_is_told_and_no_backup_brings_it_back(
+    orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    shelf = Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
+    shelved = Orchestrator(orchestrator.registry, shelf=shelf)
+    await say(shelved, "otter", 40)
+    await say(shelved, "heron", 40, project="/srv/blog")
+    backup = await run(shelved, "create_backup", stores=False)
+    done = (await run(shelved, "retention", days=30, project="blog"))["receipt"]
+    assert done["backups"] == [Path(backup["path"]).name]
+    await say(shelved, "heron", 40, project="/srv/blog")  # its client sends it again
+    assert await kept(shelved) == ["otter"]
+    await run(shelved, "restore_backup", path=backup["path"])
+    assert await kept(shelved) == ["otter"]
+    assert (await shelved.view(list_edits, 0))["items"] == []
+
+
+async def test_a_new_conversation_is_stored_though_old_ones_together_held_its_words(
+    orchestrator: Orchestrator,
+) -> None:
+    await say(orchestrator, "otter", 40)
+    await say(orchestrator, "heron", 40)
+    await run(orchestrator, "retention", days=30)
+    asked = ["where does the otter live?", "where does the heron live?"]
+    messages = [{"role": "user", "text": text} for text in asked]
+    messages.append({"role": "assistant", "text": "The heron lives by the river, under a stone."})
+    await orchestrator.run({"operation": "conversation_log", "channel": "new", "messages": messages, "source": "codex"})
+    assert await kept(orchestrator) == ["new"]
+
+
+async def test_only_an_admin_of_all_may_apply_a_policy(orchestrator: Orchestrator) -> None:
+    await say(orchestrator, "otter", 40, owner="kim")
+    tokens = [
+        Access("kim", Level.WRITE, owner="kim"),
+        Access("boss", Level.ADMIN, ("o*",), owner="boss"),
+    ]
+    for access in tokens:
+        for query in ({"days": 30}, {"days": 30, "owner": "kim"}, {"days": 30, "dry_run": True}):
+            refused = await orchestrator.run({"operation": "retention", "query": query}, access=access)
+            assert refused["error"]["code"] == "UNAUTHORIZED"
+    assert await kept(orchestrator) == ["otter"]
