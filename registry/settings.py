@@ -195,7 +195,7 @@ class Settings(BaseSettings):
     retention: tuple[RetentionPolicy, ...] = Field(
         default=(),
         description="Policies by which `ctxr serve` forgets conversations for good; best as `[[retention]]` in"
-        " config.toml.",
+        " config.toml. `ctxr forget --by-policy --dry-run` says what they name now.",
     )
     remote_url: str = Field(
         default="",

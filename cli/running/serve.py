@@ -30,6 +30,7 @@ from cli.shared.process import door_of_caller, give_memory_back, sharing
 from mcp_server.server import create_server, http_app
 from orchestrator.background import running
 from orchestrator.opening import check_after_kill, was_left_open
+from orchestrator.operations.retention import applying
 from orchestrator.recording.recorder import forgetting
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
@@ -72,7 +73,8 @@ def build_app(settings: Settings) -> FastAPI:
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
-        async with server.session_manager.run(), old_runs, orchestrator.in_background():
+        quiet = applying(orchestrator.run, () if is_read_only else settings.retention)
+        async with server.session_manager.run(), old_runs, quiet, orchestrator.in_background():
             yield
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)

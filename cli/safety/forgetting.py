@@ -10,7 +10,7 @@ import click
 from cli.operations import ProjectFolder, SessionId, run_operation
 from cli.output import as_json_option, counted, print_json, progress, show, yes_option
 from registry.domain import names_message
-from registry.errors import InvalidRequest
+from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
@@ -24,11 +24,18 @@ if TYPE_CHECKING:
 @click.option("--project", type=ProjectFolder(), help="A whole project: current, a path, or a folder's name.")
 @click.option("--before", metavar="TIME", help="Only what is older: 2025-01-31, 90d, last year.")
 @click.option("--matching", metavar="WORDS", help="Only messages that contain exactly these words, in any case.")
+@click.option("--by-policy", is_flag=True, help="What the retention policies of the settings name now, and only that.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
 @yes_option
 @as_json_option
 def forget(
-    named: str | None, channel: str | None, dry_run: bool, yes: bool, as_json: bool, **conditions: str | None
+    named: str | None,
+    channel: str | None,
+    by_policy: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    **conditions: str | None,
 ) -> None:
     """Delete for good: it cannot be restored, and does not come back.
 
@@ -40,6 +47,11 @@ def forget(
     message_id = named if named and names_message(named) else None
     channel = channel or (named if named and not message_id else None)
     query = {"id": message_id, **conditions, "soft": False}
+    if by_policy:
+        if named or channel or any(conditions.values()):
+            raise InvalidRequest("The policies say what is forgotten.", "allowed beside --by-policy: --dry-run, --yes")
+        _apply_policies(dry_run=dry_run, yes=yes, as_json=as_json)
+        return
     if not any((message_id, channel, *conditions.values())):
         raise InvalidRequest(
             "Nothing to forget was named.", "allowed: ID, --channel, --owner, --project, --before, --matching"
@@ -61,6 +73,34 @@ def forget(
         more = f"{receipt['vectors']} vectors, {receipt['executions']} records, {made}"
         click.echo(f"Forgotten: {_counted(receipt)}, with {more}. Receipt {receipt['id']}, {receipt['forgotten_at']}.")
         click.echo("Exported files, backups and the clients' own histories are unchanged.")
+
+
+def _apply_policies(*, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Show what each policy names, and forget it after a yes; a conversation that two name is counted at both."""
+    policies = read_settings().retention
+    if not policies:
+        raise InvalidRequest("No retention policy is set.", "CTXR_RETENTION, or [[retention]] in config.toml")
+    told = []
+    for policy in policies:
+        query = policy.model_dump(exclude_none=True)
+        try:
+            receipt = run_operation("retention", {**query, "dry_run": True})["receipt"]
+            if not dry_run:
+                if not yes:
+                    click.confirm(f"Forget {_counted(receipt)}, {policy}, for good?", abort=True, err=True)
+                receipt = run_operation("retention", query)["receipt"]
+        except NotFound:
+            receipt = None
+        told.append({"policy": query, "receipt": receipt})
+        if not as_json:
+            done = "Would forget" if dry_run else "Forgotten:"
+            end = f" Receipt {receipt['id']}." if receipt and not dry_run else ""
+            click.echo(f"{done} {_counted(receipt) if receipt else 'nothing'}, {policy}.{end}")
+    if as_json:
+        print_json({"policies": told})
+    failed = sum(one["receipt"]["failed"] for one in told if one["receipt"])
+    if failed:
+        raise StorageError(f"{counted(failed, 'conversation')} could not be forgotten.", "the log says why")
 
 
 def _counted(receipt: dict[str, Any]) -> str:

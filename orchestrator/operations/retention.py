@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from pydantic import Field
 
+from orchestrator.background import running
 from orchestrator.operations.delete import files_of, with_receipt
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
 from registry.domain import format_time, new_id, now
-from registry.errors import NotFound, StorageError
+from registry.errors import ErrorCode, NotFound, StorageError
 from registry.settings import RetentionPolicy
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import BY_POLICY, Affected, Receipt, forget, wipe
@@ -91,6 +93,30 @@ def _forget(
     for file in files:
         file.unlink(missing_ok=True)
     return Counter({**{name: getattr(done, name) for name in COUNTED}, "files": len(files)})
+
+
+Ask = Callable[..., Awaitable[dict[str, Any]]]  # runs an operation
+
+
+def applying(ask: Ask, policies: Sequence[RetentionPolicy]) -> AbstractAsyncContextManager[None]:
+    """Apply the policies every hour while the context is open."""
+    return running(_apply_hourly(ask, policies)) if policies else nullcontext()
+
+
+async def _apply_hourly(ask: Ask, policies: Sequence[RetentionPolicy]) -> None:
+    while True:
+        for policy in policies:
+            answer = await _asked(ask, policy, dry_run=True, is_recorded=False)  # nothing to do is no act
+            if answer["success"]:
+                answer = await _asked(ask, policy)
+            if not answer["success"] and answer["error"]["code"] != ErrorCode.NOT_FOUND:
+                logger.error("A retention policy was not applied (%s): %s", policy, answer["error"]["message"])
+        await asyncio.sleep(3600)
+
+
+async def _asked(ask: Ask, policy: RetentionPolicy, *, is_recorded: bool = True, **more: bool) -> Mapping[str, Any]:
+    query = {**policy.model_dump(exclude_none=True), **more}
+    return await ask({"operation": "retention", "query": query, "source": "ctxr"}, is_recorded=is_recorded)
 
 
 OPERATION = Operation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from orchestrator.operations.retention import applying
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from orchestrator.views.events import list_edits
 from registry.access import Access, Level
 from registry.domain import format_time, now
 from registry.settings import RetentionPolicy
+from registry.storage.records.acts import read_acts
 from registry.storage.safety.quiet_channels import find_quiet, lock_quiet
 from registry.storage.tables import channel
 from sources.base import Places
@@ -77,6 +80,22 @@ async def test_a_policy_takes_only_the_projects_and_the_person_that_it_names(orc
     assert await kept(orchestrator) == ["kim_beside", "kim_nowhere", "lee_beside", "lee_nowhere"]
     await run(orchestrator, "retention", days=30, owner="lee")
     assert await kept(orchestrator) == ["kim_beside", "kim_nowhere"]
+
+
+async def test_the_upkeep_applies_policies_and_leaves_a_record_of_each_that_found_something(
+    orchestrator: Orchestrator,
+) -> None:
+    await say(orchestrator, "otter", 40)
+    await say(orchestrator, "heron", 20)
+    policies = [RetentionPolicy(days=30, project="/srv/none"), RetentionPolicy(days=30)]
+    async with applying(orchestrator.run, ()):
+        assert len(await kept(orchestrator)) == 2
+    async with applying(orchestrator.run, policies):
+        async with asyncio.timeout(20):
+            while not (acts := (await orchestrator.view(read_acts, {"operation": "retention"}))[0]):
+                pass
+    assert [one["details"] for one in acts] == [{"by": "quiet for 30 days", "dry_run": False}]
+    assert await kept(orchestrator) == ["heron"]
 
 
 async def test_a_conversation_that_goes_on_meanwhile_is_not_taken(orchestrator: Orchestrator) -> None:
