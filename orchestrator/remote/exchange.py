@@ -25,7 +25,7 @@ from registry.domain import storable
 from registry.errors import OperationTimeout, StorageError
 from registry.ingest.stored import STORED_ID
 from registry.storage.conversations.messages import MessageRow, message_item
-from registry.storage.database import WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import (
@@ -88,7 +88,14 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     url = remote.known_as = await registry.read(lambda tx: known_address(tx, remote.url))
     # all messages up to that number are there; after a restoration it is not known
     sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, url) else reached(tx, url).sent)
-    while unsent := await registry.read(lambda tx: next_unsent(tx, url, MOST, sent)):
+    after = sent
+
+    def find(tx: ReadTransaction) -> Unsent | None:
+        # behind the last ones first: to walk over all that went already, each time, would be most of the work
+        return next_unsent(tx, url, MOST, after) or (next_unsent(tx, url, MOST, sent) if after > sent else None)
+
+    while unsent := await registry.read(find):
+        after = min(row.number for row in unsent.messages[unsent.known :])
         ids = await _sent(remote, replace(unsent, key=key), done)
         noted = dict(ids)
 
