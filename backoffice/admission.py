@@ -22,7 +22,7 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backoffice.errors import failure, rpc_failure, wants_page
+from backoffice.errors import failure, rpc_failure, send_again_later, wants_page
 from backoffice.middleware import READING
 from backoffice.quotas import Quotas
 from orchestrator.views.tokens import Shown, find_token, get_token, has_tokens, note_use
@@ -216,7 +216,11 @@ class Admission:
     async def _failure(self, scope: Scope, receive: Receive, exc: RegistryError) -> Response:
         """Answer an outage; the database's address is hidden from callers who could not be authenticated."""
         told = exc if self._gate.rules.is_open else type(exc)(exc.message, "The server's log says why.")
-        return await self._answer(scope, receive, told)
+        answer = await self._answer(scope, receive, told)
+        is_on_server = not scope["app"].state.orchestrator.registry.is_embedded
+        if is_on_server and isinstance(exc, StorageError) and scope["method"] not in READING and not _is_mcp(scope):
+            send_again_later(answer)
+        return answer
 
     async def _too_often(self, scope: Scope, receive: Receive, access: Access, wait_s: int) -> Response:
         limit = self._gate.quotas.limit_of(access)
@@ -227,7 +231,7 @@ class Admission:
 
     async def _answer(self, scope: Scope, receive: Receive, told: RegistryError) -> Response:
         """Return an error in the shape that the address answers with: JSON-RPC, JSON or a page."""
-        if scope["path"] == "/mcp" or scope["path"].startswith("/mcp/"):
+        if _is_mcp(scope):
             return rpc_failure(told)
         answer: Response = await scope["app"].exception_handlers[RegistryError](Request(scope, receive), told)
         return answer
@@ -285,6 +289,11 @@ class Admission:
         parts += ['error="invalid_token"'] if "authorization" in headers else []
         parts += [f'resource_metadata="{url}"'] if url else []
         return failure(refused.as_dict(), headers={"WWW-Authenticate": f"Bearer {', '.join(parts)}"})
+
+
+def _is_mcp(scope: Scope) -> bool:
+    path: str = scope["path"]
+    return path == "/mcp" or path.startswith("/mcp/")
 
 
 async def _noting_outage(answer: Awaitable[T], outage: Outage) -> T:

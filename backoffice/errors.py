@@ -5,13 +5,13 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 
 from orchestrator.requests.refusals import invalid_request
 from registry.domain import storable
-from registry.errors import ErrorCode, InternalError, InvalidRequest, RegistryError
+from registry.errors import NOT_CONFIRMED, NOT_NOW, ErrorCode, InternalError, InvalidRequest, RegistryError
 
 STATUS = {
     ErrorCode.INVALID_REQUEST: 400,
@@ -34,7 +34,15 @@ def failure(
 ) -> JSONResponse:
     """Return the error envelope, with the status of its code unless another is given."""
     body = {"ok": False, "error": storable(error)}
-    return JSONResponse(body, status or STATUS[ErrorCode(error["code"])], headers)
+    answer = JSONResponse(body, status or STATUS[ErrorCode(error["code"])], headers)
+    if status is None and error["message"] in (NOT_NOW, NOT_CONFIRMED):
+        send_again_later(answer)
+    return answer
+
+
+def send_again_later(answer: Response) -> None:
+    """Make it the answer to a write that is taken when the database is back."""
+    answer.status_code, answer.headers["Retry-After"] = 503, "5"  # s; a replica takes over within half a minute
 
 
 def rpc_failure(error: RegistryError) -> JSONResponse:

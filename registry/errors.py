@@ -14,6 +14,11 @@ class ErrorCode(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
+NOT_NOW = "The registry takes nothing for a moment."
+NOT_CONFIRMED = "The registry did not confirm what was written."
+"""Messages of a StorageError that passes, such as while another server takes a database over: send it again."""
+
+
 class RegistryError(Exception):
     """An error shown to the caller: `message` says what is wrong, `details` what was given and what to do."""
 

@@ -26,7 +26,7 @@ from sqlalchemy import Connection, Table, bindparam, func, select, update
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from registry.access import Access
-from registry.errors import OperationTimeout, StorageError
+from registry.errors import NOT_CONFIRMED, NOT_NOW, OperationTimeout, StorageError
 from registry.log import Outage
 from registry.storage.connections import READERS, WRITERS, begin_on_server, create_database_engine, is_read_only
 from registry.storage.replica import NotThere, Replica
@@ -98,9 +98,8 @@ def storage_errors(doing: str) -> Iterator[None]:
         if state in _RAN_OUT_OF_TIME:
             raise OperationTimeout(_BUSY, f"{str(cause).strip()}; nothing was stored, asking again is safe") from exc
         to_do = _NOT_ITS_OWN if (doing, state) == ("open", _MAY_NOT) else ""
-        raise StorageError(
-            f"Could not {doing} the registry.", f"{type(cause).__name__}: {str(cause).strip()}{to_do}"
-        ) from exc
+        message = NOT_NOW if doing == "write" and _passes(exc) else f"Could not {doing} the registry."
+        raise StorageError(message, f"{type(cause).__name__}: {str(cause).strip()}{to_do}") from exc
 
 
 _MAY_NOT = "42501"
@@ -118,6 +117,16 @@ def _is_away(exc: DatabaseError) -> bool:
         code = getattr(exc.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         return code not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_BUSY)
     return isinstance(exc, OperationalError) and getattr(exc.orig, "sqlstate", None) not in _RAN_OUT_OF_TIME
+
+
+def _passes(exc: SQLAlchemyError) -> bool:
+    """Return whether a database server is away, or has become a replica that only reads."""
+    if not isinstance(exc, DatabaseError) or isinstance(exc.orig, sqlite3.Error):
+        return False
+    return _is_away(exc) or getattr(exc.orig, "sqlstate", None) == _ONLY_READS
+
+
+_ONLY_READS = "25006"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +230,7 @@ class Database:
                 is_deadlock = getattr(exc.orig, "sqlstate", None) == _DEADLOCK
                 if is_done and not (self.is_embedded or is_deadlock):
                     said = f"{str(exc.orig).strip()}; it may have been stored: sending it again is safe"
-                    raise StorageError("The registry did not confirm what was written.", said) from exc
+                    raise StorageError(NOT_CONFIRMED, said) from exc
                 if is_last or not is_deadlock:
                     raise
         raise AssertionError

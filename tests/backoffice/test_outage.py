@@ -203,3 +203,39 @@ async def test_the_log_says_once_that_it_is_away_and_once_that_it_is_back(
         for stream in streams:
             assert (await stream.next())[2]["text"] == "after the outage"
     assert said_of_it(caplog) == ["The registry's database does not answer", "The registry's database answers again"]
+
+
+@contextmanager
+def only_reading(url: str) -> Iterator[None]:
+    """Meanwhile the database is what a replica is, or a primary that another one has followed."""
+    name = Identifier(str(psycopg.conninfo.conninfo_to_dict(url)["dbname"]))
+    ended = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+        connection.execute(ended)
+        yield
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(SQL("ALTER DATABASE {} RESET default_transaction_read_only").format(name))
+        connection.execute(ended)
+
+
+@on_a_server
+async def test_a_write_during_a_failover_is_told_when_to_come_again(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, database_url: str
+) -> None:
+    said = {"channel": "c", "messages": [{"role": "user", "text": "hello"}]}
+    made = await orchestrator.registry.write(lambda tx: create_token(tx, "kim", Level.WRITE))
+    headers = {"Authorization": f"Bearer {made.secret}"}
+    for outage in (away, only_reading):
+        with outage(database_url):
+            answer = await http.post("/bo/conversations", json=said, headers=headers)
+            problem = problem_of(answer, 503)
+            assert (problem["code"], answer.headers["Retry-After"]) == ("STORAGE_ERROR", "5")
+            listed = await http.get("/bo/channels", headers=headers)
+            assert (listed.status_code, "Retry-After" in listed.headers) == (500 if outage is away else 200, False)
+    assert problem["message"] == "The registry takes nothing for a moment."
+    stored = await http.post("/bo/conversations", json=said, headers=headers)
+    assert (stored.status_code, stored.json()["new_count"]) == (201, 1)
