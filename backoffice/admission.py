@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from backoffice.errors import failure, rpc_failure, send_again_later, wants_page
 from backoffice.middleware import READING
 from backoffice.quotas import Quotas
+from orchestrator.outside.sign_in import SignIn
 from orchestrator.views.tokens import Shown, find_token, get_token, has_tokens, note_use
 from registry.access import ASKING, Access, Level
 from registry.errors import InvalidRequest, RegistryError, StorageError, Unauthorized
@@ -40,6 +41,7 @@ SESSION_S = 12 * 3600
 RECHECK_S = 5.0  # an open event stream ends so soon after its token was revoked
 # Addresses that need no credential: they reveal nothing of what is stored.
 OPEN = ("/health", "/ready", "/login", "/static/", "/.well-known/")
+SIGNED_IN = "/login/oauth/done"  # the issuer sends browsers back to it
 METRICS = "/metrics"  # the one address that a token of scope `metrics` opens
 # The owner of this machine, known by a secret file. The name is not allowed for tokens.
 THIS_USER = Access("(this user)", Level.ADMIN, per_minute=0)
@@ -52,7 +54,8 @@ class Rules:
     """The server's admission settings.
 
     `is_open`: no credential is needed while no token exists. `secret`: the secret of this machine's user.
-    `verify`: checks tokens of the OAuth issuer named by `metadata_url`. `is_secure`: browsers connect over TLS.
+    `verify`: checks tokens of the OAuth issuer named by `metadata_url`. `sign_in`: signs people in there.
+    `is_secure`: browsers connect over TLS.
     `known_as`: the host name under which a proxy publishes the server. `origins`: sites allowed to use the API.
     `per_minute`: requests that a token may make, as CTXR_REQUESTS_PER_MINUTE.
     """
@@ -60,6 +63,7 @@ class Rules:
     is_open: bool = True
     secret: str = ""
     verify: Verify | None = None
+    sign_in: SignIn | None = None
     metadata_url: str = ""
     is_secure: bool = False
     known_as: str = ""

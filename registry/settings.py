@@ -23,6 +23,7 @@ from registry.errors import InvalidRequest
 from registry.log import LogFormat
 
 _RULE = re.compile("(source|project|channel|path):.")
+GROUP_RULE = re.compile("(?P<group>.+)=(?P<level>read|write|admin)(:(?P<project>.+))?")
 
 
 def default_home() -> Path:
@@ -126,6 +127,20 @@ class Settings(BaseSettings):
     oauth_audience: str = Field(
         default="", description="What these tokens must be made for; empty: CTXR_PUBLIC_URL followed by /mcp."
     )
+    oauth_client_id: str = Field(
+        default="",
+        description="This server's client id at CTXR_OAUTH_ISSUER: then people sign in to the pages there, by OpenID"
+        " Connect.",
+    )
+    oauth_client_secret: SecretStr = Field(
+        default=SecretStr(""), description="The secret of that client; empty for a public one."
+    )
+    oauth_groups: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="What the members of the issuer's groups (claim `groups`) may do, such as `staff=write`,"
+        " `ops=admin` or `billing=read:/srv/billing`, for a project; with commas between them, in config.toml a list."
+        " Then nobody else of the issuer comes in.",
+    )
     requests_per_minute: int = Field(
         default=0,
         ge=0,
@@ -221,7 +236,7 @@ class Settings(BaseSettings):
         " in config.toml.",
     )
 
-    @field_validator("never_keep", "unmasked_projects", "allowed_origins", "hints_off", mode="before")
+    @field_validator("never_keep", "unmasked_projects", "allowed_origins", "hints_off", "oauth_groups", mode="before")
     @classmethod
     def _listed(cls, given: object) -> object:
         return [one.strip() for one in given.split(",") if one.strip()] if isinstance(given, str) else given
@@ -231,6 +246,13 @@ class Settings(BaseSettings):
     def _rules(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := [rule for rule in given if not _RULE.match(rule)]:
             raise ValueError(f"{wrong[0]!r} is no rule; allowed: source:NAME, project:FOLDER, channel:NAME, path:FILE")
+        return given
+
+    @field_validator("oauth_groups")
+    @classmethod
+    def _group_rules(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [rule for rule in given if not GROUP_RULE.fullmatch(rule)]:
+            raise ValueError(f"{wrong[0]!r} is no rule; allowed: GROUP=read|write|admin, or GROUP=LEVEL:PROJECT")
         return given
 
     @field_validator("allowed_origins")
@@ -265,6 +287,10 @@ class Settings(BaseSettings):
             raise ValueError("CTXR_TLS_CERT and CTXR_TLS_KEY go together")
         if self.oauth_issuer and not (self.public_url or self.oauth_audience):
             raise ValueError("CTXR_OAUTH_ISSUER needs CTXR_PUBLIC_URL, or CTXR_OAUTH_AUDIENCE")
+        if (self.oauth_client_id or self.oauth_groups) and not self.oauth_issuer:
+            raise ValueError("CTXR_OAUTH_CLIENT_ID and CTXR_OAUTH_GROUPS need CTXR_OAUTH_ISSUER")
+        if self.oauth_client_id and not self.public_url:
+            raise ValueError("CTXR_OAUTH_CLIENT_ID needs CTXR_PUBLIC_URL, to which the issuer sends browsers back")
         if self.embed_base_url and self.embed_model in ("", "built-in"):
             raise ValueError("CTXR_EMBED_BASE_URL needs CTXR_EMBED_MODEL, the endpoint's name of a model")
         if self.llm_base_url and not self.llm_model:

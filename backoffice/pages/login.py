@@ -1,24 +1,30 @@
-"""/login: exchange a token or a one-time code for a session cookie."""
+"""/login: exchange a token, a one-time code or a sign-in at the OAuth issuer for a session cookie."""
 
-from typing import Annotated
+import logging
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from backoffice.admission import COOKIE, SESSION_S, THIS_USER, Credential, Gate
+from backoffice.admission import COOKIE, SESSION_S, SIGNED_IN, THIS_USER, Credential, Gate
 from backoffice.dependencies import Asking
 from backoffice.pages.rendering import render, see_other
+from orchestrator.outside.sign_in import Attempt, SignIn
 from registry.access import Level
+from registry.errors import NotFound, StorageError, Unauthorized
 from registry.registry import Registry
 
+logger = logging.getLogger(__name__)
 router = APIRouter(default_response_class=HTMLResponse)
+
+ATTEMPT, ATTEMPT_S = "ctxr_sign_in", 600
 
 
 @router.get("/login")
 async def login_page(request: Request, next: str = "/", code: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Show the sign-in form; `code`: the one-time code of a link that the server has printed."""
-    return render(request, "login.html", next=_local(next), code=code, is_wrong=False)
+    return _form(request, next=_local(next), code=code)
 
 
 @router.post("/login")
@@ -33,13 +39,91 @@ async def sign_in(
     gate: Gate = request.app.state.gate
     credential = await _credential_of(gate, client.registry, token.strip(), code)
     if credential is None:
-        return render(request, "login.html", status=401, next=_local(next), code="", is_wrong=True)
+        return _form(request, 401, "token", next=_local(next))
     credential.access.require(Level.READ)
-    answer = see_other(_local(next))
-    is_secure = gate.rules.is_secure or request.url.scheme == "https"
-    key = gate.sessions.begin(credential)
-    answer.set_cookie(COOKIE, key, max_age=SESSION_S, httponly=True, samesite="strict", secure=is_secure)
+    return _with_session(request, see_other(_local(next)), credential)
+
+
+@router.get("/login/oauth")
+async def begin_oauth(request: Request, next: str = "/") -> Response:
+    """Send the browser to the issuer's own sign-in page."""
+    attempt = Attempt(_local(next))
+    try:
+        answer = see_other(await _sign_in_of(request).address(attempt))
+    except StorageError as exc:
+        return _away(request, exc, attempt)
+    answer.set_cookie(
+        ATTEMPT,
+        attempt.as_cookie(),
+        max_age=ATTEMPT_S,
+        path="/login",
+        httponly=True,
+        samesite="lax",  # with `strict` it would not come back from the issuer's page
+        secure=_is_secure(request),
+    )
     return answer
+
+
+@router.get(SIGNED_IN)
+async def finish_oauth(request: Request, state: str = "", code: str = "", error: str = "") -> Response:
+    """Begin the session of a person whom the issuer has sent back."""
+    answer = await _finished(request, state, code, error)
+    answer.delete_cookie(ATTEMPT, path="/login", httponly=True, samesite="lax")
+    return answer
+
+
+async def _finished(request: Request, state: str, code: str, error: str) -> Response:
+    sign_in = _sign_in_of(request)
+    attempt = Attempt.from_cookie(request.cookies.get(ATTEMPT, ""), state)
+    if attempt is None:
+        return _form(request, 400, "attempt")
+    next = _local(attempt.next)
+    if error or not code:
+        logger.warning("The issuer refused a sign-in: %r", error)
+        return _form(request, 401, "refused", next=next)
+    try:
+        person = await sign_in.person(attempt, code)
+    except StorageError as exc:
+        return _away(request, exc, attempt)
+    except Unauthorized as exc:
+        logger.warning("A sign-in was refused: %s", exc.details)
+        return _form(request, 401, "refused", next=next)
+    if person.access is None:
+        return _form(request, 403, "access", next=next, person=person)
+    # A page that leads on, because a redirect from the issuer's site would not carry the cookie.
+    page = render(request, "signed_in.html", next=next)
+    return _with_session(request, page, Credential(None, person.access))
+
+
+def _sign_in_of(request: Request) -> SignIn:
+    gate: Gate = request.app.state.gate
+    if gate.rules.sign_in is None:
+        raise NotFound("This server has no sign-in by OpenID Connect.", "CTXR_OAUTH_CLIENT_ID: it is not set")
+    return gate.rules.sign_in
+
+
+def _form(request: Request, status: int = 200, problem: str = "", **context: Any) -> Response:
+    """Show the form again, with what went wrong."""
+    gate: Gate = request.app.state.gate
+    shown = {"next": "/", "code": "", "person": None, **context}
+    return render(request, "login.html", status=status, problem=problem, has_oauth=bool(gate.rules.sign_in), **shown)
+
+
+def _away(request: Request, exc: StorageError, attempt: Attempt) -> Response:
+    logger.warning("%s %s", exc.message, exc.details)
+    return _form(request, 503, "away", next=_local(attempt.next))
+
+
+def _with_session(request: Request, answer: Response, credential: Credential) -> Response:
+    gate: Gate = request.app.state.gate
+    key = gate.sessions.begin(credential)
+    answer.set_cookie(COOKIE, key, max_age=SESSION_S, httponly=True, samesite="strict", secure=_is_secure(request))
+    return answer
+
+
+def _is_secure(request: Request) -> bool:
+    gate: Gate = request.app.state.gate
+    return gate.rules.is_secure or request.url.scheme == "https"
 
 
 async def _credential_of(gate: Gate, registry: Registry, token: str, code: str) -> Credential | None:

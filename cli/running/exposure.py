@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
-from backoffice.admission import Rules, sign_in_code
+from backoffice.admission import SIGNED_IN, Rules, sign_in_code
 from cli.output import TerminalError
 from cli.running.addresses import LOOPBACK, local_address
+from orchestrator.outside.sign_in import SignIn
 from orchestrator.views.tokens import PREFIX
 from registry.errors import StorageError
 from registry.settings import Settings
@@ -25,15 +26,22 @@ SECRET_FILE = "local-secret"  # noqa: S105, its name
 def rules_of(settings: Settings) -> Rules:
     address = settings.public_url or f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
     verify: Verify | None = None
+    sign_in: SignIn | None = None
     if settings.oauth_issuer:
         from mcp_server.transport.oauth import verifier_of  # an optional extra
+        from orchestrator.outside.issuer import Issuer
 
-        verify = verifier_of(settings.oauth_issuer, resource_of(settings))
+        issuer = Issuer(settings.oauth_issuer, settings.oauth_groups)
+        verify = verifier_of(issuer, resource_of(settings))
+        if settings.oauth_client_id:
+            secret = settings.oauth_client_secret.get_secret_value()
+            sign_in = SignIn(issuer, settings.oauth_client_id, secret, settings.public_url + SIGNED_IN)
     is_private = settings.host in LOOPBACK and not settings.public_url and not _needs_secret(settings)
     return Rules(
         is_open=is_private and not settings.oauth_issuer,
         secret=_secret(settings),
         verify=verify,
+        sign_in=sign_in,
         metadata_url=f"{address}/.well-known/oauth-protected-resource/mcp" if settings.oauth_issuer else "",
         is_secure=address.startswith("https"),
         known_as=urlsplit(settings.public_url).hostname or "",

@@ -44,9 +44,9 @@ def serving(database_url: str, wrapped: Wrapped = lambda app: app) -> Iterator[s
 
 
 @contextmanager
-def served(app: ASGIApp) -> Iterator[str]:
-    """An application on a free port, in a thread; its address."""
-    config = uvicorn.Config(app, port=0, log_config=None, http="h11", ws="none", timeout_graceful_shutdown=1)
+def served(app: ASGIApp, port: int = 0) -> Iterator[str]:
+    """An application on a port, by default a free one, in a thread; its address."""
+    config = uvicorn.Config(app, port=port, log_config=None, http="h11", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     started = threading.Event()
     startup = server.startup
@@ -60,8 +60,7 @@ def served(app: ASGIApp) -> Iterator[str]:
     thread.start()
     try:
         assert started.wait(60), "the server did not start"
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,17 @@ class AuthorizationServer:
         self.address = f"http://127.0.0.1:{self.server.server_port}"
         self.keys = ""
 
+    @classmethod
+    @contextmanager
+    def running(cls) -> Iterator[AuthorizationServer]:
+        one = cls()
+        thread = threading.Thread(target=one.server.serve_forever, args=(0.05,))
+        thread.start()
+        yield one
+        one.server.shutdown()
+        thread.join()
+        one.server.server_close()
+
     def documents(self) -> dict[str, Any]:
         algorithm = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256)
         key = {**algorithm.to_jwk(self._key.public_key(), as_dict=True), "kid": "1", "use": "sig", "alg": "ES256"}
@@ -58,13 +70,8 @@ class AuthorizationServer:
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[AuthorizationServer]:
-    server = AuthorizationServer()
-    thread = threading.Thread(target=server.server.serve_forever, args=(0.05,))
-    thread.start()
-    yield server
-    server.server.shutdown()
-    thread.join()
-    server.server.server_close()
+    with AuthorizationServer.running() as server:
+        yield server
 
 
 @pytest.fixture

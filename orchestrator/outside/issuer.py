@@ -1,0 +1,141 @@
+"""An OAuth authorization server: its metadata, its keys, and what its tokens allow here.
+
+Its tokens are JWTs. Only a server whose settings name an issuer loads this, because it needs the extra `oauth`.
+"""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+import jwt
+
+from registry.access import Access, Level
+from registry.errors import StorageError, Unauthorized
+from registry.settings import GROUP_RULE
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""With a public key each: an issuer's key must never be a secret that we share."""
+REQUIRED = ("exp", "iss", "aud", "sub")
+SCOPES = {f"registry:{level}": level for level in (Level.READ, Level.WRITE, Level.ADMIN)}
+"""The scopes that we know, and what they allow; of several the largest holds."""
+CHANNELS, PROJECTS = "registry_channels", "registry_projects"
+"""Claims that restrict a token to some channels or projects, as `ctxr token create` does."""
+GROUPS = "groups"
+PATIENCE_S = 5.0
+_RANK = list(Level).index
+
+
+class Issuer:
+    """An authorization server, and its metadata and keys as it publishes them.
+
+    `groups`: the rules of CTXR_OAUTH_GROUPS. The methods block; they raise StorageError if the server does not answer.
+    """
+
+    def __init__(self, address: str, groups: Sequence[str] = ()) -> None:
+        self.address, self._groups = address, groups
+        self._metadata: dict[str, Any] = {}
+        self._keys: jwt.PyJWKClient | None = None
+
+    @property
+    def wanted_scopes(self) -> Sequence[str]:
+        """Return the scopes that decide what a person may do here."""
+        return [GROUPS] if self._groups else list(SCOPES)
+
+    def claims_of(self, token: str, audience: str) -> dict[str, Any]:
+        """Return a token's claims; raise Unauthorized if it is not valid, or not made for the audience."""
+        try:
+            if self._keys is None:
+                self._keys = jwt.PyJWKClient(self.endpoint("jwks_uri"), timeout=PATIENCE_S)
+            key = self._keys.get_signing_key_from_jwt(token)
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=ALGORITHMS,
+                audience=audience,
+                issuer=[self.address, f"{self.address}/"],
+                leeway=30,
+                options={"require": list(REQUIRED)},
+            )
+        except jwt.PyJWKClientConnectionError as exc:
+            raise away(str(exc)) from exc
+        except jwt.PyJWTError as exc:
+            raise Unauthorized("The token is not good.", str(exc)) from exc
+        return claims
+
+    def access_of(self, claims: Mapping[str, Any]) -> Access | None:
+        """Return what a person with these claims may do; None without one of our scopes or groups.
+
+        Where there are rules for groups, these say who may do what, and a scope only lessens it.
+        """
+        given = claims.get("scope", claims.get("scp", ()))
+        scopes = [SCOPES[name] for name in (given.split() if isinstance(given, str) else given) if name in SCOPES]
+        level: Level | None = max(scopes, key=_RANK, default=None)
+        allowed: tuple[str, ...] = ()
+        if self._groups:
+            in_groups, allowed = self._of_groups(claims)
+            level = min(filter(None, [level, in_groups]), key=_RANK) if in_groups else None
+        channels, projects = _words(claims, CHANNELS), _words(claims, PROJECTS)
+        if level is None or channels is None or projects is None:
+            return None
+        name = f"oauth:{claims['sub']}"
+        return Access(name, level, channels, projects or allowed, owner=name)
+
+    def _of_groups(self, claims: Mapping[str, Any]) -> tuple[Level | None, tuple[str, ...]]:
+        """Return the largest level that a person's groups give, and the projects that they give it for; () is all."""
+        mine = _words(claims, GROUPS) or ()
+        rules = [found for rule in self._groups if (found := GROUP_RULE.fullmatch(rule)) and found["group"] in mine]
+        level = max((Level(rule["level"]) for rule in rules), key=_RANK, default=None)
+        projects = [rule["project"] for rule in rules if rule["level"] == level]
+        return level, () if None in projects else tuple(projects)
+
+    def endpoint(self, name: str) -> str:
+        """Return an address of the metadata. It may be in a private network only where the issuer itself is."""
+        address = str(self.metadata().get(name))
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise away(f"{name}: {address} is no web address")
+        if parts.hostname != urlsplit(self.address).hostname and _is_private(parts.hostname):
+            raise away(f"{name}: {address} is a private address, and {self.address} is not")
+        return address
+
+    def metadata(self) -> dict[str, Any]:
+        if not self._metadata:
+            self._metadata = self._published()
+        return self._metadata
+
+    def _published(self) -> dict[str, Any]:
+        parts = urlsplit(self.address)
+        well_known = f"/.well-known/oauth-authorization-server{parts.path}"  # RFC 8414, then OpenID Connect
+        there = urlunsplit((parts.scheme, parts.netloc, well_known, "", ""))
+        for address in (there, f"{self.address}/.well-known/openid-configuration"):
+            try:
+                answer = httpx.get(address, timeout=PATIENCE_S)
+                found: dict[str, Any] = answer.json() if answer.is_success else {}
+            except (httpx.HTTPError, ValueError) as exc:
+                raise away(f"{address}: {exc}") from exc
+            if "jwks_uri" in found and str(found.get("issuer")).rstrip("/") == self.address:
+                return found
+        raise away(f"{self.address} publishes no metadata of an issuer of that name")
+
+
+def away(why: str) -> StorageError:
+    """Return the error of an issuer that does not answer as it should."""
+    return StorageError("The issuer of tokens cannot be reached.", f"CTXR_OAUTH_ISSUER: {why}")
+
+
+def _words(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    """Return the texts of a claim; None if it is no list of texts: a restriction is never ignored."""
+    if name not in claims:
+        return ()
+    given = claims[name]
+    is_list = isinstance(given, Sequence) and not isinstance(given, str) and bool(given)
+    return tuple(given) if is_list and all(isinstance(one, str) and one.isprintable() for one in given) else None
+
+
+def _is_private(host: str) -> bool:
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".internal"))

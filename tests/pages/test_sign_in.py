@@ -1,0 +1,334 @@
+"""Sign-in to the pages by OpenID Connect, at a real provider, and what a provider must not get away with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from playwright.async_api import Page, expect
+
+from cli.running.serve import build_app
+from orchestrator.outside.issuer import Issuer
+from orchestrator.outside.sign_in import Attempt, SignIn
+from registry.access import Level
+from registry.errors import InvalidRequest, Unauthorized
+from registry.settings import Settings, read_settings
+from tests.cli.running.test_oauth import AuthorizationServer, asked, call
+from tests.conformance.servers import free_port
+from tests.identity_provider import RESOURCE, IdentityProvider, running_provider
+from tests.pages.axe import violations
+from tests.pages.conftest import served
+
+pytestmark = pytest.mark.anyio
+
+GROUPS = ("staff=write", "ops=admin", "billing=read:/srv/billing")
+HERE = "http://127.0.0.1:8765"
+DONE = "/login/oauth/done"
+Server = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IdentityProvider]:
+    with running_provider(tmp_path_factory.mktemp("provider")) as running:
+        yield running
+
+
+@pytest.fixture
+def settings(sqlite_url: str, tmp_path: Path, provider: IdentityProvider) -> dict[str, Any]:
+    """Settings of a server that knows the provider and its groups."""
+    return {
+        "home": tmp_path,
+        "database_url": sqlite_url,
+        "public_url": HERE,
+        "oauth_issuer": provider.address,
+        "oauth_audience": RESOURCE,
+        "oauth_client_id": "pages",
+        "oauth_groups": GROUPS,
+    }
+
+
+@pytest.fixture
+def server(settings: dict[str, Any]) -> Server:
+    """Opens a server, and a browser without scripts in front of it."""
+
+    @asynccontextmanager
+    async def opened(**others: Any) -> AsyncIterator[httpx.AsyncClient]:
+        app = build_app(Settings(**{**settings, **others}))
+        headers = {"accept": "text/html", "origin": HERE}
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url=HERE, headers=headers) as browser,
+        ):
+            yield browser
+
+    return opened
+
+
+async def begun(browser: httpx.AsyncClient, next: str = "/") -> str:
+    """Follow the button on the sign-in page; return the provider's page."""
+    answer = await browser.get("/login/oauth", params={"next": next})
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+async def sign_in(browser: httpx.AsyncClient, provider: IdentityProvider, name: str, next: str = "/") -> httpx.Response:
+    back = provider.signed_in(await begun(browser, next), name)
+    assert back.startswith(HERE + DONE), back
+    return await browser.get(back)
+
+
+async def test_who_opens_a_page_is_led_to_the_provider_and_back_to_the_page(
+    server: Server, provider: IdentityProvider
+) -> None:
+    async with server() as browser:
+        refused = await browser.get("/insights?from=7d")
+        shown = await browser.get(refused.headers["location"])
+        assert 'href="/login/oauth?next=%2Finsights%3Ffrom%3D7d"' in shown.text
+        done = await sign_in(browser, provider, "kim", "/insights?from=7d")
+        assert '<meta http-equiv="refresh" content="0; url=/insights?from=7d">' in done.text
+        session = next(line for line in done.headers.get_list("set-cookie") if line.startswith("ctxr_session="))
+        assert "HttpOnly" in session
+        assert "SameSite=strict" in session
+        assert (await browser.get("/insights?from=7d")).status_code == 200
+        assert not [name for name in browser.cookies if name != "ctxr_session"]
+        await browser.post("/logout")
+        assert (await browser.get("/insights")).headers["location"].startswith("/login")
+
+
+async def test_a_person_sees_on_the_pages_what_their_client_logged_on_mcp(
+    server: Server, provider: IdentityProvider
+) -> None:
+    async with server() as browser:
+        log = call("conversation_log", channel="cursor_1", messages=[{"role": "user", "text": "memoize fibonacci"}])
+        stored = await asked(browser, provider.access_token("kim"), log)
+        assert stored.json()["result"]["structuredContent"]["ok"], stored.text
+        for name, count in (("kim", 1), ("lee", 0), ("ann", 1)):
+            await sign_in(browser, provider, name)
+            assert (await browser.get("/bo/channels")).json()["total"] == count, name
+            await browser.post("/logout")
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "projects"),
+    [("kim", "write", ()), ("lee", "read", ("/srv/billing",)), ("ann", "admin", ()), ("eve", None, ())],
+)
+async def test_groups_say_who_may_do_what(
+    provider: IdentityProvider, name: str, level: str | None, projects: tuple[str, ...]
+) -> None:
+    client = SignIn(Issuer(provider.address, GROUPS), "pages", "", HERE + DONE)
+    attempt = Attempt("/")
+    back = provider.signed_in(await client.address(attempt), name)
+    person = await client.person(attempt, httpx.URL(back).params["code"])
+    assert person.name == f"oauth:{name}"
+    access = person.access
+    assert (access and access.level, access.projects if access else ()) == (level, projects)
+
+
+@pytest.mark.parametrize(
+    ("claims", "level", "projects"),
+    [
+        ({"groups": ["staff"], "scope": "registry:read"}, Level.READ, ()),
+        ({"groups": ["staff"], "scope": "registry:admin"}, Level.WRITE, ()),
+        ({"scope": "registry:admin"}, None, ()),
+        ({"groups": ["billing", "staff"]}, Level.WRITE, ()),
+        ({"groups": ["billing", "guests"]}, Level.READ, ("/srv/billing",)),
+        ({"groups": ["staff"], "registry_projects": ["/srv/web"]}, Level.WRITE, ("/srv/web",)),
+        ({"groups": ["staff"], "registry_channels": "codex_*"}, None, ()),
+        ({"groups": "staff"}, None, ()),
+        ({"groups": ["STAFF", "staff=write", "cn=staff"]}, None, ()),
+    ],
+)
+def test_a_scope_lessens_what_groups_allow_and_adds_nothing(
+    claims: dict[str, Any], level: Level | None, projects: tuple[str, ...]
+) -> None:
+    access = Issuer("https://issuer.example.org", GROUPS).access_of({"sub": "kim", **claims})
+    assert (access and access.level, access.projects if access else ()) == (level, projects)
+
+
+def test_a_group_may_be_called_as_directories_call_it() -> None:
+    issuer = Issuer("https://issuer.example.org", ["cn=payments,ou=groups=write:/srv/payments"])
+    access = issuer.access_of({"sub": "kim", "groups": ["cn=payments,ou=groups"]})
+    assert access is not None
+    assert access.projects == ("/srv/payments",)
+
+
+@pytest.mark.parametrize(
+    ("client_id", "way"), [("client", "client_secret_basic"), ("pages-post", "client_secret_post")]
+)
+async def test_a_client_with_a_secret_shows_it_in_the_way_that_the_provider_takes(
+    provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client_id: str, way: str
+) -> None:
+    issuer = Issuer(provider.address)
+    monkeypatch.setitem(issuer.metadata(), "token_endpoint_auth_methods_supported", [way])
+    for secret, is_good in (("client-secret", True), ("another", False)):
+        client, attempt = SignIn(issuer, client_id, secret, HERE + DONE), Attempt("/")
+        code = httpx.URL(provider.signed_in(await client.address(attempt), "kim")).params["code"]
+        if is_good:
+            person = await client.person(attempt, code)
+            assert person.access is not None
+            assert person.access.level == Level.ADMIN, "by the scopes that the provider granted"
+        else:
+            with pytest.raises(Unauthorized, match="refused"):
+                await client.person(attempt, code)
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", "You are signed in, but your account has no access to this registry."),
+        ("ko", "로그인했지만 이 계정에는 레지스트리를 사용할 권한이 없습니다."),
+    ],
+)
+async def test_who_has_no_access_is_told_what_to_do(
+    server: Server, provider: IdentityProvider, language: str, told: str
+) -> None:
+    async with server() as browser:
+        browser.cookies.set("lang", language)
+        answer = await sign_in(browser, provider, "eve")
+        assert answer.status_code == 403
+        assert told in answer.text
+        assert "oauth:eve\n" in answer.text
+        assert "guests" in answer.text
+        assert (await browser.get("/")).status_code == 303
+
+
+async def test_a_sign_in_ends_only_in_the_browser_that_began_it(server: Server, provider: IdentityProvider) -> None:
+    async with server() as browser:
+        back = provider.signed_in(await begun(browser), "kim")
+        foreign = back.replace("state=", "state=x")
+        begun_here = dict(browser.cookies)
+        for cookies, address in (({}, back), (begun_here, foreign), (begun_here, f"{HERE}{DONE}")):
+            browser.cookies = httpx.Cookies(cookies)
+            answer = await browser.get(address)
+            assert answer.status_code == 400, address
+            assert "This sign-in took too long, or another browser began it." in answer.text
+            assert "ctxr_session" not in browser.cookies
+        browser.cookies = httpx.Cookies(begun_here)
+        assert (await browser.get(back)).status_code == 200
+        browser.cookies = httpx.Cookies(begun_here)
+        assert (await browser.get(back)).status_code == 401, "a code is good once"
+
+
+async def test_the_providers_refusal_is_told(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    async with server() as browser:
+        state = dict(parse_qsl(urlsplit(await begun(browser)).query))["state"]
+        answer = await browser.get(DONE, params={"state": state, "error": "access_denied"})
+        assert answer.status_code == 401
+        assert "The sign-in did not succeed." in answer.text
+        assert "access_denied" in caplog.text
+
+
+@pytest.mark.parametrize("next", ["https://elsewhere.example.org", "//elsewhere.example.org", "/\\elsewhere", "x"])
+async def test_a_sign_in_leads_to_no_other_site(server: Server, provider: IdentityProvider, next: str) -> None:
+    async with server() as browser:
+        assert 'content="0; url=/">' in (await sign_in(browser, provider, "kim", next)).text
+
+
+async def test_while_the_provider_is_away_the_page_says_so_and_a_token_still_opens(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with server(oauth_issuer=f"http://localhost:{free_port()}") as browser:
+        answer = await browser.get("/login/oauth")
+        assert answer.status_code == 503
+        assert "The sign-in service does not answer." in answer.text
+        assert 'name="token"' in answer.text
+        assert "CTXR_OAUTH_ISSUER" in caplog.text
+
+
+async def test_without_a_client_id_there_is_no_such_sign_in(server: Server) -> None:
+    async with server(oauth_client_id="") as browser:
+        assert "/login/oauth" not in (await browser.get("/login")).text
+        assert (await browser.get("/login/oauth")).status_code == 404
+        assert (await browser.get(DONE)).status_code == 404
+
+
+class ForgedAnswers(SignIn):
+    """A client whose issuer answers with these claims."""
+
+    def __init__(self, issuer: Issuer, token: str) -> None:
+        super().__init__(issuer, "pages", "", HERE + DONE)
+        self._token = token
+
+    def _exchange(self, attempt: Attempt, code: str) -> dict[str, Any]:
+        return {"id_token": self._token, "scope": "openid registry:read"}
+
+
+@pytest.fixture(scope="module")
+def forger() -> Iterator[AuthorizationServer]:
+    """An issuer that signs whatever one wants."""
+    with AuthorizationServer.running() as server:
+        yield server
+
+
+async def test_an_id_token_is_good_for_this_client_this_attempt_and_now(forger: AuthorizationServer) -> None:
+    attempt, issuer = Attempt("/"), Issuer(forger.address)
+    good: dict[str, Any] = {"aud": "pages", "nonce": attempt.nonce, "scope": None}
+    person = await ForgedAnswers(issuer, forger.token(**good)).person(attempt, "code")
+    assert person.access is not None
+    assert (person.name, person.access.level) == ("oauth:me", Level.READ)
+    bad: list[dict[str, Any]] = [
+        {"aud": "another-client"},
+        {"aud": ["pages", "another-client"], "azp": "another-client"},
+        {"aud": None},
+        {"nonce": "of-another-attempt"},
+        {"nonce": None},
+        {"exp": time.time() - 600},
+        {"exp": None},
+        {"iss": "https://elsewhere.example.org"},
+        {"sub": None},
+        {"key": ec.generate_private_key(ec.SECP256R1())},
+        {"key": "a" * 32, "algorithm": "HS256"},
+    ]
+    tokens = [forger.token(**{**good, **wrong}) for wrong in bad]
+    tokens += [jwt.encode({**good, "iss": forger.address, "sub": "me"}, "", "none"), "", "a.b.c"]
+    for token in tokens:
+        with pytest.raises(Unauthorized):
+            await ForgedAnswers(issuer, token).person(attempt, "code")
+
+
+async def test_a_person_signs_in_with_a_real_browser(
+    page: Page, axe: str, settings: dict[str, Any], provider: IdentityProvider
+) -> None:
+    """The provider's name is another site's (localhost, 127.0.0.1), so browsers treat the cookies as on the web."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    app = build_app(Settings(**{**settings, "public_url": address}))
+    with served(app, port):
+        for name, end in (("eve", "no access"), ("kim", "/insights")):
+            await page.goto(f"{address}/insights")
+            await page.get_by_role("link", name="Sign in with your account").click()
+            await page.get_by_label("Username").fill(name)
+            await page.get_by_label("Password").fill(name * 2)
+            await page.get_by_label("Password").press("Enter")
+            if end == "no access":
+                await expect(page.get_by_role("alert")).to_contain_text("has no access")
+                assert not await violations(page, axe)
+            else:
+                await page.wait_for_url(f"{address}/insights")
+        await page.get_by_role("button", name="Sign out").click()
+        await page.wait_for_url(f"{address}/login")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"oauth_groups": "staff"}, "'staff' is no rule; allowed: GROUP=read|write|admin"),
+        ({"oauth_groups": "staff=owner"}, "'staff=owner' is no rule"),
+        ({"oauth_issuer": "", "oauth_audience": ""}, "need CTXR_OAUTH_ISSUER"),
+        ({"public_url": ""}, "CTXR_OAUTH_CLIENT_ID needs CTXR_PUBLIC_URL"),
+    ],
+)
+def test_a_sign_in_that_cannot_work_is_told_at_the_start(given: dict[str, str], told: str) -> None:
+    good = {"public_url": HERE, "oauth_issuer": HERE, "oauth_audience": RESOURCE, "oauth_client_id": "pages"}
+    with pytest.raises(InvalidRequest) as caught:
+        read_settings(**{**good, **given})
+    assert told in caught.value.details
