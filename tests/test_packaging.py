@@ -28,6 +28,7 @@ from tests.image import ROOT, command_of, ignore_rules, is_sent, sent_files, set
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 VERSIONED = [
+    ROOT / "deploy" / "kubernetes" / "Chart.yaml",
     ROOT / "integrations" / "claude-code" / ".claude-plugin" / "plugin.json",
     ROOT / "integrations" / "claude-desktop" / "manifest.json",
     ROOT / "integrations" / "claude-desktop" / "pyproject.toml",
@@ -35,7 +36,7 @@ VERSIONED = [
     ROOT / "integrations" / "server.json",
 ]
 
-VERSION = re.compile(r'(?:"version": |^version = )"([^"]+)"', re.MULTILINE)
+VERSION = re.compile(r'(?:"version": |^version(?: =|:) )"([^"]+)"', re.MULTILINE)
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,9 @@ import yaml
 from tests.image import last_stage
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
-SCHEMAS: dict[str, Any] = json.loads((Path(__file__).parent / "cloudnative_pg.json").read_text(encoding="utf-8"))
+SCHEMAS: dict[str, Any] = json.loads((Path(__file__).parent / "custom_resources.json").read_text(encoding="utf-8"))
 """Of what is no part of Kubernetes itself."""
+CHART = {"Chart.yaml", "values.yaml", "templates"}
 Manifest = dict[str, Any]
 
 
@@ -57,7 +60,14 @@ def test_a_manifest_is_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "path"), [("Deployment server", ("spec", "replica")), ("Cluster database", ("spec", "instance"))]
+    ("name", "path"),
+    [
+        ("Deployment server", ("spec", "replica")),
+        ("Cluster database", ("spec", "instance")),
+        ("Gateway server", ("spec", "listener")),
+        ("HTTPRoute server", ("spec", "rule")),
+        ("ServiceMonitor server", ("spec", "endpoint")),
+    ],
 )
 def test_a_misspelt_field_would_be_found(named: dict[str, Manifest], name: str, path: tuple[str, str]) -> None:
     wrong = json.loads(json.dumps(named[name]))
@@ -68,7 +78,7 @@ def test_a_misspelt_field_would_be_found(named: dict[str, Manifest], name: str, 
 
 def test_every_file_is_applied() -> None:
     listed = {*kustomization()["resources"], "kustomization.yaml"}
-    assert listed == {file.name for file in FOLDER.iterdir()}
+    assert listed | CHART == {file.name for file in FOLDER.iterdir()}
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="no kubectl")
@@ -78,6 +88,66 @@ def test_kubectl_puts_them_together() -> None:
     assert {one["metadata"].get("namespace", "context-registry") for one in built} == {"context-registry"}
     for manifest in built:
         check(manifest)
+
+
+RENDER = """
+import json, sys
+import helm_python
+folder, values = sys.argv[1], json.loads(sys.argv[2])
+lint = helm_python.lint(folder)
+with helm_python.Chart.load(folder) as chart:
+    rendered = chart.render(values, name="registry", namespace="context-registry")
+print(json.dumps({"lint": lint, "rendered": "".join(rendered.values())}))
+"""
+
+
+def rendered(**values: Any) -> list[Manifest]:
+    """What Helm makes of the chart with these values, in a process of its own: its engine is in Go."""
+    if importlib.util.find_spec("helm_python") is None:
+        pytest.skip("helm-python-sdk is there for Linux on x86-64")
+    command = [sys.executable, "-c", RENDER, str(FOLDER), json.dumps(values)]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert told["lint"]["errors"] == []
+    assert [one["error"] for one in told["lint"]["messages"]] == ["icon is recommended"]
+    return [one for one in yaml.safe_load_all(told["rendered"]) if one]
+
+
+def test_helm_installs_the_same_objects(named: dict[str, Manifest]) -> None:
+    image = kustomization()["images"][0]
+    expected = json.loads(
+        json.dumps(list(named.values())).replace(
+            '"image": "context-registry"', f'"image": "{image["newName"]}:{image["newTag"]}"'
+        )
+    )
+    assert rendered() == [one for one in expected if one["kind"] != "Namespace"]
+
+
+def test_helms_values_stand_wherever_a_manifest_says_yours() -> None:
+    mine = {
+        "host": "chats.team.test",
+        "image": "images.team.test/registry:2",
+        "backups": {"path": "s3://ours", "endpoint": "https://s3.team.test"},
+        "gateway": {"class": "cilium", "namespace": "cilium-system", "certificates": "our-ca"},
+        "issuer": "198.51.100.7/32",
+        "monitoring": False,
+    }
+    built = rendered(**mine)
+    for manifest in built:
+        check(manifest)
+    text = json.dumps(built)
+    for given in (*mine.values(), *mine["backups"].values(), *mine["gateway"].values()):  # type: ignore[attr-defined]
+        assert not isinstance(given, str) or given in text, given
+    for default in ("example.org", "s3://context-registry", '"envoy', "letsencrypt", "192.0.2"):
+        assert default not in text
+    assert "ServiceMonitor" not in {one["kind"] for one in built}
+    marked = [line for name in kustomization()["resources"] for line in lines_marked_yours(name)]
+    defaults = yaml.safe_load((FOLDER / "values.yaml").read_text(encoding="utf-8"))
+    known = [value for given in defaults.values() for value in (given.values() if isinstance(given, dict) else [given])]
+    assert not [line for line in marked if not any(str(value) in line for value in known)]
+
+
+def lines_marked_yours(name: str) -> list[str]:
+    return [line for line in (FOLDER / name).read_text(encoding="utf-8").splitlines() if "# yours" in line]
 
 
 def test_the_server_runs_as_the_images_user_and_may_do_nothing_else(named: dict[str, Manifest]) -> None:
@@ -107,7 +177,37 @@ def test_the_server_is_reached_and_asked_at_the_port_it_listens_on(named: dict[s
     allowed = named["NetworkPolicy server"]["spec"]["ingress"][0]["ports"]
     assert allowed == [{"protocol": "TCP", "port": 8765}]
     (address,) = [one["value"] for one in container["env"] if one["name"] == "CTXR_PUBLIC_URL"]
-    assert {rule["host"] for rule in named["Ingress server"]["spec"]["rules"]} == {address.removeprefix("https://")}
+    host = address.removeprefix("https://")
+    assert {one["hostname"] for one in named["Gateway server"]["spec"]["listeners"]} == {host}
+    for name, listener in (("server", "https"), ("server-http", "http")):
+        route = named[f"HTTPRoute {name}"]["spec"]
+        assert route["hostnames"] == [host]
+        assert route["parentRefs"] == [{"name": "server", "sectionName": listener}]
+
+
+def test_what_comes_over_tls_reaches_the_server_and_stays_as_long_as_it_wants(named: dict[str, Manifest]) -> None:
+    (plain, tls) = named["Gateway server"]["spec"]["listeners"]
+    assert (plain["protocol"], tls["protocol"], tls["tls"]["mode"]) == ("HTTP", "HTTPS", "Terminate")
+    (rule,) = named["HTTPRoute server"]["spec"]["rules"]
+    (backend,) = rule["backendRefs"]
+    service = named["Service server"]
+    assert backend == {"name": service["metadata"]["name"], "port": service["spec"]["ports"][0]["port"]}
+    assert rule["timeouts"] == {"request": "0s"}, "an event stream is a request that never ends"
+    assert rule["sessionPersistence"]["type"] == "Cookie", "a sign-in is known to one server alone"
+    (rule,) = named["HTTPRoute server-http"]["spec"]["rules"]
+    assert rule["filters"][0]["requestRedirect"]["scheme"] == "https"
+    assert "backendRefs" not in rule
+
+
+def test_prometheus_finds_the_service_and_calls_it_as_the_alerts_do(named: dict[str, Manifest]) -> None:
+    monitor, service = named["ServiceMonitor server"]["spec"], named["Service server"]
+    labels = service["metadata"]["labels"]
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+    alerts = (FOLDER.parent / "monitoring" / "alerts.yaml").read_text(encoding="utf-8")
+    assert f'up{{job="{labels[monitor["jobLabel"]]}"}}' in alerts
+    (endpoint,) = monitor["endpoints"]
+    assert endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+    assert endpoint["authorization"] == {"credentials": {"name": "metrics-token", "key": "token"}}
 
 
 def test_a_server_that_goes_still_answers_while_requests_are_on_their_way(named: dict[str, Manifest]) -> None:
