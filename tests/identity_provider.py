@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
@@ -16,12 +16,7 @@ import yaml
 from tests.conformance.servers import free_port, wait_for
 
 RESOURCE = "https://memory.example.org/mcp"
-PEOPLE = {
-    "kim": {"groups": ["staff"]},
-    "lee": {"groups": ["billing"]},
-    "eve": {"groups": ["guests"]},
-    "ann": {"groups": ["staff", "ops"]},
-}
+PEOPLE = {"kim": ["staff"], "lee": ["billing"], "eve": ["guests"], "ann": ["staff", "ops"]}
 """Everybody's password is their name, twice."""
 
 
@@ -43,13 +38,15 @@ class IdentityProvider:
     def access_token(self, name: str, scope: str = "registry:write") -> str:
         """Return a token for `/mcp`, as a client of that person has it."""
         person = {"grant_type": "password", "username": name, "password": name * 2, "scope": f"openid {scope}"}
-        answer = httpx.post(f"{self.address}/token", data=person, auth=("client", "client-secret"))
+        answer = httpx.post(f"{self.address}/token", data=person, auth=("context-registry", "client-secret"))
         return str(answer.json()["access_token"])
 
 
 @contextmanager
-def running_provider(folder: Path) -> Iterator[IdentityProvider]:
-    """Run the provider; its configuration and keys are in the folder."""
+def running_provider(
+    folder: Path, people: Mapping[str, list[str]] = PEOPLE, resource: str = RESOURCE
+) -> Iterator[IdentityProvider]:
+    """Run the provider, for people in groups; its configuration and keys are in the folder."""
     port = free_port()
     address = f"http://localhost:{port}"
     confidential = {"redirect_uris": ["http://127.0.0.1/login/oauth/done"], "client_secret": "client-secret"}
@@ -57,10 +54,10 @@ def running_provider(folder: Path) -> Iterator[IdentityProvider]:
         "config_version": 1,
         "oauth": {
             "issuer": address,
-            "audience": RESOURCE,
+            "audience": resource,
             "scopes_supported": ["openid", "groups", "registry:read", "registry:write", "registry:admin"],
             "clients": [
-                {**confidential, "client_id": "client"},
+                {**confidential, "client_id": "context-registry"},
                 {**confidential, "client_id": "pages-post", "token_endpoint_auth_method": "client_secret_post"},
                 {
                     "client_id": "pages",
@@ -73,8 +70,8 @@ def running_provider(folder: Path) -> Iterator[IdentityProvider]:
         "session": {"enforce_password_check": True},
         "jwt": {"keys_dir": str(folder / "keys")},
     }
-    people = {name: {"password": name * 2, "email": f"{name}@example.org", **one} for name, one in PEOPLE.items()}
-    for name, document in (("settings", settings), ("users", {"config_version": 1, "users": people})):
+    users = {name: {"password": name * 2, "groups": groups} for name, groups in people.items()}
+    for name, document in (("settings", settings), ("users", {"config_version": 1, "users": users})):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     command = [sys.executable, "-m", "nanoidp", "--config", str(folder), "--host", "127.0.0.1", "--port", str(port)]
     with (folder / "log").open("wb") as log:

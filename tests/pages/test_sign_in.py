@@ -162,7 +162,7 @@ def test_a_group_may_be_called_as_directories_call_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("client_id", "way"), [("client", "client_secret_basic"), ("pages-post", "client_secret_post")]
+    ("client_id", "way"), [("context-registry", "client_secret_basic"), ("pages-post", "client_secret_post")]
 )
 async def test_a_client_with_a_secret_shows_it_in_the_way_that_the_provider_takes(
     provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client_id: str, way: str
