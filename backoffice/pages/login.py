@@ -1,5 +1,6 @@
 """/login: exchange a token, a one-time code or a sign-in at the OAuth issuer for a session cookie."""
 
+import asyncio
 import logging
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from backoffice.dependencies import Asking
 from backoffice.pages.rendering import render, see_other
 from orchestrator.outside.sign_in import Attempt, SignIn
 from registry.access import Level
-from registry.errors import NotFound, StorageError, Unauthorized
+from registry.errors import NotFound, RegistryError, StorageError, Unauthorized
 from registry.registry import Registry
 
 logger = logging.getLogger(__name__)
@@ -49,9 +50,9 @@ async def begin_oauth(request: Request, next: str = "/") -> Response:
     """Send the browser to the issuer's own sign-in page."""
     attempt = Attempt(_local(next))
     try:
-        answer = see_other(await _sign_in_of(request).address(attempt))
+        answer = see_other(await asyncio.to_thread(_sign_in_of(request).address, attempt))
     except StorageError as exc:
-        return _away(request, exc, attempt)
+        return _failed(request, exc, attempt)
     answer.set_cookie(
         ATTEMPT,
         attempt.as_cookie(),
@@ -77,17 +78,13 @@ async def _finished(request: Request, state: str, code: str, error: str) -> Resp
     attempt = Attempt.from_cookie(request.cookies.get(ATTEMPT, ""), state)
     if attempt is None:
         return _form(request, 400, "attempt")
-    next = _local(attempt.next)
     if error or not code:
-        logger.warning("The issuer refused a sign-in: %r", error)
-        return _form(request, 401, "refused", next=next)
+        return _failed(request, Unauthorized("The issuer refused.", repr(error)), attempt)
     try:
-        person = await sign_in.person(attempt, code)
-    except StorageError as exc:
-        return _away(request, exc, attempt)
-    except Unauthorized as exc:
-        logger.warning("A sign-in was refused: %s", exc.details)
-        return _form(request, 401, "refused", next=next)
+        person = await asyncio.to_thread(sign_in.person, attempt, code)
+    except (StorageError, Unauthorized) as exc:
+        return _failed(request, exc, attempt)
+    next = _local(attempt.next)
     if person.access is None:
         return _form(request, 403, "access", next=next, person=person)
     # A page that leads on, because a redirect from the issuer's site would not carry the cookie.
@@ -109,9 +106,11 @@ def _form(request: Request, status: int = 200, problem: str = "", **context: Any
     return render(request, "login.html", status=status, problem=problem, has_oauth=bool(gate.rules.sign_in), **shown)
 
 
-def _away(request: Request, exc: StorageError, attempt: Attempt) -> Response:
-    logger.warning("%s %s", exc.message, exc.details)
-    return _form(request, 503, "away", next=_local(attempt.next))
+def _failed(request: Request, exc: RegistryError, attempt: Attempt) -> Response:
+    """Log why a sign-in failed, which strangers are not told, and show the form again."""
+    logger.warning("A sign-in failed: %s %s", exc.message, exc.details)
+    status, problem = (503, "away") if isinstance(exc, StorageError) else (401, "refused")
+    return _form(request, status, problem, next=_local(attempt.next))
 
 
 def _with_session(request: Request, answer: Response, credential: Credential) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
@@ -57,20 +56,13 @@ class Person:
 
 
 class SignIn:
-    """This server as a client of the issuer. The methods raise StorageError if the issuer does not answer."""
+    """This server as a client of the issuer. The methods block; they raise StorageError if it does not answer."""
 
     def __init__(self, issuer: Issuer, client_id: str, client_secret: str, redirect_uri: str) -> None:
         self._issuer, self._id, self._secret, self._redirect_uri = issuer, client_id, client_secret, redirect_uri
 
-    async def address(self, attempt: Attempt) -> str:
+    def address(self, attempt: Attempt) -> str:
         """Return the issuer's page on which the person signs in."""
-        return await asyncio.to_thread(self._address, attempt)
-
-    async def person(self, attempt: Attempt, code: str) -> Person:
-        """Exchange the code that the browser brought back; raise Unauthorized if it is not good."""
-        return await asyncio.to_thread(self._person, attempt, code)
-
-    def _address(self, attempt: Attempt) -> str:
         page = self._issuer.endpoint("authorization_endpoint")
         known = self._issuer.metadata().get("scopes_supported", ())  # an issuer refuses to be asked for others
         asked = {
@@ -85,7 +77,8 @@ class SignIn:
         }
         return f"{page}{'&' if '?' in page else '?'}{urlencode(asked)}"
 
-    def _person(self, attempt: Attempt, code: str) -> Person:
+    def person(self, attempt: Attempt, code: str) -> Person:
+        """Exchange the code that the browser brought back; raise Unauthorized if it is not good."""
         answer = self._exchange(attempt, code)
         claims = self._issuer.claims_of(str(answer.get("id_token")), self._id)
         if not compare_digest(str(claims.get("nonce")).encode(), attempt.nonce.encode()):

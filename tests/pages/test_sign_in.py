@@ -121,13 +121,13 @@ async def test_a_person_sees_on_the_pages_what_their_client_logged_on_mcp(
     ("name", "level", "projects"),
     [("kim", "write", ()), ("lee", "read", ("/srv/billing",)), ("ann", "admin", ()), ("eve", None, ())],
 )
-async def test_groups_say_who_may_do_what(
+def test_groups_say_who_may_do_what(
     provider: IdentityProvider, name: str, level: str | None, projects: tuple[str, ...]
 ) -> None:
     client = SignIn(Issuer(provider.address, GROUPS), "pages", "", HERE + DONE)
     attempt = Attempt("/")
-    back = provider.signed_in(await client.address(attempt), name)
-    person = await client.person(attempt, httpx.URL(back).params["code"])
+    back = provider.signed_in(client.address(attempt), name)
+    person = client.person(attempt, httpx.URL(back).params["code"])
     assert person.name == f"oauth:{name}"
     access = person.access
     assert (access and access.level, access.projects if access else ()) == (level, projects)
@@ -164,21 +164,21 @@ def test_a_group_may_be_called_as_directories_call_it() -> None:
 @pytest.mark.parametrize(
     ("client_id", "way"), [("context-registry", "client_secret_basic"), ("pages-post", "client_secret_post")]
 )
-async def test_a_client_with_a_secret_shows_it_in_the_way_that_the_provider_takes(
+def test_a_client_with_a_secret_shows_it_in_the_way_that_the_provider_takes(
     provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client_id: str, way: str
 ) -> None:
     issuer = Issuer(provider.address)
     monkeypatch.setitem(issuer.metadata(), "token_endpoint_auth_methods_supported", [way])
     for secret, is_good in (("client-secret", True), ("another", False)):
         client, attempt = SignIn(issuer, client_id, secret, HERE + DONE), Attempt("/")
-        code = httpx.URL(provider.signed_in(await client.address(attempt), "kim")).params["code"]
+        code = httpx.URL(provider.signed_in(client.address(attempt), "kim")).params["code"]
         if is_good:
-            person = await client.person(attempt, code)
+            person = client.person(attempt, code)
             assert person.access is not None
             assert person.access.level == Level.ADMIN, "by the scopes that the provider granted"
         else:
             with pytest.raises(Unauthorized, match="refused"):
-                await client.person(attempt, code)
+                client.person(attempt, code)
 
 
 @pytest.mark.parametrize(
@@ -269,10 +269,10 @@ def forger() -> Iterator[AuthorizationServer]:
         yield server
 
 
-async def test_an_id_token_is_good_for_this_client_this_attempt_and_now(forger: AuthorizationServer) -> None:
+def test_an_id_token_is_good_for_this_client_this_attempt_and_now(forger: AuthorizationServer) -> None:
     attempt, issuer = Attempt("/"), Issuer(forger.address)
     good: dict[str, Any] = {"aud": "pages", "nonce": attempt.nonce, "scope": None}
-    person = await ForgedAnswers(issuer, forger.token(**good)).person(attempt, "code")
+    person = ForgedAnswers(issuer, forger.token(**good)).person(attempt, "code")
     assert person.access is not None
     assert (person.name, person.access.level) == ("oauth:me", Level.READ)
     bad: list[dict[str, Any]] = [
@@ -292,7 +292,7 @@ async def test_an_id_token_is_good_for_this_client_this_attempt_and_now(forger: 
     tokens += [jwt.encode({**good, "iss": forger.address, "sub": "me"}, "", "none"), "", "a.b.c"]
     for token in tokens:
         with pytest.raises(Unauthorized):
-            await ForgedAnswers(issuer, token).person(attempt, "code")
+            ForgedAnswers(issuer, token).person(attempt, "code")
 
 
 async def test_a_person_signs_in_with_a_real_browser(
