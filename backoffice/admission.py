@@ -26,7 +26,16 @@ from backoffice.errors import failure, rpc_failure, send_again_later, wants_page
 from backoffice.middleware import READING
 from backoffice.quotas import Quotas
 from orchestrator.outside.sign_in import SignIn
-from orchestrator.views.tokens import Shown, find_token, get_token, has_tokens, note_use
+from orchestrator.views.tokens import (
+    Shown,
+    begin_session,
+    end_session,
+    find_session,
+    find_token,
+    get_token,
+    has_tokens,
+    note_use,
+)
 from registry.access import ASKING, Access, Level
 from registry.errors import InvalidRequest, RegistryError, StorageError, Unauthorized
 from registry.log import Outage
@@ -83,26 +92,31 @@ class Credential(NamedTuple):
 
 @dataclass
 class Sessions:
-    """Signed-in browsers and used sign-in codes, kept in memory."""
+    """Signed-in browsers, which the registry keeps, and used sign-in codes."""
 
-    _known: dict[bytes, tuple[float, Credential]] = field(default_factory=dict)
+    _of_read_only: dict[str, Credential] = field(default_factory=dict)  # a registry that is read only keeps none
     _used_codes: set[str] = field(default_factory=set)
 
-    def begin(self, credential: Credential) -> str:
-        """Start a session and return its key; the oldest of 1 000 sessions is dropped."""
+    async def begin(self, registry: Registry, credential: Credential) -> str:
+        """Start a session and return its key."""
+        if not registry.is_read_only:
+            return await registry.write(lambda tx: begin_session(tx, *credential, SESSION_S))
         key = secrets.token_urlsafe(32)
-        if len(self._known) >= 1000:
-            self._known.pop(next(iter(self._known)))
-        self._known[_digest(key)] = time.monotonic() + SESSION_S, credential
+        self._of_read_only[key] = credential
         return key
 
-    def find(self, key: str) -> Credential | None:
-        """Return the session's credential; None if it has expired."""
-        until, credential = self._known.get(_digest(key), (0.0, None))
-        return credential if time.monotonic() < until else None
+    async def find(self, registry: Registry, key: str) -> Shown | Access | None:
+        """Return the session's token or access; None if it has ended."""
+        if not registry.is_read_only:
+            return await registry.read(lambda tx: find_session(tx, key))
+        number, access = self._of_read_only.get(key, (None, None))
+        return access if number is None else await registry.read(lambda tx: get_token(tx, number))
 
-    def end(self, key: str) -> None:
-        self._known.pop(_digest(key), None)
+    async def end(self, registry: Registry, key: str) -> None:
+        if registry.is_read_only:
+            self._of_read_only.pop(key, None)
+        else:
+            await registry.write(lambda tx: end_session(tx, key))
 
     def take_code(self, code: str, secret: str) -> bool:
         """Return whether a sign-in code is valid, and use it up."""
@@ -170,11 +184,9 @@ class Gate:
         return self._noted(registry, await _noting_outage(reading, self._outage))
 
     async def _signed_in(self, registry: Registry, key: str) -> Access | None:
-        credential = self.sessions.find(key)
-        if credential is None or credential.number is None:
-            return credential and credential.access
-        number = credential.number
-        found = await _noting_outage(registry.read(lambda tx: get_token(tx, number)), self._outage)
+        found = await _noting_outage(self.sessions.find(registry, key), self._outage)
+        if found is None or isinstance(found, Access):
+            return found
         shown = self._noted(registry, found)
         return shown and shown.access
 

@@ -42,7 +42,7 @@ async def sign_in(
     if credential is None:
         return _form(request, 401, "token", next=_local(next))
     credential.access.require(Level.READ)
-    return _with_session(request, see_other(_local(next)), credential)
+    return await _with_session(request, see_other(_local(next)), credential)
 
 
 @router.get("/login/oauth")
@@ -89,7 +89,7 @@ async def _finished(request: Request, state: str, code: str, error: str) -> Resp
         return _form(request, 403, "access", next=next, person=person)
     # A page that leads on, because a redirect from the issuer's site would not carry the cookie.
     page = render(request, "signed_in.html", next=next)
-    return _with_session(request, page, Credential(None, person.access))
+    return await _with_session(request, page, Credential(None, person.access))
 
 
 def _sign_in_of(request: Request) -> SignIn:
@@ -113,9 +113,9 @@ def _failed(request: Request, exc: RegistryError, attempt: Attempt) -> Response:
     return _form(request, status, problem, next=_local(attempt.next))
 
 
-def _with_session(request: Request, answer: Response, credential: Credential) -> Response:
+async def _with_session(request: Request, answer: Response, credential: Credential) -> Response:
     gate: Gate = request.app.state.gate
-    key = gate.sessions.begin(credential)
+    key = await gate.sessions.begin(request.app.state.orchestrator.registry, credential)
     answer.set_cookie(COOKIE, key, max_age=SESSION_S, httponly=True, samesite="strict", secure=_is_secure(request))
     return answer
 
@@ -134,7 +134,7 @@ async def _credential_of(gate: Gate, registry: Registry, token: str, code: str) 
 @router.post("/logout")
 async def sign_out(request: Request) -> Response:
     gate: Gate = request.app.state.gate
-    gate.sessions.end(request.cookies.get(COOKIE, ""))
+    await gate.sessions.end(request.app.state.orchestrator.registry, request.cookies.get(COOKIE, ""))
     answer = see_other("/login")
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer

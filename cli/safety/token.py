@@ -140,9 +140,9 @@ def list_tokens() -> dict[str, Any]:
 
 @token.command()
 @click.argument("token_name", metavar="NAME|ID", help="Its name or id, as `ctxr token list` shows them.")
-@printed(lambda item: [f"{item['name']} was revoked."])
+@printed(lambda item: [f"{item['name']} was {'signed out' if 'sessions' in item else 'revoked'}."])
 def revoke(token_name: str) -> dict[str, Any]:
-    """Revoke a token."""
+    """Revoke a token, or sign out a person (oauth:SUBJECT)."""
     from orchestrator.opening import with_registry
     from registry.storage.safety.tokens import revoke_token
 

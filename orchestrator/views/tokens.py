@@ -1,5 +1,8 @@
-"""Look up and manage access tokens."""
+"""Look up and manage access tokens, and sessions on the pages."""
 
+from registry.storage.safety.page_sessions import begin_session as begin_session
+from registry.storage.safety.page_sessions import end_session as end_session
+from registry.storage.safety.page_sessions import find_session as find_session
 from registry.storage.safety.tokens import PREFIX as PREFIX
 from registry.storage.safety.tokens import Shown as Shown
 from registry.storage.safety.tokens import create_token as create_token

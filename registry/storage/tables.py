@@ -298,6 +298,15 @@ token = _numbered(  # what lets a caller in; the secret itself is nowhere
     Column("used_at", UtcTime),
 )
 
+page_session = _table(  # a browser that is signed in to the pages, by a token or at the OAuth issuer
+    "page_session",
+    Column("digest", LargeBinary(32), primary_key=True),
+    Column("token_number", Number),  # NULL: a person began it without a token; `access` is what they may do
+    Column("person", Text),
+    Column("access", Json),
+    Column("until", UtcTime, nullable=False),
+)
+
 remote = _table(  # an address of a registry elsewhere, and how far what is new there was read
     "remote",
     Column("url", Text, primary_key=True),

@@ -38,6 +38,10 @@ def make(orchestrator: Orchestrator) -> Make:
     return made
 
 
+def browser_at(app: FastAPI) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8765")
+
+
 async def test_without_tokens_this_machine_is_let_in(http: httpx.AsyncClient) -> None:
     assert (await http.get("/bo/channels")).status_code == 200
 
@@ -280,10 +284,52 @@ async def test_a_session_ends_when_its_token_is_revoked(
     assert (await http.get("/bo/channels")).status_code == 401
 
 
+async def test_a_session_is_known_to_another_process_until_it_ends(orchestrator: Orchestrator) -> None:
+    """Two servers of one registry, or one before and after a restart."""
+    rules = Rules(is_open=False, secret="ours")
+
+    async def signed_in(browser: httpx.AsyncClient) -> bool:
+        return (await browser.get("/bo/channels")).status_code == 200
+
+    async with browser_at(application(orchestrator, rules=rules)) as here:
+        await here.post("/login", data={"code": sign_in_code("ours")})
+        async with browser_at(application(orchestrator, rules=rules)) as there:
+            there.cookies = here.cookies
+            assert await signed_in(there)
+            key = there.cookies["ctxr_session"]
+            await there.post("/logout", headers={"origin": "http://127.0.0.1:8765"})
+            here.cookies.set("ctxr_session", key)
+            assert not await signed_in(here), "a key that somebody copied opens nothing after that"
+            here.cookies.clear()
+            await here.post("/login", data={"code": sign_in_code("ours")})
+            assert await signed_in(here)
+            ended = await orchestrator.registry.write(lambda tx: revoke_token(tx, "(this user)"))
+            assert ended["sessions"] == 1
+            assert not await signed_in(here)
+
+
+async def test_a_session_lasts_twelve_hours(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with browser_at(application(orchestrator, rules=Rules(is_open=False, secret="ours"))) as browser:
+        await browser.post("/login", data={"code": sign_in_code("ours")})
+        for hours, status in ((11.9, 200), (12.1, 401)):
+            later = now() + timedelta(hours=hours)
+            monkeypatch.setattr("registry.storage.safety.page_sessions.now", lambda at=later: at)
+            assert (await browser.get("/bo/channels")).status_code == status
+
+
+async def test_a_browser_signs_in_to_a_registry_that_is_read_only(orchestrator: Orchestrator, make: Make) -> None:
+    token = (await make("me"))["authorization"].removeprefix("Bearer ")
+    orchestrator.registry.is_read_only = True
+    async with browser_at(application(orchestrator, rules=Rules(is_open=False, secret="ours"))) as browser:
+        for shown in ({"token": token}, {"code": sign_in_code("ours")}):
+            await browser.post("/login", data=shown)
+            assert (await browser.get("/bo/channels")).status_code == 200
+            await browser.post("/logout", headers={"origin": "http://127.0.0.1:8765"})
+            assert (await browser.get("/bo/channels")).status_code == 401
+
+
 async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orchestrator) -> None:
-    app = application(orchestrator, rules=Rules(is_open=False, secret="ours"))
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
+    async with browser_at(application(orchestrator, rules=Rules(is_open=False, secret="ours"))) as http:
         assert (await http.get("/bo/channels")).status_code == 401
         shown = {"authorization": "Bearer ours"}
         assert (await http.get("/settings", headers=shown)).status_code == 200

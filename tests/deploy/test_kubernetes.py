@@ -193,7 +193,6 @@ def test_what_comes_over_tls_reaches_the_server_and_stays_as_long_as_it_wants(na
     service = named["Service server"]
     assert backend == {"name": service["metadata"]["name"], "port": service["spec"]["ports"][0]["port"]}
     assert rule["timeouts"] == {"request": "0s"}, "an event stream is a request that never ends"
-    assert rule["sessionPersistence"]["type"] == "Cookie", "a sign-in is known to one server alone"
     (rule,) = named["HTTPRoute server-http"]["spec"]["rules"]
     assert rule["filters"][0]["requestRedirect"]["scheme"] == "https"
     assert "backendRefs" not in rule

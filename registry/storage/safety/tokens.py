@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, exists, insert, or_, select, true, update
+from sqlalchemy import Row, delete, exists, insert, or_, select, true, update
 
 from registry.access import Access, Level
 from registry.domain import new_id, now
@@ -18,7 +18,7 @@ from registry.storage.column_types import shown
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import ask_all, may_see
-from registry.storage.tables import channel, token
+from registry.storage.tables import channel, page_session, token
 
 PREFIX = "ctxr_"  # whoever finds a token knows what it opens
 USE_NOTED = timedelta(minutes=1)  # the last use is known to the minute
@@ -86,7 +86,12 @@ def list_tokens(tx: ReadTransaction) -> list[dict[str, Any]]:
 
 
 def revoke_token(tx: WriteTransaction, reference: str) -> dict[str, Any]:
-    """End a token, by name or id: it opens nothing from now on. NotFound if there is none."""
+    """End a token, by name or id: it opens nothing from now on. NotFound if there is none.
+
+    The name of a person who signed in without a token, such as `oauth:kim`, ends their sessions on the pages.
+    """
+    if ended := tx.execute(delete(page_session).where(page_session.c.person == reference)).rowcount:
+        return {"name": reference, "sessions": ended}
     named = or_(token.c.name == reference, token.c.id == reference)
     if tx.execute(select(token.c.number).where(named)).first() is None:
         raise NotFound("No such token", f"No token {reference!r}; `ctxr token list` shows them")

@@ -168,7 +168,7 @@ def test_the_page_leads_to_a_signed_in_colleague_with_a_client(team: Team, empty
     assert titles(mia) == {"auth-design"}
     assert len(titles(lee)) == 2
 
-    doctor, audit, backup, _, figures, tokens, _ = team.run("6. Keep it running")
+    doctor, audit, backup, _, figures, tokens, *_ = team.run("6. Keep it running")
     assert "PostgreSQL" in doctor
     assert "share" in audit
     assert ".zip" in backup
@@ -176,6 +176,7 @@ def test_the_page_leads_to_a_signed_in_colleague_with_a_client(team: Team, empty
     assert {"lee-laptop", "prometheus"} <= set(tokens.split())
     refused = team.ctxr(["push"], team.laptop)
     assert refused.exit_code == 1, "the token of who has left opens nothing"
+    assert lee.get("/bo/channels").status_code == 401, "nor does an open session"
 
 
 def test_the_pages_helm_command_fills_the_chart_in() -> None:

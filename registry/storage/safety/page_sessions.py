@@ -1,0 +1,48 @@
+"""Store the sessions of signed-in browsers: every server of a registry knows them, also after a restart.
+
+Only a digest of a session's key is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from hashlib import sha256
+from secrets import token_urlsafe
+
+from sqlalchemy import delete, insert, select
+
+from registry.access import Access, Level
+from registry.domain import now
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.safety.tokens import Shown, get_token
+from registry.storage.tables import page_session
+
+
+def begin_session(tx: WriteTransaction, number: int | None, access: Access, seconds: int) -> str:
+    """Begin a session with a token (its number), or with an access; return its key. Forget those that have expired."""
+    key = token_urlsafe(32)
+    held = {"person": access.name, "access": asdict(access)} if number is None else {"token_number": number}
+    tx.execute(delete(page_session).where(page_session.c.until <= now()))
+    tx.execute(insert(page_session).values(digest=_digest(key), until=now() + timedelta(seconds=seconds), **held))
+    return key
+
+
+def find_session(tx: ReadTransaction, key: str) -> Shown | Access | None:
+    """Return the session's token as it is now, or its access; None if it has expired or its token is no longer good."""
+    valid = page_session.c.digest == _digest(key), page_session.c.until > now()
+    row = tx.execute(select(page_session).where(*valid)).first()
+    if row is None:
+        return None
+    if row.token_number is not None:
+        return get_token(tx, row.token_number)
+    patterns = {name: tuple(row.access[name]) for name in ("channels", "projects")}
+    return Access(**{**row.access, **patterns, "level": Level(row.access["level"])})
+
+
+def end_session(tx: WriteTransaction, key: str) -> None:
+    tx.execute(delete(page_session).where(page_session.c.digest == _digest(key)))
+
+
+def _digest(key: str) -> bytes:
+    return sha256(key.encode()).digest()
