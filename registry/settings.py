@@ -130,7 +130,7 @@ class Settings(BaseSettings):
     oauth_client_id: str = Field(
         default="",
         description="This server's client id at CTXR_OAUTH_ISSUER: then people sign in to the pages there, by OpenID"
-        " Connect.",
+        " Connect. Needs CTXR_OAUTH_GROUPS.",
     )
     oauth_client_secret: SecretStr = Field(
         default=SecretStr(""), description="The secret of that client; empty for a public one."
@@ -291,6 +291,8 @@ class Settings(BaseSettings):
             raise ValueError("CTXR_OAUTH_CLIENT_ID and CTXR_OAUTH_GROUPS need CTXR_OAUTH_ISSUER")
         if self.oauth_client_id and not self.public_url:
             raise ValueError("CTXR_OAUTH_CLIENT_ID needs CTXR_PUBLIC_URL, to which the issuer sends browsers back")
+        if self.oauth_client_id and not self.oauth_groups:
+            raise ValueError("CTXR_OAUTH_CLIENT_ID needs CTXR_OAUTH_GROUPS, which say who may do what")
         if self.embed_base_url and self.embed_model in ("", "built-in"):
             raise ValueError("CTXR_EMBED_BASE_URL needs CTXR_EMBED_MODEL, the endpoint's name of a model")
         if self.llm_base_url and not self.llm_model:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -20,6 +19,7 @@ logger = logging.getLogger(__name__)
 router = APIRouter(default_response_class=HTMLResponse)
 
 ATTEMPT, ATTEMPT_S = "ctxr_sign_in", 600
+MAX_COOKIE = 4000  # browsers drop a cookie whose name and value have more than 4096 bytes
 
 
 @router.get("/login")
@@ -49,6 +49,8 @@ async def sign_in(
 async def begin_oauth(request: Request, next: str = "/") -> Response:
     """Send the browser to the issuer's own sign-in page."""
     attempt = Attempt(_local(next))
+    if len(attempt.as_cookie()) > MAX_COOKIE:
+        attempt = Attempt("/")
     try:
         answer = see_other(await asyncio.to_thread(_sign_in_of(request).address, attempt))
     except StorageError as exc:
@@ -142,6 +144,5 @@ async def sign_out(request: Request) -> Response:
 
 def _local(path: str) -> str:
     """Return the path if it is one of this server's pages, else `/`."""
-    parts = urlsplit(path)
-    is_ours = path.startswith("/") and not path.startswith("//") and "\\" not in path and not parts.netloc
+    is_ours = path.startswith("/") and not path.startswith("//") and "\\" not in path
     return path if is_ours and path.isprintable() else "/"

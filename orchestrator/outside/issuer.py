@@ -5,6 +5,7 @@ Its tokens are JWTs. Only a server whose settings name an issuer loads this, bec
 
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
+from json import JSONDecodeError
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -38,11 +39,6 @@ class Issuer:
         self._metadata: dict[str, Any] = {}
         self._keys: jwt.PyJWKClient | None = None
 
-    @property
-    def wanted_scopes(self) -> Sequence[str]:
-        """Return the scopes that decide what a person may do here."""
-        return [GROUPS] if self._groups else list(SCOPES)
-
     def claims_of(self, token: str, audience: str) -> dict[str, Any]:
         """Return a token's claims; raise Unauthorized if it is not valid, or not made for the audience."""
         try:
@@ -58,7 +54,7 @@ class Issuer:
                 leeway=30,
                 options={"require": list(REQUIRED)},
             )
-        except jwt.PyJWKClientConnectionError as exc:
+        except (jwt.PyJWKClientConnectionError, JSONDecodeError) as exc:  # a proxy's page in place of the keys
             raise away(str(exc)) from exc
         except jwt.PyJWTError as exc:
             raise Unauthorized("The token is not good.", str(exc)) from exc
@@ -69,8 +65,9 @@ class Issuer:
 
         Where there are rules for groups, these say who may do what, and a scope only lessens it.
         """
-        given = claims.get("scope", claims.get("scp", ()))
-        scopes = [SCOPES[name] for name in (given.split() if isinstance(given, str) else given) if name in SCOPES]
+        given = claims.get("scope", claims.get("scp"))
+        names = given.split() if isinstance(given, str) else given if isinstance(given, list) else ()
+        scopes = [scope for name, scope in SCOPES.items() if name in names]
         level: Level | None = max(scopes, key=_RANK, default=None)
         allowed: tuple[str, ...] = ()
         if self._groups:
@@ -107,14 +104,16 @@ class Issuer:
 
     def _published(self) -> dict[str, Any]:
         parts = urlsplit(self.address)
-        well_known = f"/.well-known/oauth-authorization-server{parts.path}"  # RFC 8414, then OpenID Connect
+        well_known = f"/.well-known/oauth-authorization-server{parts.path}"  # RFC 8414; it need not name userinfo
         there = urlunsplit((parts.scheme, parts.netloc, well_known, "", ""))
-        for address in (there, f"{self.address}/.well-known/openid-configuration"):
+        for address in (f"{self.address}/.well-known/openid-configuration", there):
             try:
                 answer = httpx.get(address, timeout=PATIENCE_S)
                 found: dict[str, Any] = answer.json() if answer.is_success else {}
-            except (httpx.HTTPError, ValueError) as exc:
+            except httpx.HTTPError as exc:
                 raise away(f"{address}: {exc}") from exc
+            except ValueError:  # a page for people
+                continue
             if "jwks_uri" in found and str(found.get("issuer")).rstrip("/") == self.address:
                 return found
         raise away(f"{self.address} publishes no metadata of an issuer of that name")

@@ -64,12 +64,12 @@ class SignIn:
     def address(self, attempt: Attempt) -> str:
         """Return the issuer's page on which the person signs in."""
         page = self._issuer.endpoint("authorization_endpoint")
-        known = self._issuer.metadata().get("scopes_supported", ())  # an issuer refuses to be asked for others
+        knows_groups = "groups" in self._issuer.metadata().get("scopes_supported", ())  # else it may refuse the scope
         asked = {
             "response_type": "code",
             "client_id": self._id,
             "redirect_uri": self._redirect_uri,
-            "scope": " ".join(["openid", *(scope for scope in self._issuer.wanted_scopes if scope in known)]),
+            "scope": "openid groups" if knows_groups else "openid",
             "state": attempt.state,
             "nonce": attempt.nonce,
             "code_challenge": urlsafe_b64encode(sha256(attempt.verifier.encode()).digest()).rstrip(b"=").decode(),
@@ -89,8 +89,7 @@ class SignIn:
             claims = {**self._user_info(str(answer.get("access_token")), claims["sub"]), **claims}
         groups = claims.get("groups")
         names = tuple(map(str, groups)) if isinstance(groups, list) else ()
-        access = self._issuer.access_of({"scope": answer.get("scope") or "", **claims})
-        return Person(f"oauth:{claims['sub']}", names, access)
+        return Person(f"oauth:{claims['sub']}", names, self._issuer.access_of(claims))
 
     def _user_info(self, access_token: str, subject: str) -> dict[str, Any]:
         """Return the claims that the issuer keeps out of its ID token, as several do with groups."""

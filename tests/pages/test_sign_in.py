@@ -19,7 +19,7 @@ from cli.running.serve import build_app
 from orchestrator.outside.issuer import Issuer
 from orchestrator.outside.sign_in import Attempt, SignIn
 from registry.access import Level
-from registry.errors import InvalidRequest, Unauthorized
+from registry.errors import InvalidRequest, StorageError, Unauthorized
 from registry.settings import Settings, read_settings
 from tests.cli.running.test_oauth import AuthorizationServer, asked, call
 from tests.conformance.servers import free_port
@@ -32,6 +32,7 @@ pytestmark = pytest.mark.anyio
 GROUPS = ("staff=write", "ops=admin", "billing=read:/srv/billing")
 HERE = "http://127.0.0.1:8765"
 DONE = "/login/oauth/done"
+NO_SCOPES: tuple[Any, ...] = (None, 7, [{}], "", "openid")
 Server = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
@@ -117,6 +118,17 @@ async def test_a_person_sees_on_the_pages_what_their_client_logged_on_mcp(
             await browser.post("/logout")
 
 
+async def test_the_page_of_tokens_does_not_call_a_server_with_sign_in_open(
+    server: Server, provider: IdentityProvider
+) -> None:
+    async with server() as browser:
+        for name in ("kim", "ann"):
+            await sign_in(browser, provider, name)
+            page = (await browser.get("/settings/access")).text
+            assert "No tokens to show." in page
+            assert "anyone" not in page
+
+
 @pytest.mark.parametrize(
     ("name", "level", "projects"),
     [("kim", "write", ()), ("lee", "read", ("/srv/billing",)), ("ann", "admin", ()), ("eve", None, ())],
@@ -141,6 +153,7 @@ def test_groups_say_who_may_do_what(
         ({"scope": "registry:admin"}, None, ()),
         ({"groups": ["billing", "staff"]}, Level.WRITE, ()),
         ({"groups": ["billing", "guests"]}, Level.READ, ("/srv/billing",)),
+        *(({"groups": ["staff"], "scope": scope}, Level.WRITE, ()) for scope in NO_SCOPES),
         ({"groups": ["staff"], "registry_projects": ["/srv/web"]}, Level.WRITE, ("/srv/web",)),
         ({"groups": ["staff"], "registry_channels": "codex_*"}, None, ()),
         ({"groups": "staff"}, None, ()),
@@ -167,15 +180,13 @@ def test_a_group_may_be_called_as_directories_call_it() -> None:
 def test_a_client_with_a_secret_shows_it_in_the_way_that_the_provider_takes(
     provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client_id: str, way: str
 ) -> None:
-    issuer = Issuer(provider.address)
+    issuer = Issuer(provider.address, GROUPS)
     monkeypatch.setitem(issuer.metadata(), "token_endpoint_auth_methods_supported", [way])
     for secret, is_good in (("client-secret", True), ("another", False)):
         client, attempt = SignIn(issuer, client_id, secret, HERE + DONE), Attempt("/")
         code = httpx.URL(provider.signed_in(client.address(attempt), "kim")).params["code"]
         if is_good:
-            person = client.person(attempt, code)
-            assert person.access is not None
-            assert person.access.level == Level.ADMIN, "by the scopes that the provider granted"
+            assert client.person(attempt, code).name == "oauth:kim"
         else:
             with pytest.raises(Unauthorized, match="refused"):
                 client.person(attempt, code)
@@ -227,8 +238,11 @@ async def test_the_providers_refusal_is_told(server: Server, caplog: pytest.LogC
         assert "access_denied" in caplog.text
 
 
-@pytest.mark.parametrize("next", ["https://elsewhere.example.org", "//elsewhere.example.org", "/\\elsewhere", "x"])
+@pytest.mark.parametrize(
+    "next", ["https://elsewhere.example.org", "//elsewhere.example.org", "/\\elsewhere", "x", "//[x", "/" + "가" * 500]
+)
 async def test_a_sign_in_leads_to_no_other_site(server: Server, provider: IdentityProvider, next: str) -> None:
+    """Nor to an address that is too long for the cookie which remembers it."""
     async with server() as browser:
         assert 'content="0; url=/">' in (await sign_in(browser, provider, "kim", next)).text
 
@@ -259,7 +273,7 @@ class ForgedAnswers(SignIn):
         self._token = token
 
     def _exchange(self, attempt: Attempt, code: str) -> dict[str, Any]:
-        return {"id_token": self._token, "scope": "openid registry:read"}
+        return {"id_token": self._token, "scope": "openid registry:admin"}
 
 
 @pytest.fixture(scope="module")
@@ -270,8 +284,8 @@ def forger() -> Iterator[AuthorizationServer]:
 
 
 def test_an_id_token_is_good_for_this_client_this_attempt_and_now(forger: AuthorizationServer) -> None:
-    attempt, issuer = Attempt("/"), Issuer(forger.address)
-    good: dict[str, Any] = {"aud": "pages", "nonce": attempt.nonce, "scope": None}
+    attempt, issuer = Attempt("/"), Issuer(forger.address, GROUPS)
+    good: dict[str, Any] = {"aud": "pages", "nonce": attempt.nonce, "scope": None, "groups": ["billing"]}
     person = ForgedAnswers(issuer, forger.token(**good)).person(attempt, "code")
     assert person.access is not None
     assert (person.name, person.access.level) == ("oauth:me", Level.READ)
@@ -293,6 +307,28 @@ def test_an_id_token_is_good_for_this_client_this_attempt_and_now(forger: Author
     for token in tokens:
         with pytest.raises(Unauthorized):
             ForgedAnswers(issuer, token).person(attempt, "code")
+
+
+def test_a_page_for_people_in_place_of_a_document_is_no_fault_of_ours(
+    forger: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, token = b"<html>Back soon</html>", forger.token(aud="pages")
+    monkeypatch.setitem(forger.others, "/.well-known/openid-configuration", page)
+    issuer = Issuer(forger.address, GROUPS)
+    with monkeypatch.context() as patch:
+        patch.setitem(forger.others, "/keys", page)
+        with pytest.raises(StorageError):
+            issuer.claims_of(token, "pages")
+    assert issuer.claims_of(token, "pages")["sub"] == "me"
+
+
+def test_the_document_of_openid_connect_comes_first(
+    forger: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one of RFC 8414 need not name the userinfo endpoint, where the groups may be."""
+    metadata = {**forger.documents()["/.well-known/oauth-authorization-server"], "userinfo_endpoint": "https://there"}
+    monkeypatch.setitem(forger.others, "/.well-known/openid-configuration", metadata)
+    assert "userinfo_endpoint" in Issuer(forger.address).metadata()
 
 
 async def test_a_person_signs_in_with_a_real_browser(
@@ -325,10 +361,12 @@ async def test_a_person_signs_in_with_a_real_browser(
         ({"oauth_groups": "staff=owner"}, "'staff=owner' is no rule"),
         ({"oauth_issuer": "", "oauth_audience": ""}, "need CTXR_OAUTH_ISSUER"),
         ({"public_url": ""}, "CTXR_OAUTH_CLIENT_ID needs CTXR_PUBLIC_URL"),
+        ({"oauth_groups": ""}, "CTXR_OAUTH_CLIENT_ID needs CTXR_OAUTH_GROUPS"),
     ],
 )
 def test_a_sign_in_that_cannot_work_is_told_at_the_start(given: dict[str, str], told: str) -> None:
-    good = {"public_url": HERE, "oauth_issuer": HERE, "oauth_audience": RESOURCE, "oauth_client_id": "pages"}
+    client = {"oauth_client_id": "pages", "oauth_groups": "staff=write"}
+    good = {"public_url": HERE, "oauth_issuer": HERE, "oauth_audience": RESOURCE, **client}
     with pytest.raises(InvalidRequest) as caught:
         read_settings(**{**good, **given})
     assert told in caught.value.details

@@ -126,7 +126,8 @@ async def trash_page(request: Request, client: Asking) -> HTMLResponse:
 @router.get("/settings/access", dependencies=[without_parameters])
 async def access_page(request: Request, client: Asking) -> HTMLResponse:
     """List the access tokens; below admin the one that was shown."""
-    return render(request, "flow/access.html", tokens=await client.view(list_tokens))
+    tokens = await client.view(list_tokens)
+    return render(request, "flow/access.html", tokens=tokens, is_open=client.access is None)
 
 
 class Named(BaseModel):

@@ -36,7 +36,7 @@ class AuthorizationServer:
                 found = outer.documents().get(self.path)
                 self.send_response(200 if found else 404)
                 self.end_headers()
-                self.wfile.write(json.dumps(found).encode())
+                self.wfile.write(found if isinstance(found, bytes) else json.dumps(found).encode())
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -44,6 +44,8 @@ class AuthorizationServer:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
         self.keys = ""
+        self.others: dict[str, Any] = {}
+        """What it answers at some addresses in place of its documents."""
 
     @classmethod
     @contextmanager
@@ -60,7 +62,7 @@ class AuthorizationServer:
         algorithm = jwt.algorithms.ECAlgorithm(jwt.algorithms.ECAlgorithm.SHA256)
         key = {**algorithm.to_jwk(self._key.public_key(), as_dict=True), "kid": "1", "use": "sig", "alg": "ES256"}
         metadata = {"issuer": self.address, "jwks_uri": self.keys or f"{self.address}/keys"}
-        return {"/.well-known/oauth-authorization-server": metadata, "/keys": {"keys": [key]}}
+        return {"/.well-known/oauth-authorization-server": metadata, "/keys": {"keys": [key]}, **self.others}
 
     def token(self, *, key: Any = None, algorithm: str = "ES256", **claims: Any) -> str:
         usual = {"iss": self.address, "aud": RESOURCE, "sub": "me", "exp": time.time() + 600, "scope": "registry:write"}
