@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cli.operations import ProjectFolder
+from cli.operations import ProjectFolder, run_operation
 from cli.output import cut, local_time, pad, printed
 from registry.access import Level
 from registry.settings import read_settings
@@ -143,10 +143,8 @@ def list_tokens() -> dict[str, Any]:
 @printed(lambda item: [f"{item['name']} was {'signed out' if 'sessions' in item else 'revoked'}."])
 def revoke(token_name: str) -> dict[str, Any]:
     """Revoke a token, or sign out a person (oauth:SUBJECT)."""
-    from orchestrator.opening import with_registry
-    from registry.storage.safety.tokens import revoke_token
-
-    return with_registry(read_settings(), lambda registry: registry.write(lambda tx: revoke_token(tx, token_name)))
+    revoked: dict[str, Any] = run_operation("revoke_token", {"name": token_name})["revoked"]
+    return revoked
 
 
 def _about(item: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
@@ -318,3 +319,26 @@ async def test_a_person_gets_exactly_own_chats_in_a_zip(hire: Hire, log: Log) ->
     margin = (await kim.ask("GET", "/margin/kims")).text
     assert margin.count("boss · fetch") == 1
     assert "kim-phone" not in margin
+
+
+async def test_an_admin_sees_everybody_and_ends_a_token_on_the_page(hire: Hire, orchestrator: Orchestrator) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    await kim.log("kims", "the harbour report", "is done")
+    rows = await _people(boss)
+    assert [row[:3] for row in rows] == [["kim", "1", "2"], ["boss", "0", "0"], ["lee", "0", "0"]]
+    assert [row[0] for row in await _people(lee)] == ["lee"]
+    assert "/bo/export?owner=lee" in (await lee.ask("GET", "/settings/access")).text
+    ending = {"data": {"name": "kim"}}
+    assert (await lee.ask("POST", "/settings/revocations", **ending)).status_code == 401
+    assert (await kim.ask("GET", "/bo/channels")).status_code == 200
+    assert (await boss.ask("POST", "/settings/revocations", **ending)).status_code == 303
+    assert (await kim.ask("GET", "/bo/channels")).status_code == 401
+    await orchestrator.settle()
+    acts = (await boss.ask("GET", "/bo/ao/executions?operation=revoke_token&status=succeeded")).json()["items"]
+    assert [act["token"] for act in acts] == ["boss"]
+
+
+async def _people(person: Person) -> list[list[str]]:
+    page = (await person.ask("GET", "/settings/access")).text
+    table = re.findall(r"<tr data-row>(.*?)</tr>", page.partition('id="tokens"')[0], re.DOTALL)
+    return [re.findall(r"<t[hd][^>]*>([^<]*)", row) for row in table]

@@ -39,7 +39,7 @@ LEVELS = {
     Level.WRITE: {"conversation_log", "daily_briefing", "delete", "import", "remember", "restore", "share", "tag"},
     Level.ADMIN: {
         *("create_backup", "list_backups", "validate_backup", "restore_backup"),
-        *("blame", "export_owner", "migrate", "resume", "retention"),
+        *("blame", "export_owner", "migrate", "resume", "retention", "revoke_token"),
     },
 }
 

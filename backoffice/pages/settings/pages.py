@@ -19,7 +19,7 @@ from backoffice.pages.viewer.channels import ROWS, given_query
 from backoffice.pages.viewer.markdown import code_html
 from backoffice.queries import PageQuery
 from orchestrator.views import conversations
-from orchestrator.views.tokens import list_tokens
+from orchestrator.views.tokens import list_people, list_tokens
 from registry.errors import ErrorCode, NotFound
 from sources.clients import CHATGPT, CLAUDE, CLIENTS, GEMINI
 from sources.purging import LONG_ENOUGH_DAYS
@@ -125,9 +125,23 @@ async def trash_page(request: Request, client: Asking) -> HTMLResponse:
 
 @router.get("/settings/access", dependencies=[without_parameters])
 async def access_page(request: Request, client: Asking) -> HTMLResponse:
-    """List the access tokens; below admin the one that was shown."""
-    tokens = await client.view(list_tokens)
-    return render(request, "flow/access.html", tokens=tokens, is_open=client.access is None)
+    """List people and access tokens; below admin the asker alone."""
+    return render(
+        request,
+        "flow/access.html",
+        people=await client.view(list_people, client.access),
+        tokens=await client.view(list_tokens),
+        is_open=client.access is None,
+        is_admin=client.access is None or not client.access.is_restricted,
+        asker=client.access.owner if client.access else None,
+    )
+
+
+@router.post("/settings/revocations")
+async def revoke(client: Asking, name: Annotated[str, Form(min_length=1, max_length=200)]) -> RedirectResponse:
+    """End a token, or the sessions of a person."""
+    await client.run("revoke_token", {"name": name})
+    return see_other("/settings/access")
 
 
 class Named(BaseModel):
