@@ -9,6 +9,7 @@ from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, FoundChannel, ItemPage, ShownChannel
 from orchestrator.operations.tag import TagQuery
 from orchestrator.requests.field_types import ChannelName
+from orchestrator.requests.shapes import MATCHES
 from orchestrator.views import conversations as views
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])
@@ -24,19 +25,25 @@ NAMING = {
 @router.get("", response_model=ItemPage[FoundChannel], response_model_exclude_unset=True)
 async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
     """List channels by last activity; with words, the channels about them, best first, with the passages found."""
-    return await find_channels(client, query)
+    return await find_channels(client, query, passages=MATCHES)
 
 
 async def find_channels(
-    client: Client, query: ChannelsQuery, utc_offset_minutes: int | None = None, *, is_recorded: bool = True
+    client: Client,
+    query: ChannelsQuery,
+    utc_offset_minutes: int | None = None,
+    *,
+    is_recorded: bool = True,
+    passages: int = 1,
 ) -> dict[str, Any]:
     """Return a page of channels; of a search also `understood` and `confidence`.
 
-    `is_recorded`: False for a search while somebody types.
+    `is_recorded`: False for a search while somebody types. `passages`: of each channel; a row of a page shows one.
     """
     if not query.q or query.deleted:
         return await client.view(views.list_channels, query.filters, query.page)
-    answer = await client.run("search_sessions", query.as_search(utc_offset_minutes), is_recorded=is_recorded)
+    asked = query.as_search(utc_offset_minutes) | {"matches": passages}
+    answer = await client.run("search_sessions", asked, is_recorded=is_recorded)
     place, sessions = answer["pagination"], answer["sessions"]
     return {
         "items": [{**session, "passages": session.pop("matches")} for session in sessions],

@@ -11,7 +11,7 @@ from orchestrator.answer.delivery import fits
 from orchestrator.answer.finding.elsewhere import About
 from orchestrator.answer.finding.relevance import Found, Judged, outcome
 from orchestrator.answer.fitting import as_many_as_fit, fitted
-from orchestrator.requests.shapes import SessionsQuery
+from orchestrator.requests.shapes import MATCHES, SessionsQuery
 from orchestrator.state import Run
 from registry.domain import format_time
 from registry.search.retrieval import SearchResult
@@ -21,7 +21,6 @@ from registry.storage.database import ReadTransaction
 from registry.text.ranking.snippets import passage, snippet
 from registry.text.request.query import ParsedQuery
 
-MATCHES = 3  # matches of a session that are shown
 AROUND = 160  # characters of a message beside a match
 
 
@@ -78,7 +77,7 @@ def _best_sessions(
     first = [number for number, _ in page[:MATCHES]]
     near = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
     by_channel = _by_channel(near, 1) | _by_channel(found.kept)
-    best = {number: [one.ranked.candidate.seq for one in some[:MATCHES]] for number, some in by_channel.items()}
+    best = {number: [one.ranked.candidate.seq for one in some[: query.matches]] for number, some in by_channel.items()}
     places = {number: best[number] for number, _ in page if best.get(number)}
     rows = surroundings(tx, places, query.context_window)
     shown = [

@@ -229,6 +229,7 @@ OPERATION = Operation(
     tools=[SEARCH_TOOL],
     labels={
         "context_window": ("messages around each match", "앞뒤 메시지 수"),
+        "matches": ("matches shown of each conversation", "대화마다 표시할 결과 수"),
         "exclude_session": ("without the conversation", "뺀 대화"),
     },
 )

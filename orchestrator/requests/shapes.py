@@ -173,6 +173,9 @@ class ListQuery(NarrowedQuery):
     as_lines: bool = Field(False, description="one line for each session")
 
 
+MATCHES = 3  # matches of a session that are shown at most
+
+
 class SessionsQuery(WordsQuery):
     """Sessions by what was said in them."""
 
@@ -180,6 +183,7 @@ class SessionsQuery(WordsQuery):
     limit: Limit = 10
     offset: Offset = 0
     context_window: int = Field(2, ge=0, le=50, description="messages before and after each match")
+    matches: SkipJsonSchema[int] = Field(MATCHES, ge=1, le=MATCHES)
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     order: Order | None = Field(None, description="by last activity instead of best first")
     max_tokens: int | None = Field(None, ge=1, description="the passages together stay within it; null: all of them")

@@ -52,6 +52,20 @@ async def test_a_found_channel_shows_its_passages_and_how_many_messages_match(
     assert "passages" not in (await found(http))["items"][0]
 
 
+async def test_a_page_asks_for_the_one_passage_that_its_row_shows(
+    http: httpx.AsyncClient, log: Log, orchestrator: Orchestrator
+) -> None:
+    await log("c", "Why does the redis timeout come?", "no idea", "the redis timeout is 5 s")
+    page = await http.get("/", params={"q": "redis timeout"}, headers={"Accept": "text/html"})
+    assert "2 hits" in page.text
+    await orchestrator.settle()
+    [run] = (await http.get("/bo/ao/executions", params={"operation": "search_sessions"})).json()["items"]
+    run = (await http.get(f"/bo/ao/executions/{run['id']}")).json()
+    answer = await orchestrator.run({"operation": "search_sessions", "query": run["request"]["query"]})
+    [session] = answer["sessions"]
+    assert (session["match_count"], len(session["matches"])) == (2, 1)
+
+
 async def test_pages_of_a_search_neither_repeat_nor_skip(http: httpx.AsyncClient, log: Log) -> None:
     for i in range(5):
         await log(f"c{i}", f"the redis timeout number {i}")
