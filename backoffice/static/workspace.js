@@ -8,12 +8,14 @@ document.addEventListener("prepared", () => {
   all(".message.user[id]").forEach((question) => reading.observe(question));
 });
 
-// --- What is far away from the window is not in the document: ten thousand messages weigh like a hundred.
+// --- What is far away from the window is not in the document: ten thousand messages weigh like a hundred. So it is with
+// the questions that are far from where the outline is scrolled to.
 
 const parked = new WeakMap();
 
 const far = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => (isIntersecting ? bring : park)(target)), {
   rootMargin: "4000px",
+  scrollMargin: "1000px",
 });
 
 function park(stretch) {
@@ -38,12 +40,18 @@ const reading = new IntersectionObserver((entries) => entries.forEach(({ target,
   rootMargin: "0px 0px -60% 0px",
 });
 
+let currentQuestion = null;
+
 function showPlace(id) {
-  const link = document.querySelector(`[data-question="${CSS.escape(id)}"]`);
-  if (!link) return;
-  all("[data-question][aria-current]").forEach((other) => other.removeAttribute("aria-current"));
-  link.setAttribute("aria-current", "true");
-  link.parentElement.scrollTop = link.offsetTop - link.parentElement.offsetTop - 60;
+  const question = `[data-question="${CSS.escape(id)}"]`;
+  const part = all(".outline .stretch").find((one) => (parked.get(one) ?? one).querySelector(question));
+  if (!part) return;
+  bring(part);
+  currentQuestion?.removeAttribute("aria-current");
+  currentQuestion = part.querySelector(question);
+  currentQuestion.setAttribute("aria-current", "true");
+  const outline = part.parentElement;
+  outline.scrollTop = currentQuestion.offsetTop - outline.offsetTop - 60;
 }
 
 // --- Beside a list, what is chosen opens without loading the list again.

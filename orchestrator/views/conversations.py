@@ -131,13 +131,14 @@ class Stretch(NamedTuple):
     deleted: bool = False  # the deleted messages. A deleted conversation is shown with all its messages.
 
 
-def conversation(tx: ReadTransaction, name: str, wanted: Stretch) -> dict[str, Any]:
+def conversation(tx: ReadTransaction, name: str, wanted: Stretch, *, has_outline: bool = True) -> dict[str, Any]:
     """Return a stretch of a conversation with what its page tells about it."""
     place = str(newest_place(tx))
     row = find_channel(tx, name)
     if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
     window = _window(tx, row, wanted)
+    questions = questions_of(tx, row.number, deleted=row.deleted) if has_outline else []
     item = item_of(tx, row)
     if row.deleted:
         [item] = described_deleted(tx, [item])
@@ -151,7 +152,7 @@ def conversation(tx: ReadTransaction, name: str, wanted: Stretch) -> dict[str, A
         "is_pinned": has_pin(tx, row.number),
         "questions": [
             {"id": one.id, "preview": preview_of(one.text), "timestamp": format_time(one.timestamp)}
-            for one in questions_of(tx, row.number, deleted=row.deleted)
+            for one in questions
         ],
         "messages": [message_item(message) for message in window.rows],
         "earlier": window.earlier,

@@ -134,6 +134,23 @@ async def test_a_long_conversation_is_scrolled_from_end_to_end(server_to_read: s
     await expect(first).to_be_in_viewport()
 
 
+async def test_the_outline_holds_the_questions_in_sight_and_shows_where_one_reads(
+    server_to_read: str, page: Page
+) -> None:
+    await page.goto(f"{server_to_read}/channels/{LONG}")
+    questions, current = page.locator("[data-question]"), page.locator("[data-question][aria-current]")
+    await expect(questions).to_have_count(100)  # of 150
+    await expect(current).to_have_count(1)
+    await page.goto(f"{server_to_read}/channels/{LONG}?at=latest#end")
+    await expect(page.locator(".message", has_text="step 299")).to_be_in_viewport()
+    await expect(current).to_have_count(1)
+    await expect(current).to_be_in_viewport()
+    assert int((await current.inner_text()).partition("step ")[2].split(":")[0]) > 260
+    await page.locator(".outline nav").evaluate("(outline) => outline.scrollTo(0, 0)")
+    await questions.filter(has_text="step 4:").click()
+    await expect(page.locator(".message:target")).to_contain_text("step 4:")
+
+
 async def scroll_to(page: Page, key: str, message: Locator) -> None:
     """Press a key until a message is there: the browser stops scrolling where what comes in changes the height."""
     for _ in range(600):

@@ -49,7 +49,9 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     """Show a stretch of a conversation; `deleted` shows its deleted messages."""
     query = given_query(request, ConversationQuery)
     wanted = query.model_dump(include={"at", "after", "before", "deleted"})
-    found = await client.view(views.conversation, channel, views.Stretch(STRETCH, AHEAD, **wanted))
+    is_part = "hx-request" in request.headers  # a further stretch, hits, or the head: the page has the outline already
+    stretch = views.Stretch(STRETCH, AHEAD, **wanted)
+    found = await client.view(views.conversation, channel, stretch, has_outline=not is_part)
     found["blocks"] = blocks_of([shown(message) for message in found.pop("messages")])
     found["earlier"] = _other(channel, query, before=found["earlier"])
     found["later"] = _other(channel, query, after=found["later"])
@@ -57,7 +59,7 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     found["hits_here"] = (
         await _hits(client, channel, query.q or "", is_recorded=not query.typing) if is_searched else None
     )
-    is_whole = "hx-request" not in request.headers and "pane" not in request.headers
+    is_whole = not is_part and "pane" not in request.headers
     nothing = dict.fromkeys(FILTERS, "")
     listing = await list_context(request, client, RegistryQuery(limit=ROWS), nothing) if is_whole else {}
     prompt = continue_prompt(found["channel"])
