@@ -33,6 +33,7 @@ SHOWS = {  # what stands on a page that is as it should be; rows, where a page i
     "cases": "main .empty, main table",
     "login": "form [name=token]",
     "not there": "h1",
+    "reference": "main h2",
 }
 WORDS = {"words": "postgres connection pool", "korean words": "배포 실패 원인", "nothing": "quokkaxyzzy"}
 
@@ -98,6 +99,7 @@ def pages(registry: Registry) -> Mapping[str, str]:
         "settings": "/settings",
         "login": "/login",
         "not there": "/nowhere",
+        "reference": "/docs",
     }
 
 

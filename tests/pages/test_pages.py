@@ -53,7 +53,10 @@ async def test_the_list_shows_what_there_is_and_is_narrowed_down_in_the_address(
     assert "3 conversations" in await text_of(http, "/?project=shop&source=&tag=&q=")
     assert "1 conversation<" in await text_of(http, "/?tag=성능")
     assert "3 conversations" in await text_of(http, "/?from=2025-10-01")
-    assert "No matches" in await text_of(http, "/?q=zzzqqq")
+    nothing = await text_of(http, "/?q=zzzqqq")
+    assert "No matches" in nothing
+    assert "No conversation has these words." in nothing
+    assert "Remove a filter" in await text_of(http, "/?q=zzzqqq&source=cursor")
 
 
 async def test_a_day_is_the_readers_day_once_the_browser_has_told_its_zone(http: httpx.AsyncClient) -> None:
@@ -312,7 +315,9 @@ async def test_the_prompt_for_another_ai_names_the_tool_and_the_channel(http: ht
 
 
 async def test_a_browser_sees_errors_as_pages_and_a_program_as_before(http: httpx.AsyncClient) -> None:
-    assert "<h1>Not found</h1>" in await text_of(http, "/channels/nothing", 404)
+    nothing = await text_of(http, "/channels/nothing", 404)
+    assert "<h1>Not found</h1>" in nothing
+    assert '<a href="/settings/trash">Trash</a>' in nothing
     assert "This cannot be shown" in await text_of(http, "/?limit=x", 400)
     for address, headers in (("/bo/channels/nothing", HTML), ("/channels/nothing", {"Accept": "application/json"})):
         answer = await http.get(address, headers=headers)

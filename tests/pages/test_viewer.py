@@ -315,6 +315,7 @@ PATHS = (
     ("/", "dark", NARROW),
     ("/?q=cache", "light", WIDE),
     ("/nowhere", "dark", NARROW),
+    ("/docs", "light", NARROW),
     ("/today", "light", NARROW),
     ("/insights", "light", WIDE),
     ("/insights", "dark", NARROW),

@@ -157,6 +157,14 @@ async def test_an_answer_shows_its_runner_up_and_what_decided(
     assert "word: <bdi>cookie</bdi>" in case
 
 
+async def test_a_run_that_stores_is_no_answer(http: httpx.AsyncClient) -> None:
+    runs = await http.get("/bo/ao/executions", params={"operation": "conversation_log", "limit": 1})
+    page = (await http.get(f"/flow/{runs.json()['items'][0]['id']}")).text
+    assert "Done." in page
+    assert "Answered from" not in page
+    assert "<h2>Conversation</h2>" in page
+
+
 async def test_what_is_said_of_a_runner_up_is_so(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     for channel in ("plan-a", "plan-b"):
         turn = [{"role": "user", "text": "The quagga enclosure needs a wombat gate."}]
