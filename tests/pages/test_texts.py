@@ -111,6 +111,12 @@ def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
             "No conversations found for query: 'a'; nearest: “b”, “c”",
             "검색어 'a'에 맞는 대화가 없습니다. 가장 가까운 대화: “b”, “c”",
         ),
+        (
+            "token 'kim' is for its owner's chats; needed: scope admin, for all",
+            "토큰 'kim': 소유자의 대화에만 쓸 수 있습니다. 필요한 권한: 모든 대화에 대한 admin",
+        ),
+        ("token 'kim' is for channels 'a*'", "토큰 'kim'의 범위: channels 'a*'"),
+        ("token 'kim': given scope read; needed: write", "토큰 'kim': 받은 권한 read, 필요한 권한 write"),
         ("the path of extract", "extract 작업의 경로"),
         ("disk I/O error {0}", "disk I/O error {0}"),
     ]
