@@ -56,7 +56,8 @@ async def test_the_list_shows_what_there_is_and_is_narrowed_down_in_the_address(
     nothing = await text_of(http, "/?q=zzzqqq")
     assert "No matches" in nothing
     assert "No conversation has these words." in nothing
-    assert "Remove a filter" in await text_of(http, "/?q=zzzqqq&source=cursor")
+    for narrowed in ("zzzqqq&source=cursor", "zzzqqq+tag:python"):
+        assert "Remove a filter" in await text_of(http, f"/?q={narrowed}")
 
 
 async def test_a_day_is_the_readers_day_once_the_browser_has_told_its_zone(http: httpx.AsyncClient) -> None:
