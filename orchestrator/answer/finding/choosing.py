@@ -93,18 +93,13 @@ def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None
     return best
 
 
-def _is_near(row: ChannelRow, score: float, chosen: ChannelRow, best: float) -> bool:
-    """Return True if a conversation may speak of the same thing: in the same project, or scoring nearly as much."""
-    return score >= (0.4 if row.project_path == chosen.project_path else 0.7) * best
-
-
 def _as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
     """Put first the conversation that held at the time a request asks for: the last before a date that it names, or,
     asked for what was before a change, the one before the latest."""
     if len(candidates) < 2:
         return candidates
     (chosen, best), *others = candidates
-    near = [row for row, score in others if _is_near(row, score, chosen, best)]
+    near = [row for row, score in others if score >= 0.4 * best]
     end = max(past_ends(said), default=None)
     older: list[ChannelRow] = []
     if end and chosen.created_at > end:
