@@ -111,7 +111,7 @@ def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
     if later.channel_number == earlier.channel_number:
         turn = (later.channel_number, later.turn)
         statement = [row for row in statement if row.turn != later.turn]
-    replaced = [] if _is_rejected(further) else _latest_turn(_replaced_by(tx, statement, around, found))
+    replaced = [] if _is_rejected(further) else _replaced_by(tx, statement, around, found)
     when = format_time(around[0].timestamp)
     words = parse_query("\n".join([found.wordings[0].text, *(row.text for row in statement)]))
     return Change(_newer(later, around, words), {row.id: when for row in replaced}, turn)
@@ -121,12 +121,6 @@ def _stretch(tx: ReadTransaction, channel_number: int, seq: int, length: int = S
     """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
     around = surroundings(tx, {channel_number: list(range(seq, seq + length))}, 0)[channel_number]
     return [row for row in around if row.role in _SPOKEN]
-
-
-def _latest_turn(replaced: Sequence[Any]) -> list[Any]:
-    """Return the messages of the last turn only: it settled what the ones before it were about."""
-    last = max((row.turn for row in replaced), default=0)
-    return [row for row in replaced if row.turn == last]
 
 
 def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
