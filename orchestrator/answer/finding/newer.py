@@ -219,7 +219,6 @@ _REJECTS = re.compile(
       | 부결|기각|무산|보류|않기로|안\ ?하기로""",
     re.VERBOSE | re.IGNORECASE,
 )
-_CODE = re.compile(r"```.*?```", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
@@ -229,4 +228,4 @@ def _changing(text: str) -> Iterator[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    return _SENTENCES.split(_CODE.sub("\n", text))
+    return _SENTENCES.split(text)
