@@ -24,7 +24,7 @@ from registry.storage.index.message_index import index_of
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
-from registry.text.request.query import ParsedQuery, parse_query
+from registry.text.request.query import ParsedQuery
 from registry.text.request.understanding import Understood
 
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
@@ -113,8 +113,7 @@ def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
         statement = [row for row in statement if row.turn != later.turn]
     replaced = [] if _is_rejected(further) else _replaced_by(tx, statement, around, found)
     when = format_time(around[0].timestamp)
-    words = parse_query("\n".join([found.wordings[0].text, *(row.text for row in statement)]))
-    return Change(_newer(later, around, words), {row.id: when for row in replaced}, turn)
+    return Change(_newer(later, around, found.query), {row.id: when for row in replaced}, turn)
 
 
 def _stretch(tx: ReadTransaction, channel_number: int, seq: int, length: int = STRETCH) -> list[Any]:
