@@ -57,8 +57,8 @@ def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     spoken = _spoken(tx, [one.ranked.candidate.number for one in choice.kept[:READ] if one.score >= NEAR * best])
     if not spoken:
         return NO_CHANGE
-    hit, near = spoken[0], sorted((row for row in spoken if not _ASKS.search(row.text)), key=lambda row: row.seq)
-    first, last = (near[0], near[-1]) if near else (hit, hit)
+    hit, near = spoken[0], sorted(spoken, key=lambda row: row.seq)
+    first, last = near[0], near[-1]
     later = _repeats_most(tx, choice, hit) or (last if last.seq >= hit.seq + STRETCH else None)
     if later:
         return _changed(tx, choice.found, hit, later)
