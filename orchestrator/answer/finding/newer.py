@@ -128,9 +128,8 @@ def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
 
 
 def _newer(hit: MessageRow, around: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:
-    """Return the turn of the hit: what its user said, the hit, and what came of it."""
-    opening = [row for row in around if row.seq == hit.turn and row.seq < hit.seq]
-    shown = [*opening, hit, *_outcome([row for row in around if row.seq > hit.seq])]
+    """Return the hit and what came of it."""
+    shown = [hit, *_outcome([row for row in around if row.seq > hit.seq])]
     line = " → ".join(passage(row.text, words, LINE // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
