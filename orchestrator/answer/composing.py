@@ -53,8 +53,7 @@ def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tu
         tokens = tokens * 3 // 4
         result = _answer(request, data, tokens, weigh)
     if not request.is_shortened:
-        repeated = ["newer"] if _is_choice(data) else []  # it is among the candidates, too
-        for name in ("stands_at", *repeated, "candidates", "first", "last", "understood", "project", "source", "title"):
+        for name in ("stands_at", "candidates", "first", "last", "understood", "project", "source", "title"):
             if tokens_of(_as_sent(result)) <= most:
                 break
             result = {**_without(result, name), "metadata": _without(result["metadata"], name)}
