@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
@@ -20,11 +20,11 @@ from registry.search.scope import (
     messages_in_scope,
     time_conditions,
 )
-from registry.storage.conditions import given, given_conditions, is_in, is_one_of, is_pair_of
+from registry.storage.conditions import given, given_conditions, is_in, is_one_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex, channel_token, index_of, source_token
 from registry.storage.tables import channel, conversation
-from registry.text.ranking.scores import FARTHEST, Candidate
+from registry.text.ranking.scores import Candidate
 from registry.text.ranking.term_weights import Term, best_first, sum_weights
 
 CANDIDATES = 1000  # messages with the largest weights that are ranked
@@ -158,23 +158,6 @@ def _best_candidates(place: Place, terms: Sequence[Term], rare: int, most: int) 
 
 
 # -- messages that hold no word themselves
-
-
-def neighbours(
-    tx: ReadTransaction, best: Sequence[Candidate], known: Iterable[Candidate], scope: Scope
-) -> list[Candidate]:
-    """Return the messages in scope up to `FARTHEST` positions from these in their channels, without those known."""
-    steps = [step for step in range(-FARTHEST, FARTHEST + 1) if step]
-    beside = {(one[1], one[2] + step) for one in best for step in steps if one[2] + step >= 0}
-    beside.difference_update([(one[1], one[2]) for one in known])
-    conditions = message_conditions(scope)
-    query = _STANDING.where(*conditions) if conditions else _STANDING
-    return [candidate_of(row) for row in tx.execute(query, given(sorted(beside)))] if beside else []
-
-
-_STANDING = select(*COLUMNS).where(
-    is_pair_of(conversation.c.channel_number, conversation.c.seq), conversation.c.deleted.is_(False)
-)
 
 
 def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:

@@ -20,7 +20,6 @@ from registry.search.candidates import (
     find_candidates,
     find_titles,
     messages_said,
-    neighbours,
     place_of,
 )
 from registry.search.echoes import find_echoes
@@ -55,7 +54,6 @@ BUDGETS = {"sqlite": 100_000, "postgresql": 20_000}
 STRETCH = 12  # messages that are judged together
 ASSUMED = 100  # messages without any word asked for, added to the real ones: in a tiny registry no word is rare
 _COVERED_OF = 5  # so many of the best channels tell how much of the request is held
-_NEIGHBOURS_OF = 100  # so many of the best messages are looked at for neighbours that hold no word themselves
 
 
 class Corpus(NamedTuple):
@@ -206,9 +204,10 @@ def find_messages(
     place = place_of(tx, scope)
     found = _looked_up(place, corpus, search, also, budget or BUDGETS[tx.dialect.name])
     found = replace(found, similar=compare(tx, scope) if compare else None)
-    # Neighbours and what was said on a date hold none of the words, so they might hold one that is excluded.
-    beside = replace(scope, without=()) if not search.excluded else None
-    ranked = _ranked(tx, found, beside, dates)
+    # What was said on a date holds none of the words, so it might hold one that is excluded.
+    dated = [replace(scope, without=(), from_=span.start, to=span.end) for span in dates if not search.excluded]
+    said = {one.number: one for each in dated for one in messages_said(tx, each)}
+    ranked = _ranked(tx, found, said)
     # In a channel that is named the request itself may be the question that was answered there.
     text = search.words if scope.channel_number is None else None
     echoes = find_echoes(tx, ranked.channels, ranked.ranked, text)
@@ -218,7 +217,7 @@ def find_messages(
         only_asking -= {one.channel_id for one in left.values()}
         titles = {number: held for number, held in found.titles.items() if number not in only_asking}
         found = replace(found, candidates=left, titles=titles, matched=found.matched - echoes, echoes=echoes)
-        ranked = _ranked(tx, found, beside, dates)
+        ranked = _ranked(tx, found, said)
     return ranked
 
 
@@ -229,13 +228,12 @@ def _excluded_tokens(tx: ReadTransaction, index: MessageIndex, search: Search, t
     return [min(some, key=lambda one: known.get(one, 0)) for some in tokens if some]
 
 
-def _ranked(tx: ReadTransaction, found: SearchResult, beside: Scope | None, dates: Sequence[Span]) -> SearchResult:
-    """Score and order the messages and channels; `beside`: where further messages may be taken from."""
+def _ranked(tx: ReadTransaction, found: SearchResult, said: Mapping[int, Candidate]) -> SearchResult:
+    """Score and order the messages and channels; `said`: those of the dates that the request names, by number."""
     known, similar = dict(found.candidates), found.similar
     own = own_scores(found.candidates.values(), found.corpus.average_length)
     best = max(own.values(), default=1.0)
-    said = _said_on(tx, beside, dates) if beside else {}
-    known = said | known
+    known = {**said, **known}
     for number in said:
         own[number] = own.get(number, 0.0) + weights.DATE * best
     by_words = dict(own)
@@ -243,10 +241,6 @@ def _ranked(tx: ReadTransaction, found: SearchResult, beside: Scope | None, date
         known = {n: one for n, one in similar.candidates.items() if n not in found.echoes} | known
         for number in similar.candidates:
             own[number] = own.get(number, 0.0) + weights.MODEL * best * similar.share(number)
-    if beside:
-        first = nlargest(_NEIGHBOURS_OF, own, key=own.__getitem__)
-        near = neighbours(tx, [known[number] for number in first if number in known], known.values(), beside)
-        known.update((one.number, one) for one in near if one.number not in found.echoes)
     ranked = rank(own, known.values())
     sizes = channel_sizes(tx, {one.channel_id for one in known.values()} | found.titles.keys())
     lengths = {number: tokens for number, (_, tokens) in sizes.items()}
@@ -258,11 +252,6 @@ def _ranked(tx: ReadTransaction, found: SearchResult, beside: Scope | None, date
     similar_channels = similar.of_channels({number: size for number, (size, _) in sizes.items()}) if similar else {}
     channels = rank_channels(words, covered, titles, similar_channels)
     return replace(found, ranked=ranked, channels=channels, dated=frozenset(said))
-
-
-def _said_on(tx: ReadTransaction, scope: Scope, dates: Sequence[Span]) -> dict[int, Candidate]:
-    spans = (replace(scope, from_=span.start, to=span.end) for span in dates)
-    return {one.number: one for span in spans for one in messages_said(tx, span)}
 
 
 def _looked_up(place: Place, corpus: Corpus, search: Search, also: Sequence[str], budget: int) -> SearchResult:

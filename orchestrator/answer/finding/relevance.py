@@ -23,7 +23,7 @@ NEAR = 2.0  # standard deviations above the mean from which on a similar message
 
 REASONS = {
     "parts": "contains only parts of words, and stands beside nothing better",
-    "beside": "holds nothing of the request, and stands two places from what does",
+    "dated": "was said on the date, in a conversation that holds nothing of the request",
 }
 
 
@@ -84,7 +84,7 @@ def judge(found: SearchResult) -> list[Judged]:
             place = message[1] << SEQ_BITS | message[2]
             is_beside = place - 1 in holding or place + 1 in holding
             if not is_beside and not (number in found.dated and message[1] in spoken_of):
-                reason = REASONS["parts" if covered > 0 else "beside"]
+                reason = REASONS["parts" if covered > 0 else "dated"]
         verdicts.append(Judged(one, covered, best, reason, similar.similarities.get(number) if similar else None))
     return verdicts
 

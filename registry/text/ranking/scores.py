@@ -9,7 +9,6 @@ from typing import NamedTuple
 from registry.text.ranking import weights
 
 K1, B = 1.2, 0.4  # BM25's saturation and length share
-FARTHEST = 2  # places between a message and a neighbour that it gains from
 SEQ_BITS = 40  # a position in a channel as one number: the channel's number above so many bits of the sequence
 _DIGITS = 9  # sums of the same parts in another order give the same score
 

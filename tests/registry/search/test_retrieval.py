@@ -235,17 +235,7 @@ async def test_of_another_wording_no_typo_is_forgiven(registry: Registry) -> Non
     assert numbers(await ask(registry, "redis", also=["strepes"])) == numbers(await ask(registry, "redis"))
 
 
-async def test_a_message_that_matches_nothing_comes_with_the_one_beside_it(registry: Registry) -> None:
-    await say(registry, "chat", "zebra?", "black and white", "so it is", "what else", at="2026-05-01")
-    result = await ask(registry, "zebra")
-    assert numbers(result) == [7, 8, 9]
-    assert result.matched == {7}
-    only_users = await ask(registry, "zebra", Scope(roles=("user",)))
-    assert numbers(only_users) == [7, 9]
-    assert numbers(await ask(registry, "zebra", Scope(from_=day(5, 2)))) == []
-
-
-async def test_an_excluded_word_is_left_out_of_every_wording_and_neighbour(registry: Registry) -> None:
+async def test_an_excluded_word_is_left_out_of_every_wording(registry: Registry) -> None:
     await say(registry, "colours", "blue green", "green", "yellow", "클러스터 green", at="2026-05-01")
     without = Search(words="green", excluded=("blue",))
     assert numbers(await ask(registry, without, also=["blue"])) == [8, 10]
