@@ -217,8 +217,7 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
 
     Two times narrow together where they share some of it ("last month, on a Tuesday" does not), else the first.
     """
-    # "yesterday's data" is no time of a conversation, "yesterday's refactoring" is
-    found = [one for one in find_times(words, now) if not _OF_A_DAY.match(words, max(one.end - 2, 0))]
+    found = find_times(words, now)
     narrowing = [
         word for word in found if not word.is_date or _is_when_said(words, word, text, now, is_placed=is_placed)
     ]
@@ -228,11 +227,6 @@ def _without_times(words: str, text: str, now: datetime, *, is_placed: bool) -> 
     first = narrowing[0]
     named = words[first.begin : first.end].strip()
     return _cut(words, first.begin, first.end), first.span, named, dates
-
-
-_OF_A_DAY = re.compile(
-    r"['’]s (?:data|values?|numbers?|figures?|dates?|prices?|reports?|entr(?:y|ies)|totals?|counts?)\b"
-)
 
 
 def _is_when_said(words: str, date: TimeWord, text: str, now: datetime, *, is_placed: bool) -> bool:

@@ -474,11 +474,6 @@ def test_a_season_may_be_what_was_spoken_about(text: str) -> None:
     assert (read(text).search.when, len(read(text).dates)) == (EVER, 1)
 
 
-def test_what_belongs_to_a_day_is_no_time_of_a_conversation() -> None:
-    assert read("why does the widget show yesterday's data").search.when == EVER
-    assert read("what was yesterday's chat about").search.when != EVER
-
-
 def test_a_part_of_a_month_or_year_narrows() -> None:
     cases: list[tuple[str, str, str]] = [
         ("the login bug from early February", "2026-02-01", "2026-02-10"),
