@@ -45,8 +45,8 @@ def full_weight(
 ) -> float:
     """Return the weight of a message that contains every word of the query as asked, as far as it was looked up.
 
-    The unknown part of a word counts as at most one token of frequency 0, however many bigrams it has; so does a word
-    known only by another spelling. A general word ("decide") that occurs nowhere is not missed.
+    The unknown part of a word counts as at most one token of frequency 0, however many bigrams it has. A general word
+    ("decide") that occurs nowhere is not missed.
     """
     shares: dict[str, float] = {}
     unknown = 0.0
@@ -55,11 +55,8 @@ def full_weight(
             continue
         exact = _exact_shares(word)
         known = {token: share for token, share in exact.items() if frequencies.get(token)}
-        if len(known) == len(exact) or not any(map(frequencies.get, word.others)):
-            _keep_largest(shares, known)
-            unknown += min(sum(exact.values()) - sum(known.values()), word.share)
-        else:
-            unknown += word.share
+        _keep_largest(shares, known)
+        unknown += min(sum(exact.values()) - sum(known.values()), word.share)
     counted = sum(
         share * idf(frequencies[token], total) for token, share in shares.items() if token not in not_looked_up
     )
