@@ -89,12 +89,11 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
     """The turns that answer, what takes them back, the end, and what may be meant instead."""
     tx, query, said = asked.tx, asked.query, asked.said
     asked.run.recorder.explain(confidence=sure.value)
-    found, row, candidates = choice.found, choice.channel, choice.candidates
+    found, row = choice.found, choice.channel
     change = change_of(asked, choice)
     turns = turns_in(kept)
     if change.turn:  # the turn that changes what the best one says is shown with it
         turns = list(dict.fromkeys([turns[0], change.turn, *turns[1:]]))
-    others = candidates_of(tx, candidates, found, sure)
     best = kept[0].score or 1.0
     shares = {one.ranked.candidate.turn: one.score / best for one in reversed(kept)}
     if change.turn:
@@ -102,8 +101,6 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
     end = _end_of(asked, row)
     hits = {one.ranked.candidate.number: place for place, one in enumerate(kept)}
     ranked = messages_in(tx, turns[: 2 * query.limit], query)
-    is_doubtful = sure is Confidence.LOW and bool(candidates) and bool(said.search.when_words)
-    about = nearest_about(asked) if is_doubtful else None
     return Extraction(
         channel=row,
         read=said,
@@ -117,8 +114,7 @@ def its_answer(asked: Lookup[ExtractQuery], choice: Choice, kept: Sequence[Judge
         confidence=sure,
         replaced_on=change.replaced_on,
         newer=change.newer,
-        note=f"Nearest of another time: {about.spoken(query.utc_offset_minutes)}." if about else "",
-        candidates=with_nearest(others, about, row),
+        candidates=candidates_of(tx, choice.candidates, found, sure),
     )
 
 
