@@ -19,6 +19,7 @@ from registry.text.ranking.snippets import passage
 LEAST_SHARE = 0.5  # of the best score, for a conversation that is offered
 CHOICE_TOKENS = 97  # tokens of each conversation that an unsure answer offers; the contract has 100
 ALL_CHOICES = 300  # tokens of all of these: with the first one's turn they stay within 550
+LEAST_TEXT = 8  # tokens of a message that are worth showing
 
 
 Message = dict[str, Any]
@@ -80,7 +81,7 @@ def candidate(
     if not messages:
         return named
     room = tokens - tokens_of({**named, "messages": [_line(one, "") for one in messages]})
-    if room < min(20 * len(messages), sum(tokens_of(one["text"]) for one in messages)):
+    if room < min(LEAST_TEXT * len(messages), sum(tokens_of(one["text"]) for one in messages)):
         messages = messages[:1]
         room = tokens - tokens_of({**named, "messages": [_line(messages[0], "")]})
     lines = []
@@ -93,10 +94,10 @@ def candidate(
 
 def _within(text: str, tokens: int, found: SearchResult | None) -> str:
     """Return the best passage of a text within so many tokens."""
-    width = 4 * max(tokens, 8)
+    width = 4 * max(tokens, LEAST_TEXT)
     while True:
         cut = passage(text, found.query, width=width) if found else preview_of(text, width)
-        if tokens_of(cut) <= max(tokens, 8) or width < 16:
+        if tokens_of(cut) <= max(tokens, LEAST_TEXT) or width < 16:
             return cut
         width = width * 4 // 5
 
