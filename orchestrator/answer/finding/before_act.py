@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from orchestrator.answer.delivery import MessageDict
 from orchestrator.answer.standing import COMMAND_KEYS, PATH_KEYS, first_param
-from registry.domain import Role, preview_of
+from registry.domain import preview_of
 from registry.text.analysis.analyzer import analyze
 from sources.kit.drafts import COMPLETED, FAILED
 
@@ -143,12 +143,12 @@ def _words(text: str) -> Words:
 def _cure(
     failed: ShellCommand, message: MessageDict, following: Sequence[MessageDict], folder: str
 ) -> ShellCommand | None:
-    """Return the similar command that worked next, unless a file was changed or the user spoke in between."""
+    """Return the similar command that worked next, unless a file was changed in between."""
     for other in following:
         if other["channel_number"] != message["channel_number"] or other["seq"] > message["seq"] + CURE_WITHIN:
             continue
         act = _act_in(other)
-        if other["role"] == Role.USER or act.file:
+        if act.file:
             return None
         for one in _commands(act, folder) if _status(other) == COMPLETED else ():
             if 2 * len(one.words & failed.words) >= len(failed.words) and one.words != failed.words:
