@@ -113,7 +113,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
     rows = by_numbers(tx, [row.number for some in around.values() for row in some])
     messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
     recorder.explain(by="failed commands and commented edits of the project's chats", candidates=len(messages))
-    told = told_against(act, messages, query.folder or "")
+    told = told_against(act, messages)
     if told is None:
         recorder.explain(reason="no past chat says anything against this")
         return SILENCE

@@ -81,21 +81,21 @@ def act_of(params: object) -> Act | None:
     return Act("", file, first_param(params, OLD_KEYS), new) if file and new else None
 
 
-def told_against(act: Act, messages: Sequence[MessageDict], folder: str) -> Told | None:
+def told_against(act: Act, messages: Sequence[MessageDict]) -> Told | None:
     """Return what `messages` of a project's past chats, in order of time, say against an act; None if nothing does."""
-    return failed_before(act, messages, folder) if act.command else decided_about(act, messages)
+    return failed_before(act, messages) if act.command else decided_about(act, messages)
 
 
-def failed_before(act: Act, messages: Sequence[MessageDict], folder: str) -> Told | None:
+def failed_before(act: Act, messages: Sequence[MessageDict]) -> Told | None:
     """Return that a command like this one failed, and which one worked, unless this one has worked since."""
-    wanted = [one.words for one in _commands(act, folder)]
+    wanted = [one.words for one in commands_in(act.command)]
     found = None
     for at, message in enumerate(messages):
-        ended, commands = _status(message), _commands(_act_in(message), folder)
+        ended, commands = _status(message), commands_in(_act_in(message).command)
         if ended == COMPLETED and any(one.words in wanted for one in commands):
             found = None
         for one in commands if ended == FAILED else ():
-            cure = _cure(one, message, messages[at + 1 :], folder)
+            cure = _cure(one, message, messages[at + 1 :])
             if cure and any(_is_like_failed(words, one.words, cure.words) for words in wanted):
                 failed = f"`{preview_of(one.text, COMMAND)}` failed ({_reason(message)})"
                 found = Told(f"{failed}; this worked: `{cure.text}`", message)
@@ -132,17 +132,11 @@ def commands_in(line: str) -> list[ShellCommand]:
     return [ShellCommand(text, _words(text)) for is_sign, text in parts if not is_sign]
 
 
-def _commands(act: Act, folder: str) -> list[ShellCommand]:
-    return commands_in(act.command.replace(f"{folder}/", ""))  # an absolute path is the relative one
-
-
 def _words(text: str) -> Words:
     return frozenset(word.strip(".+*") for word in _WORD.findall(text)) - {""}
 
 
-def _cure(
-    failed: ShellCommand, message: MessageDict, following: Sequence[MessageDict], folder: str
-) -> ShellCommand | None:
+def _cure(failed: ShellCommand, message: MessageDict, following: Sequence[MessageDict]) -> ShellCommand | None:
     """Return the similar command that worked next, unless a file was changed in between."""
     for other in following:
         if other["channel_number"] != message["channel_number"] or other["seq"] > message["seq"] + CURE_WITHIN:
@@ -150,7 +144,7 @@ def _cure(
         act = _act_in(other)
         if act.file:
             return None
-        for one in _commands(act, folder) if _status(other) == COMPLETED else ():
+        for one in commands_in(act.command) if _status(other) == COMPLETED else ():
             if 2 * len(one.words & failed.words) >= len(failed.words) and one.words != failed.words:
                 return one
     return None
