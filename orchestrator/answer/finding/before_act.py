@@ -22,6 +22,7 @@ NEW_KEYS = ("new_string", "newString", "new_str", "content", "file_text")
 PATCH_KEYS = ("input", "patch", "patchText")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)  # of several files the first
 COMMAND, REASON = 45, 35  # characters of what failed, and why; the rest is for what worked
+SHARED = 3  # tokens that a changed line has in common with the one that a comment speaks of
 CURE_WITHIN = 8  # messages after a failure in which the command that worked is looked for
 _WORD = re.compile(r"[^\s'\"`=:,;/@(){}\[\]<>|&]+")
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*+|--|%|;|<!--)\s+(\w.{11,})")  # shorter ones give no reason
@@ -114,7 +115,7 @@ def decided_about(act: Act, messages: Sequence[MessageDict]) -> Told | None:
             found = _COMMENT.search(line)
             code = _tokens(line[: found.start()] if found else line)
             comment = found[1] if found else comment
-            if comment and any(_is_alike(one, code) for one in changed):
+            if comment and any(len(one & code) >= SHARED for one in changed):
                 return Told(f"{act.file.rpartition('/')[2]}: {comment}", message)
             comment = comment if found and not code else ""  # it stands above the next line
     return None
@@ -129,11 +130,7 @@ def commands_in(line: str) -> list[ShellCommand]:
         parts = [(is_sign, " ".join(some)) for is_sign, some in groupby(lexer, lambda one: set(one) <= set("();<>|&"))]
     except ValueError:
         return []
-    return [ShellCommand(text, _words(text)) for is_sign, text in parts if not is_sign]
-
-
-def _words(text: str) -> Words:
-    return frozenset(word.strip(".+*") for word in _WORD.findall(text)) - {""}
+    return [ShellCommand(text, frozenset(_WORD.findall(text))) for is_sign, text in parts if not is_sign]
 
 
 def _cure(failed: ShellCommand, message: MessageDict, following: Sequence[MessageDict]) -> ShellCommand | None:
@@ -156,16 +153,9 @@ def _is_like_failed(words: Words, failed: Words, worked: Words) -> bool:
     return 2 * len(failed & words) >= len(failed) and (dropped or failed - {"sudo"}) <= words and not added & words
 
 
-def _is_alike(line: Words, other: Words) -> bool:
-    """Return True if two lines, or a line and a part of it, share most of their words."""
-    shared = len(line & other)
-    return shared >= 3 and 2 * shared >= min(len(line), len(other))
-
-
 @lru_cache(4096)
 def _tokens(text: str) -> Words:
-    """Return the tokens of a text, without particles such as the 은 of "turbopack은"."""
-    return frozenset(token for token in analyze(text) if len(token) > 1 or token.isascii())
+    return frozenset(analyze(text))
 
 
 def _is_same_file(one: str, other: str) -> bool:
