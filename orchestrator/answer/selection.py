@@ -93,15 +93,15 @@ def select(
     of the answer below which it is taken.
     """
     chosen = _Chosen(budget, weigh)
-    best, most = int(0.45 * budget.tokens), int(0.25 * budget.tokens)  # of the budget, for one message
+    most = int(0.45 * budget.tokens)  # for one message
     tail = [_essence(turn, hits) for turn in end]
     if goes_on:
-        _take_end(chosen, tail, best, leaving=0.4 if ranked else 0.0)
+        _take_end(chosen, tail, most, leaving=0.4 if ranked else 0.0)
     taken = 0
-    for at, (one, limit) in enumerate(zip(ranked, until, strict=True)):
+    for one, limit in zip(ranked, until, strict=True):
         if chosen.tokens >= limit:
             break
-        is_whole = chosen.take(_found_first(_essence(one, hits), hits, budget), most if at or goes_on else best)
+        is_whole = chosen.take(_found_first(_essence(one, hits), hits, budget), most)
         found = [message for message in one if message["number"] in hits and message["turn"] == one[0]["turn"]]
         if not is_whole and is_first_page:  # the next page leaves out what this one held, whatever of the turn it was
             for message in sorted(found, key=lambda message: hits[message["number"]]):
