@@ -89,14 +89,11 @@ def test_a_command_that_has_worked_since_gets_nothing(told: Told, past: Past) ->
     assert told({"command": FAILED}) == ""
 
 
-def test_a_command_that_was_cured_by_an_edit_or_by_the_user_gets_nothing(told: Told, past: Past) -> None:
+def test_a_command_that_was_cured_by_an_edit_gets_nothing(told: Told, past: Past) -> None:
     past.runs("pytest tests/cart.py", "1 failed", fails=True)
     past.edits("cart.py", "total = 0", "total = 1")
     past.runs("pytest tests/wares.py")
-    past.runs("west flash app", "permission denied", fails=True)
-    past.user("I joined the group dialout")
-    past.runs("west flash app --dev /dev/ttyUSB0")
-    assert told({"command": "pytest tests/cart.py"}) == told({"command": "west flash app"}) == ""
+    assert told({"command": "pytest tests/cart.py"}) == ""
 
 
 def test_what_worked_in_another_chat_is_no_cure(told: Told, past: Past, empty_home: Path) -> None:
@@ -123,10 +120,10 @@ def test_a_command_that_shares_only_the_option_that_failed_gets_nothing(told: To
     assert "`latexmk -lualatex main.tex`" in told({"command": "latexmk -pdf -halt-on-error main.tex"})
 
 
-def test_neither_sudo_nor_absolute_paths_make_another_command(told: Told, past: Past) -> None:
-    past.runs(f"sudo kubectl apply -f {CWD}/crds/", "annotations: Too long", fails=True)
+def test_sudo_makes_no_other_command(told: Told, past: Past) -> None:
+    past.runs("sudo kubectl apply -f crds/", "annotations: Too long", fails=True)
     past.runs("sudo kubectl apply --server-side -f crds/")
-    assert "--server-side" in told({"command": "kubectl apply -f ./crds"})
+    assert "--server-side" in told({"command": "kubectl apply -f crds"})
 
 
 def test_only_other_chats_of_the_same_project_count(told: Told, past: Past) -> None:
