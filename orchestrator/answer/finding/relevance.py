@@ -19,6 +19,7 @@ from registry.text.request.understanding import Understood
 
 CLOSE = 0.85  # of the best channel's score: a channel that may as well be meant
 LEAST_COVERAGE = 0.2  # of a wording: a message that holds less of every one is no hit in a list of hits
+NEAR = 2.0  # standard deviations above the mean from which on a similar message speaks for its conversation
 
 REASONS = {
     "parts": "contains only parts of words, and stands beside nothing better",
@@ -176,7 +177,8 @@ def best_channels(found: SearchResult, *, is_narrowed: bool = False) -> list[tup
     """
     shown = {found.candidates[number].channel_id for number in found.matched} | found.titles.keys()
     if similar := found.similar:
-        shown |= {one.channel_id for one in similar.candidates.values()}
+        near = (number for number in similar.similarities if similar.deviations(number) >= NEAR)
+        shown |= {similar.candidates[number].channel_id for number in near}
     best = [(one.number, one.score) for one in found.channels if one.number in shown]
     return best if best and found.is_supported(best[0][0], is_narrowed=is_narrowed) else []
 
