@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import jwt
 
+from orchestrator.outside.sign_in import PATIENCE_S
 from registry.access import Access, Level
 from registry.errors import StorageError, Unauthorized
 from registry.settings import GROUP_RULE
@@ -24,7 +25,6 @@ SCOPES = {f"registry:{level}": level for level in (Level.READ, Level.WRITE, Leve
 CHANNELS, PROJECTS = "registry_channels", "registry_projects"
 """Claims that restrict a token to some channels or projects, as `ctxr token create` does."""
 GROUPS = "groups"
-PATIENCE_S = 5.0
 _RANK = list(Level).index
 
 
