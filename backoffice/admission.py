@@ -94,23 +94,27 @@ class Credential(NamedTuple):
 class Sessions:
     """Signed-in browsers, which the registry keeps, and used sign-in codes."""
 
-    _of_read_only: dict[str, Credential] = field(default_factory=dict)  # a registry that is read only keeps none
+    _of_read_only: dict[str, tuple[float, Credential]] = field(default_factory=dict)  # it keeps none itself
     _used_codes: set[str] = field(default_factory=set)
 
     async def begin(self, registry: Registry, credential: Credential) -> str:
         """Start a session and return its key."""
         if not registry.is_read_only:
             return await registry.write(lambda tx: begin_session(tx, *credential, SESSION_S))
-        key = secrets.token_urlsafe(32)
-        self._of_read_only[key] = credential
+        at, key = time.monotonic(), secrets.token_urlsafe(32)
+        self._of_read_only = {other: held for other, held in self._of_read_only.items() if held[0] > at}
+        self._of_read_only[key] = at + SESSION_S, credential
         return key
 
     async def find(self, registry: Registry, key: str) -> Shown | Access | None:
         """Return the session's token or access; None if it has ended."""
         if not registry.is_read_only:
             return await registry.read(lambda tx: find_session(tx, key))
-        number, access = self._of_read_only.get(key, (None, None))
-        return access if number is None else await registry.read(lambda tx: get_token(tx, number))
+        until, credential = self._of_read_only.get(key, (0.0, None))
+        if credential is None or time.monotonic() >= until:
+            return None
+        number = credential.number
+        return credential.access if number is None else await registry.read(lambda tx: get_token(tx, number))
 
     async def end(self, registry: Registry, key: str) -> None:
         if registry.is_read_only:

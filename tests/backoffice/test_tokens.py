@@ -317,7 +317,9 @@ async def test_a_session_lasts_twelve_hours(orchestrator: Orchestrator, monkeypa
             assert (await browser.get("/bo/channels")).status_code == status
 
 
-async def test_a_browser_signs_in_to_a_registry_that_is_read_only(orchestrator: Orchestrator, make: Make) -> None:
+async def test_a_browser_signs_in_to_a_registry_that_is_read_only(
+    orchestrator: Orchestrator, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = (await make("me"))["authorization"].removeprefix("Bearer ")
     orchestrator.registry.is_read_only = True
     async with browser_at(application(orchestrator, rules=Rules(is_open=False, secret="ours"))) as browser:
@@ -326,6 +328,9 @@ async def test_a_browser_signs_in_to_a_registry_that_is_read_only(orchestrator: 
             assert (await browser.get("/bo/channels")).status_code == 200
             await browser.post("/logout", headers={"origin": "http://127.0.0.1:8765"})
             assert (await browser.get("/bo/channels")).status_code == 401
+        monkeypatch.setattr("backoffice.admission.SESSION_S", 0)
+        await browser.post("/login", data={"token": token})
+        assert (await browser.get("/bo/channels")).status_code == 401
 
 
 async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orchestrator) -> None:
