@@ -77,7 +77,7 @@ class RetentionPolicy(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    days: int = Field(ge=1, le=36_500, description="days without a word")
+    days: int = Field(strict=True, ge=1, le=36_500, description="days without a word")  # true is no number of days
     project: str | None = Field(None, min_length=1, description="path or folder name, with * and ? for any letters")
     owner: str | None = Field(None, min_length=1, description="the person whose own conversations they are")
 

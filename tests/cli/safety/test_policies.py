@@ -38,7 +38,9 @@ def test_policies_are_tried_confirmed_and_applied(ctxr: Ctxr, empty_home: Path) 
     assert ctxr("forget", "other", "--by-policy").exit_code == 2
 
 
-@pytest.mark.parametrize("wrong", ['[{"days": 0}]', '[{"days": 3, "channel": "c"}]', '[{"project": "/srv"}]', "30"])
+@pytest.mark.parametrize(
+    "wrong", ['[{"days": 0}]', '[{"days": true}]', '[{"days": 3, "channel": "c"}]', '[{"project": "/srv"}]', "30"]
+)
 def test_a_policy_that_is_none_is_refused(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     monkeypatch.setenv("CTXR_RETENTION", wrong)
     refused = ctxr("forget", "--by-policy", "--yes")
