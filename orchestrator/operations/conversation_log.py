@@ -77,7 +77,8 @@ def conversation_log(
     if request.channel:
         admit(tx, own_name(tx, request.channel), is_log=True)
     result = _stored_from(tx, run, request)
-    check_seen(tx, run.recorder.channel or "")
+    if "not_kept" not in result:
+        check_seen(tx, run.recorder.channel or "")
     return result
 
 

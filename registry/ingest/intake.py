@@ -20,16 +20,18 @@ from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, S
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.derived import as_text
 from registry.storage.safety.forgetting import (
-    CHANNEL,
     DERIVED,
     SAID,
     SESSION,
     find_forgotten,
     is_anything_forgotten,
     keyed,
+    marks_against,
+    marks_of_name,
     note_forgotten,
 )
 from registry.storage.safety.masking import key_of
+from registry.storage.safety.visibility import owner_of
 from registry.text.privacy.masking import marks_of, mask_cut, mask_value
 from registry.text.privacy.secrets import is_like, map_texts, without_private
 
@@ -208,8 +210,9 @@ def is_forgotten(
     if not is_anything_forgotten(tx):
         return False
     key = key_of(tx)
-    names = [(keyed(key, CHANNEL, channel.encode()), CHANNEL)] if channel else []
-    names += [(keyed(key, SESSION, session_id.encode()), SESSION)] if session_id else []
+    owner = owner_of(tx)
+    of_session = [(keyed(key, SESSION, session_id.encode()), SESSION)] if session_id else []
+    names = [*(marks_against(key, channel, owner) if channel else ()), *of_session]
     # only the last messages are compared
     said = {keyed(key, SAID, each.digest): each for each in messages[-500:]}
     noted = find_forgotten(tx, [*(digest for digest, _ in names), *said])
@@ -221,7 +224,7 @@ def is_forgotten(
     asked = sum(_is_question(each) for each in said.values())
     enough = [receipt for receipt, some in known.items() if _is_enough(some, asked)]
     if enough:
-        note_forgotten(tx, names, enough[0], now())
+        note_forgotten(tx, [*(marks_of_name(key, channel, owner) if channel else ()), *of_session], enough[0], now())
     return bool(enough)
 
 

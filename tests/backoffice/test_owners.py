@@ -343,3 +343,21 @@ async def _people(person: Person) -> list[list[str]]:
     page = (await person.ask("GET", "/settings/access")).text
     table = re.findall(r"<tr data-row>(.*?)</tr>", page.partition('id="tokens"')[0], re.DOTALL)
     return [re.findall(r"<t[hd][^>]*>([^<]*)", row) for row in table]
+
+
+async def test_what_a_person_erased_is_forgotten_for_that_person_and_takes_no_name_from_others(
+    hire: Hire, orchestrator: Orchestrator
+) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    asked = ["how do we deploy the shop to production?", "how do we roll the deployment back again?"]
+    await kim.log("notes", asked[0])
+    await kim.log("general", asked[1])
+    await erase(kim, owner="kim")
+    for _ in range(2):  # a name of its own, when the name is another person's
+        again = await kim.log("general", "hello again")
+        assert again["not_kept"] == "Nothing of this conversation is kept: it was forgotten."
+        kept = await lee.log("general", *asked)  # that kim asked this in two conversations forgets no third one
+        assert (kept["channel"], len(kept["stored_ids"])) == ("general", 2)
+    said = {"operation": "conversation_log", "channel": "notes", "messages": [{"role": "user", "text": "hi"}]}
+    assert (await orchestrator.run(said))["not_kept"]  # as when kim's own zip is imported at the server's terminal
+    assert await boss.sees() == ["general"]

@@ -34,13 +34,14 @@ from registry.storage.exchange.edits import note_forgetting, take_turns
 from registry.storage.records.executions import shorten_newest
 from registry.storage.safety.derived import Sources, all_derived, find_derived, forget_derived, spellings
 from registry.storage.safety.masking import forget_key, key_of
+from registry.storage.safety.visibility import renamed_for
 from registry.storage.tables import channel, conversation, forgotten, message_vector, metadata
 
 logger = logging.getLogger(__name__)
 
-CHANNEL, SESSION, SAID, DERIVED, MESSAGE = "channel", "session", "said", "derived", "message"
-"""Kinds of digests: of a channel's name, a session's id, a message's role and words, a derived record, and the id of
-a message that is in no row since a backup without it was restored."""
+CHANNEL, OWNED, SESSION, SAID, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
+"""Kinds of digests: of a channel's name, that of a channel with an owner, a session's id, a message's role and words, a
+derived record, and the id of a message that is in no row since a backup without it was restored."""
 BY_POLICY = "pol"
 """The beginning of receipts of retention policies, which hold for this registry alone: no other one is told."""
 
@@ -208,18 +209,38 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
     key = key_of(tx)
     within = conversation.c.channel_number == row.number
     said = tx.execute(select(conversation.c.digest).where(within)).scalars().all()
-    digests = [keyed(key, CHANNEL, name.encode()) for name in (row.name, *aliases_of(tx, row.number))]
+    marks = [mark for name in (row.name, *aliases_of(tx, row.number)) for mark in marks_of_name(key, name, row.owner)]
     if row.session_id:
-        digests.append(keyed(key, SESSION, row.session_id.encode()))
-    kinds = [(digest, CHANNEL) for digest in digests] + [(keyed(key, SAID, bytes(digest)), SAID) for digest in said]
-    is_by_policy = receipt.startswith(BY_POLICY)
+        marks.append((keyed(key, SESSION, row.session_id.encode()), SESSION))
+    marks += [(keyed(key, SAID, bytes(digest)), SAID) for digest in said]
     # words that many conversations together held say of no new one that it was forgotten
-    note_forgotten(tx, kinds, f"{receipt}.{row.number}" if is_by_policy else receipt, at)
+    note_forgotten(tx, marks, f"{receipt}.{row.number}", at)
     ids = select(conversation.c.number, conversation.c.id).where(within).order_by(conversation.c.number)
-    if not is_by_policy:
+    if not receipt.startswith(BY_POLICY):
         note_forgetting(tx, row, tx.execute(ids).all(), is_channel=True)
     delete_channel(tx, row, soft=False)
     return len(said)
+
+
+def marks_of_name(key: bytes, name: str, owner: str | None) -> list[tuple[bytes, str]]:
+    """Return the marks of a forgotten channel's name: that of a person's channel is free for other people."""
+    if owner is None:
+        return [(keyed(key, CHANNEL, name.encode()), CHANNEL)]
+    names = name, renamed_for(name, owner)
+    marks = [(_of_person(key, one, owner), CHANNEL) for one in names]
+    return marks + [(keyed(key, OWNED, one.encode()), OWNED) for one in names]
+
+
+def marks_against(key: bytes, name: str, owner: str | None) -> list[tuple[bytes, str]]:
+    """Return the marks by which a name is forgotten for a person; without one, also by those of every person."""
+    at_all = keyed(key, CHANNEL, name.encode()), CHANNEL
+    if owner is None:
+        return [at_all, (keyed(key, OWNED, name.encode()), OWNED)]
+    return [at_all, (_of_person(key, name, owner), CHANNEL)]
+
+
+def _of_person(key: bytes, name: str, owner: str) -> bytes:
+    return keyed(key, CHANNEL, f"{owner}\0{name}".encode())
 
 
 def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], receipt: str, at: datetime) -> None:
@@ -330,8 +351,8 @@ def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[tup
     if not known:
         return
     for row in tx.execute(select(channel)).all():
-        named = [(CHANNEL, name) for name in (row.name, *aliases_of(tx, row.number))]
-        named += [(SESSION, row.session_id)] if row.session_id else []
-        marks = [(keyed(tombstones.key, what, name.encode()), what) for what, name in named]
+        names = row.name, *aliases_of(tx, row.number)
+        marks = [mark for name in names for mark in marks_against(tombstones.key, name, row.owner)]
+        marks += [(keyed(tombstones.key, SESSION, row.session_id.encode()), SESSION)] if row.session_id else []
         if receipt := next((known[mark] for mark in marks if mark in known), None):
             yield row, receipt

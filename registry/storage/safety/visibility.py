@@ -231,7 +231,12 @@ def own_name(tx: Connection, name: str) -> str:
     held = ask_all(tx, select(channel.c.owner).where(is_called(name))).scalars() if owner else ()
     if all(one in (None, owner) for one in held):
         return name
-    return f"{name[:190]}_{blake2b(str(owner).encode(), digest_size=3).hexdigest()}"
+    return renamed_for(name, str(owner))
+
+
+def renamed_for(name: str, owner: str) -> str:
+    """Return the name of a person's channel where the name itself is another person's."""
+    return f"{name[:190]}_{blake2b(owner.encode(), digest_size=3).hexdigest()}"
 
 
 def is_called(name: str | BindParameter[str]) -> ColumnElement[bool]:
