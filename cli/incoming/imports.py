@@ -1,24 +1,33 @@
 """`ctxr import`: import account exports of Claude.ai, ChatGPT and Gemini, and `ctxr export`'s own JSON."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.incoming.sync import show_reports
-from cli.operations import run_request
+from cli.operations import this_client
 from cli.output import as_json_option
 from orchestrator.export.texts import is_document, requests_of
+from orchestrator.requests.refusals import succeeded
 from orchestrator.sync.store_report import StoreReport
 from registry.errors import RegistryError
 from registry.settings import read_settings
 from sources.base import Places, Skipped
 from sources.exports.reader import UNREADABLE, AccountExport, ExportFile, exports_in, parts_of, reason_of_failure
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
+
+LARGEST = 256 * 2**20  # bytes of a document, unpacked: reading it takes a multiple of that
 
 
 @click.command("import")
@@ -42,8 +51,7 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
     with ExitStack() as stack:
         own = {file: parts for file in files if (parts := _own_parts(file, stack))}
         found = [(file, export) for file in files if file not in own for export in exports_in(file, stack)]
-        reports = [report for file, parts in own.items() for report in _import_own(file, parts)]
-        reports += asyncio.run(_import(found, shows_progress=sys.stderr.isatty() and not as_json))
+        reports = asyncio.run(_import(own, found, shows_progress=sys.stderr.isatty() and not as_json))
     show_reports(reports, as_json=as_json)
     if any(report.skipped_count for report in reports):
         sys.exit(1)
@@ -64,11 +72,13 @@ def _begins_as_own(part: ExportFile) -> bool:
         return False
 
 
-def _import_own(file: Path, parts: Sequence[ExportFile]) -> list[StoreReport]:
+async def _import_own(orchestrator: Orchestrator, file: Path, parts: Sequence[ExportFile]) -> list[StoreReport]:
     """Import the documents one by one, and return a report for each client that they are of."""
     reports: dict[str, StoreReport] = {}
     for part in parts:
         try:
+            if part.size > LARGEST:
+                raise ValueError(f"larger than {LARGEST // 2**20} MB")
             with part.open() as content:
                 document = json.load(content)
             source, why = (document["session"]["source"], "") if is_document(document) else ("ctxr", "no such document")
@@ -79,10 +89,9 @@ def _import_own(file: Path, parts: Sequence[ExportFile]) -> list[StoreReport]:
             report.skip([Skipped(part.name, why)])
             continue
         try:
-            stored, *named = requests_of(document)
-            report.new_messages += run_request(stored)["new_count"]
-            for request in named:
-                run_request(request)
+            for request in requests_of(document):
+                outcome = succeeded(await orchestrator.run(request, this_client(), door="cli"))
+                report.new_messages += outcome.get("new_count", 0)
         except RegistryError as exc:  # the others are no worse for it
             report.skip([Skipped(part.name, f"{exc.message} {exc.details}")])
             continue
@@ -91,12 +100,14 @@ def _import_own(file: Path, parts: Sequence[ExportFile]) -> list[StoreReport]:
     return list(reports.values())
 
 
-async def _import(found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool) -> list[StoreReport]:
+async def _import(
+    own: Mapping[Path, Sequence[ExportFile]], found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool
+) -> list[StoreReport]:
     from orchestrator.opening import open_orchestrator
     from orchestrator.sync.sync import sync
 
-    reports = []
     async with open_orchestrator(read_settings()) as orchestrator:
+        reports = [one for file, parts in own.items() for one in await _import_own(orchestrator, file, parts)]
         for file, export in found:
             with ExitStack() as stack:
                 stack.callback(export.stop)  # at Ctrl-C, the thread that reads

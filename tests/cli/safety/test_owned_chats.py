@@ -6,7 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -98,3 +98,21 @@ def test_a_damaged_document_of_a_zip_is_named_and_the_others_come_in(
     reports = json.loads(done.stdout)["stores"]
     assert (done.exit_code, sum(report["new_messages"] for report in reports)) == (1, 2)
     assert [one["what"] for report in reports for one in report["skipped"]] == [first]
+
+
+def test_a_document_of_a_zip_that_is_too_large_unpacked_is_passed_over(
+    ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kim.zip"
+    ctxr("export", "--owner", "kim", "--output", str(file))
+    with ZipFile(file, "a", ZIP_DEFLATED) as archive, archive.open("conversations/bomb.json", "w") as bomb:
+        bomb.write(b'{\n  "session": {"channel": "c", "source": "codex"}, "messages": [')
+        for _ in range(260):
+            bomb.write(b" " * 2**20)
+        bomb.write(b"]}")
+    monkeypatch.setenv("CTXR_DATABASE_URL", f"sqlite:///{tmp_path / 'own.db'}")
+    done = ctxr("import", str(file), "--json")
+    reports = json.loads(done.stdout)["stores"]
+    assert (done.exit_code, sum(report["new_messages"] for report in reports)) == (1, 4)
+    skipped = [one for report in reports for one in report["skipped"]]
+    assert [(one["what"], one["why"]) for one in skipped] == [("conversations/bomb.json", "larger than 256 MB")]
