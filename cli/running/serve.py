@@ -73,7 +73,7 @@ def build_app(settings: Settings) -> FastAPI:
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
-        quiet = applying(orchestrator.run, () if is_read_only else settings.retention)
+        quiet = applying(orchestrator, () if is_read_only else settings.retention)
         async with server.session_manager.run(), old_runs, quiet, orchestrator.in_background():
             yield
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -19,11 +20,14 @@ from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
 from registry.domain import format_time, new_id, now
-from registry.errors import ErrorCode, NotFound, StorageError
+from registry.errors import ErrorCode, NotFound, RegistryError, StorageError
 from registry.settings import RetentionPolicy
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import BY_POLICY, Affected, Receipt, forget, wipe
-from registry.storage.safety.quiet_channels import find_quiet, lock_quiet
+from registry.storage.safety.quiet_channels import find_quiet, latest_moment, lock_quiet
+
+if TYPE_CHECKING:
+    from orchestrator.service import Orchestrator
 
 logger = logging.getLogger(__name__)
 
@@ -95,28 +99,48 @@ def _forget(
     return Counter({**{name: getattr(done, name) for name in COUNTED}, "files": len(files)})
 
 
-Ask = Callable[..., Awaitable[dict[str, Any]]]  # runs an operation
+LONGEST_PAUSE = timedelta(days=30)  # without any record; after more, a server's clock may be far ahead
 
 
-def applying(ask: Ask, policies: Sequence[RetentionPolicy]) -> AbstractAsyncContextManager[None]:
+def applying(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> AbstractAsyncContextManager[None]:
     """Apply the policies every hour while the context is open."""
-    return running(_apply_hourly(ask, policies)) if policies else nullcontext()
+    return running(_apply_hourly(orchestrator, policies)) if policies else nullcontext()
 
 
-async def _apply_hourly(ask: Ask, policies: Sequence[RetentionPolicy]) -> None:
+async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> None:
+    latest = await _latest(orchestrator)
+    if latest and now() - latest > LONGEST_PAUSE:
+        logger.error(
+            "No retention policy is applied: by this clock nothing was recorded since %s. If the clock is right, run"
+            " `ctxr forget --by-policy` and restart the server.",
+            format_time(latest),
+        )
+        return
     while True:
         for policy in policies:
-            answer = await _asked(ask, policy, dry_run=True, is_recorded=False)  # nothing to do is no act
+            answer = await _asked(orchestrator, policy, dry_run=True, is_recorded=False)  # nothing to do is no act
             if answer["success"]:
-                answer = await _asked(ask, policy)
+                answer = await _asked(orchestrator, policy)
             if not answer["success"] and answer["error"]["code"] != ErrorCode.NOT_FOUND:
                 logger.error("A retention policy was not applied (%s): %s", policy, answer["error"]["message"])
         await asyncio.sleep(3600)
 
 
-async def _asked(ask: Ask, policy: RetentionPolicy, *, is_recorded: bool = True, **more: bool) -> Mapping[str, Any]:
+async def _latest(orchestrator: Orchestrator) -> datetime | None:
+    while True:
+        try:
+            return await orchestrator.registry.read(latest_moment)
+        except RegistryError as exc:
+            logger.error("The retention policies wait a minute: %s", exc)
+            await asyncio.sleep(60)
+
+
+async def _asked(
+    orchestrator: Orchestrator, policy: RetentionPolicy, *, is_recorded: bool = True, **more: bool
+) -> Mapping[str, Any]:
     query = {**policy.model_dump(exclude_none=True), **more}
-    return await ask({"operation": "retention", "query": query, "source": "ctxr"}, is_recorded=is_recorded)
+    given = {"operation": "retention", "query": query, "source": "ctxr"}
+    return await orchestrator.run(given, is_recorded=is_recorded)
 
 
 OPERATION = Operation(

@@ -88,14 +88,27 @@ async def test_the_upkeep_applies_policies_and_leaves_a_record_of_each_that_foun
     await say(orchestrator, "otter", 40)
     await say(orchestrator, "heron", 20)
     policies = [RetentionPolicy(days=30, project="/srv/none"), RetentionPolicy(days=30)]
-    async with applying(orchestrator.run, ()):
+    async with applying(orchestrator, ()):
         assert len(await kept(orchestrator)) == 2
-    async with applying(orchestrator.run, policies):
+    async with applying(orchestrator, policies):
         async with asyncio.timeout(20):
             while not (acts := (await orchestrator.view(read_acts, {"operation": "retention"}))[0]):
                 pass
     assert [one["details"] for one in acts] == [{"by": "quiet for 30 days", "dry_run": False}]
     assert await kept(orchestrator) == ["heron"]
+
+
+async def test_a_server_whose_clock_is_far_ahead_applies_no_policy(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await say(orchestrator, "otter", 0)
+    ahead = now() + timedelta(days=400)
+    for module in ("orchestrator.operations.retention", "registry.storage.safety.quiet_channels"):
+        monkeypatch.setattr(f"{module}.now", lambda: ahead)
+    async with applying(orchestrator, [RetentionPolicy(days=365)]), asyncio.timeout(20):
+        while "by this clock nothing was recorded since" not in caplog.text:
+            assert await kept(orchestrator) == ["otter"]
+    assert await kept(orchestrator) == ["otter"]
 
 
 async def test_a_conversation_that_goes_on_meanwhile_is_not_taken(orchestrator: Orchestrator) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, exists, or_, select
+from sqlalchemy import ColumnElement, exists, func, or_, select
 
 from registry.domain import now
 from registry.project import REMEMBERED
@@ -14,7 +14,7 @@ from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import is_in_project
-from registry.storage.tables import channel, pin
+from registry.storage.tables import channel, execution, pin
 
 NO_TALKS = (REMEMBERED, "memory-files", "notion")  # sources of notes and pages: however old, they hold until replaced
 
@@ -29,6 +29,13 @@ def _conditions(policy: RetentionPolicy, dialect: str, at: datetime) -> list[Col
         named.append(channel.c.owner == policy.owner)
     is_free = or_(channel.c.shared_with.is_(None), channel.c.shared_until.is_(None), channel.c.shared_until <= at)
     return [*named, is_free, ~exists().where(pin.c.channel_number == channel.c.number)]
+
+
+def latest_moment(tx: ReadTransaction) -> datetime | None:
+    """Return when something was said or run last, by the records."""
+    said = tx.execute(select(func.max(channel.c.updated_at))).scalar_one()
+    run = tx.execute(select(execution.c.started_at).order_by(execution.c.number.desc()).limit(1)).scalar()
+    return max(filter(None, (said, run)), default=None)
 
 
 def find_quiet(tx: ReadTransaction, policy: RetentionPolicy) -> dict[int, int]:
