@@ -240,6 +240,20 @@ async def test_a_person_erases_own_chats_with_all_that_was_made_of_them(hire: Hi
     assert again["message"] == "Nothing to forget."
 
 
+async def test_a_record_that_names_one_of_many_erased_messages_loses_its_words(
+    hire: Hire, orchestrator: Orchestrator
+) -> None:
+    kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
+    await kim.log("kims", *(f"report {number} of the harbour" for number in range(201)))
+    await lee.log("lees", "the wombat report")
+    for words in ("report+harbour", "wombat"):
+        assert (await boss.ask("GET", f"/bo/search?q={words}")).json()["items"]
+    assert (await erase(kim, owner="kim")).json()["receipt"]["messages"] == 201
+    runs = (await boss.ask("GET", "/bo/ao/executions?operation=search")).json()["items"]
+    assert [one["asked"] for one in runs] == ["wombat", None]
+    assert "harbour" not in "\n".join(rows_of(orchestrator.registry))
+
+
 async def test_a_person_erases_nothing_that_is_only_shared_or_anybodys(hire: Hire, log: Log) -> None:
     await log("ours", "hello")
     kim, lee = await hire("kim"), await hire("lee")

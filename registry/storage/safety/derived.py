@@ -6,7 +6,8 @@ Its ids are noted as keyed digests, so that it does not come back when a backup 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
@@ -39,7 +40,7 @@ class Sources:
 
     @property
     def are_many(self) -> bool:
-        """Return whether they are too many to look for each in all records: those of their channels go."""
+        """Return whether they are too many to ask the database for each: those of their channels go, too."""
         return len(self.ids) > 200
 
     @property
@@ -123,7 +124,24 @@ def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:
     texts = (execution.c.request, execution.c.result, execution.c.steps, execution.c.error)
     channels = [*sources.names, *(sources.beside if sources.are_many else ())]
     on_channels = is_one_of(execution.c.channel, channels)
-    return _ids_where(tx, execution, [on_channels, *_mentioning(texts, sources.words)])
+    found = _ids_where(tx, execution, [on_channels, *_mentioning(texts, sources.words)])
+    return list(dict.fromkeys([*found, *_naming(tx, texts, sources.ids)])) if sources.are_many else found
+
+
+def _naming(tx: ReadTransaction, texts: Sequence[ColumnElement[Any]], ids: Collection[str]) -> Iterator[str]:
+    """Yield the executions whose texts name one of many messages by its id."""
+    known, last = set(ids), 0
+    columns = execution.c.number, execution.c.id, *(cast(text, Text) for text in texts)
+    while rows := tx.execute(
+        select(*columns).where(execution.c.number > last).order_by(execution.c.number).limit(1000)
+    ).all():
+        last = rows[-1].number
+        for _, id_, *told in rows:
+            if not known.isdisjoint(_MESSAGE.findall(" ".join(filter(None, told)))):
+                yield id_
+
+
+_MESSAGE = re.compile(r"\b(?:conv|snap)_\w+")
 
 
 def _results(tx: ReadTransaction, sources: Sources) -> list[str]:
