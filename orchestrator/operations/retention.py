@@ -99,7 +99,8 @@ def _forget(
     return Counter({**{name: getattr(done, name) for name in COUNTED}, "files": len(files)})
 
 
-LONGEST_PAUSE = timedelta(days=30)  # without any record; after more, a server's clock may be far ahead
+PAUSE = timedelta(hours=1)
+LONGEST_PAUSE = timedelta(days=30)  # without any record, or between two checks; after more, the clock may be far ahead
 
 
 def applying(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> AbstractAsyncContextManager[None]:
@@ -108,22 +109,21 @@ def applying(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) ->
 
 
 async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> None:
-    latest = await _latest(orchestrator)
-    if latest and now() - latest > LONGEST_PAUSE:
-        logger.error(
-            "No retention policy is applied: by this clock nothing was recorded since %s. If the clock is right, run"
-            " `ctxr forget --by-policy` and restart the server.",
-            format_time(latest),
-        )
-        return
-    while True:
+    latest = await _latest(orchestrator) or now()
+    while now() - latest <= LONGEST_PAUSE:
+        latest = now()
         for policy in policies:
             answer = await _asked(orchestrator, policy, dry_run=True, is_recorded=False)  # nothing to do is no act
             if answer["success"]:
                 answer = await _asked(orchestrator, policy)
             if not answer["success"] and answer["error"]["code"] != ErrorCode.NOT_FOUND:
                 logger.error("A retention policy was not applied (%s): %s", policy, answer["error"]["message"])
-        await asyncio.sleep(3600)
+        await asyncio.sleep(PAUSE.total_seconds())
+    logger.error(
+        "No retention policy is applied any more: by this clock nothing happened since %s. If the clock is right, run"
+        " `ctxr forget --by-policy` and restart the server.",
+        format_time(latest),
+    )
 
 
 async def _latest(orchestrator: Orchestrator) -> datetime | None:
