@@ -1,9 +1,9 @@
 """/login: exchange a token, a one-time code or a sign-in at the OAuth issuer for a session cookie."""
 
-import asyncio
 import logging
 from typing import Annotated, Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
@@ -20,6 +20,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 ATTEMPT, ATTEMPT_S = "ctxr_sign_in", 600
 MAX_COOKIE = 4000  # browsers drop a cookie whose name and value have more than 4096 bytes
+AT_ISSUER = CapacityLimiter(4)  # sign-ins that wait for it at once; while it hangs, all else has threads
 
 
 @router.get("/login")
@@ -52,7 +53,7 @@ async def begin_oauth(request: Request, next: str = "/") -> Response:
     if len(attempt.as_cookie()) > MAX_COOKIE:
         attempt = Attempt("/")
     try:
-        answer = see_other(await asyncio.to_thread(_sign_in_of(request).address, attempt))
+        answer = see_other(await to_thread.run_sync(_sign_in_of(request).address, attempt, limiter=AT_ISSUER))
     except StorageError as exc:
         return _failed(request, exc, attempt)
     answer.set_cookie(
@@ -83,7 +84,7 @@ async def _finished(request: Request, state: str, code: str, error: str) -> Resp
     if error or not code:
         return _failed(request, Unauthorized("The issuer refused.", repr(error)), attempt)
     try:
-        person = await asyncio.to_thread(sign_in.person, attempt, code)
+        person = await to_thread.run_sync(sign_in.person, attempt, code, limiter=AT_ISSUER)
     except (StorageError, Unauthorized) as exc:
         return _failed(request, exc, attempt)
     next = _local(attempt.next)

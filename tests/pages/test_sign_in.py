@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,7 +19,7 @@ from playwright.async_api import Page, expect
 
 from cli.running.serve import build_app
 from orchestrator.outside.issuer import Issuer
-from orchestrator.outside.sign_in import Attempt, SignIn
+from orchestrator.outside.sign_in import Attempt, Person, SignIn
 from registry.access import Level
 from registry.errors import InvalidRequest, StorageError, Unauthorized
 from registry.settings import Settings, read_settings
@@ -256,6 +258,22 @@ async def test_while_the_provider_is_away_the_page_says_so_and_a_token_still_ope
         assert "The sign-in service does not answer." in answer.text
         assert 'name="token"' in answer.text
         assert "CTXR_OAUTH_ISSUER" in caplog.text
+
+
+async def test_while_the_provider_hangs_many_sign_ins_keep_nobody_else_waiting(
+    server: Server, provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = Event()
+    monkeypatch.setattr(SignIn, "person", lambda *_: hangs.wait(20) and Person("kim", (), None))
+    async with server() as browser, asyncio.TaskGroup() as waiting:
+        back = provider.signed_in(await begun(browser), "kim")
+        for _ in range(40):
+            waiting.create_task(browser.get(back))
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(5):
+            bearer = {"authorization": f"Bearer {provider.access_token('lee')}"}
+            assert (await browser.get("/bo/channels", headers=bearer)).status_code == 200
+        hangs.set()
 
 
 async def test_without_a_client_id_there_is_no_such_sign_in(server: Server) -> None:
