@@ -10,7 +10,7 @@ from registry.text.privacy.values import is_pin
 
 _KEYS = "별표?|우물정?자?|샵|종|열쇠|호출"  # signs on keypads in Korea
 PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
-    r"(?<![\w.,:/+#*@-])(?<!내선 |사번 )(?<!인터폰 )(?P<secret>(?P<keyed>"
+    r"(?<![\w.,:/+#*@-])(?<!내선 |사번 )(?P<secret>(?P<keyed>"
     r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|#\d{3,6}[A-Z]|\d(?:[*#]\d){2,4}[*#]?"
     rf"|\d[\d ]{{2,8}} ?(?:{_KEYS})(?![가-힣])|(?:{_KEYS}) ?\d{{3,8}}(?: ?(?:{_KEYS}))?|\d(?:[-·. ]\d){{3,5}}"
     r"|(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|niner?|double|star|hash)\b[ ,]{0,2}){4,}(?<=\w)"
@@ -23,7 +23,7 @@ PIN = re.compile(  # a number without a unit, with the signs of a keypad, in sin
     r"|[자년월일분초시회번개원명건호층만~]))"
 )
 _OTHER_CODE = re.compile(  # ends what stands before a cue, or its number, that opens nothing: "error code"
-    r"error|failed\. \Z|(?:오류|에러|상태|응답|국가|지역|상품|쿠폰|할인|추천|초대|예약)(?: ?코드)?[은는이가]? ?\Z"
+    r"error|(?:오류|에러|상태|응답|국가|지역|상품|쿠폰|할인|추천|초대|예약)(?: ?코드)?[은는이가]? ?\Z"
     r"|(?:exception|colou?r|booking|course|exit|status|close|version|zip|postal|area|country|response|http|source|promo"
     r"|item|product)[ -]?\Z",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ _OTHER_NOUN = re.compile(  # the safe distance is …
     r" (?!code|comb|now|pad|key|on|for|to|at|by|of|in\b)[a-z]+ (?:is|was)\b"
 )
 _NEXT = re.compile(  # a further number of a list: and the attic is …
-    r"(?:이고|이며|고|,|and|but|;)\s[\w\s]{1,16}(?:[은는이가]|\b(?:is|are)|:)\s\Z|\d(?:에서|,? or| to) \Z"
+    r"(?:이고|이며|고|,|and|but|;)\s[\w\s]{1,16}(?:은|는|\b(?:is|are)|:)\s\Z|\d(?:에서|,? or| to) \Z"
 )
 _STATED = re.compile(r"(?:은|는|이|가)?\s?(?:is|was|:|=)?\s")  # a number that looks like a year is none behind it
 _STATED_LETTER = re.compile(r"(?:\b(?:is|was|be|to)|[:=은는이가]) ?\Z")  # ahead of a number with a letter

@@ -71,7 +71,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
 _CONSONANT, _VOWEL = "[qwertasdfgzxcvQWERT]", "(?:h[kol]|n[jpl]|ml|[yuiophjklbnmOP])"
 _TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with groups of letters that English does not have
     r"(?=[a-z]*(?:q[hjklnosp]|[wtdfzxgv]k|[wtrsfzgqec]j|dm|(?<![aeou])dh|(?<![aeo])rm|gks|tjd|dks|z[lmno]|x[ln]|v[lnm]|w[lm]|[qwrtsdfgzxcv]n[jpl]"
-    "|[xj][jqr]|[lo]q|[dt]lf|eh[ld]|emf|gh[kl]|pd[ly]|rh[kd]|fdl|fmf|lrk|rud|dyd|mff|ak[fw]|tmx|cnf|lsr|ek[df]|whd|quf|hf[lk]))"
+    "|[xj][jqr]|[lo]q|[dt]lf|eh[ld]|emf|gh[kl]|pd[ly]|rh[kd]|fdl|fmf|lrk|rud|dyd|mff|ak[fw]|tmx|cnf|lsr|ek[df]|whd|quf))"
     f"(?:{_CONSONANT}{_VOWEL}{_CONSONANT}{{0,2}})+"
 )
 _UNMISTAKABLE = re.compile(  # Summer2019!, L0ckness_Monday
