@@ -359,6 +359,10 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         ),
         "client_secret = getAuthKey, client_secret: newIdpApp, client_secret = useSsoCfg",
         "SID                  : S-1-5-21-3623811015-3361044348-30300820-1013",
+        *(
+            f"Door code for the flat {'.' * n} arrives by text, the booking ref is HMX4K2QJ9B, ask her"
+            for n in range(70)
+        ),
         "암호 입력 창이 계속 떠요 윈11 23H2 업데이트 뒤부터",
     ]
     for said in cases:
