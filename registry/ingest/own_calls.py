@@ -1,4 +1,4 @@
-"""Replace calls of our own tools, as clients keep them in their chats, by marks that say what was asked. Pure.
+"""Replace calls of our own tools and our notes, as clients keep them in their chats, by marks. Pure.
 
 Their answers are stored already, where they were said. Stored once more as part of the chat that asked, they would be
 found in place of the conversation they came from.
@@ -37,6 +37,11 @@ _ANSWER = re.compile(
     rf'(?:\s*```\w*)?\s*\{{\s*\\*"ok\\*"\s*:\s*(?:true|false)\s*,\s*\\*"tool\\*"\s*:\s*\\*"{_TOOL}\\*"'
 )
 _CHANNEL = re.compile(r'\\*"channel\\*"\s*:\s*\\*"([^"\\]+)')
+_TOLD = re.compile(  # what a hook of ours told the model; Gemini CLI puts it into a tag
+    r"(?:\A|(?<=<hook_context>))\s*(?:Context Registry(?: has earlier conversations|: |, quoted from )"
+    r"|The user asked to remember:|The session_id of this chat for context-registry:).*?(?=</hook_context>|\Z)",
+    re.DOTALL,
+)
 _PROMPT = re.compile(r"Call the tool \w+ of the MCP server context-registry ")
 _BEGINNING = 4000  # characters of an answer that are searched
 
@@ -51,7 +56,9 @@ _SIGNIFICANT = (
 
 
 def as_kept(message: Message) -> Message:
-    """Return the message as the registry keeps it: of a call of our own tools a mark, any other as it came."""
+    """Return the message as the registry keeps it: of a call or a note of our own a mark, any other as it came."""
+    if message.role is Role.SYSTEM:
+        return replace(message, text=_TOLD.sub("told: a note of Context Registry", message.text))
     if message.role is Role.USER and _PROMPT.match(message.text):
         return replace(message, more={**message.more, UNINDEXED: PROMPT})
     name = _own_tool(message) if message.role is Role.TOOL else None

@@ -13,6 +13,7 @@ from mcp import Client
 from mcp.types import TextContent
 
 from mcp_server.server import create_server
+from orchestrator.answer.digests import hint_text, recap, start_note
 from orchestrator.service import Orchestrator
 from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
@@ -33,6 +34,8 @@ from tests.sources.claude_code.claude_code_files import Dialogue
 from tests.sources.codex import codex_files
 from tests.sources.codex.codex_files import Rollout
 from tests.sources.cursor.cursor_files import CursorFiles, asked, called
+from tests.sources.gemini import gemini_files
+from tests.sources.gemini.gemini_files import Chat
 
 pytestmark = pytest.mark.anyio
 
@@ -129,6 +132,35 @@ async def test_what_our_tools_answered_in_codex_is_not_found_a_second_time(
     assert await run_sync(orchestrator, empty_home) == 3
     assert ("tool", MARK) in await said(orchestrator)
     assert await found(orchestrator) == []
+
+
+NOTES = (
+    *(start_note.told([], sentences, "s1")["note"] for sentences in (["use pnpm"], [])),
+    *(f"{head}\n- {TOLD}" for head in (start_note.HEAD, recap.HEAD, hint_text.HEAD)),
+)
+
+
+@pytest.mark.parametrize("note", NOTES)
+@pytest.mark.parametrize("client", ["codex", "gemini-cli"])
+async def test_what_our_hooks_told_a_model_is_not_kept_in_its_chat(
+    orchestrator: Orchestrator, empty_home: Path, client: str, note: str
+) -> None:
+    """Else the words of a conversation would stay there when it is forgotten."""
+    mark, other = "told: a note of Context Registry", f"<environment_context>{note}</environment_context>"
+    if client == "codex":
+        talk = Rollout(codex_files.thread_id(7))
+        talk.meta()
+        talk.message("developer", note)
+        talk.message("user", other)
+        codex_files.write(empty_home / ".codex", talk)
+        expected = [("system", mark), ("system", other)]
+    else:
+        chat = Chat()
+        chat.user(f"<hook_context>{note}</hook_context>\n\n{ASKED}")
+        gemini_files.write(empty_home / ".gemini", chat)
+        expected = [("system", f"<hook_context>{mark}</hook_context>"), ("user", ASKED)]
+    await run_sync(orchestrator, empty_home)
+    assert sorted(await said(orchestrator)) == sorted(expected)
 
 
 async def test_what_our_tools_answered_in_cursor_is_not_found_a_second_time(
