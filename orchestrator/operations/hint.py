@@ -10,7 +10,6 @@ from orchestrator.answer.digests.hint_text import HINT, hint_of, line_of
 from orchestrator.answer.finding.before_act import CURE_WITHIN, Act, told_against
 from orchestrator.answer.finding.choosing import chosen
 from orchestrator.answer.finding.looking_up import Lookup
-from orchestrator.answer.finding.reading import NEAR
 from orchestrator.operations.search_sessions import numbers_of
 from orchestrator.requests.shapes import ExtractQuery, QueryShape, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps, as_read
@@ -92,12 +91,12 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]
     if useless_results(tx, channel.name, HINT, _project(query)):
         recorder.explain(reason=DISMISSED)
         return SILENCE
-    near = [one.ranked.candidate for one in choice.kept if one.score >= NEAR * choice.kept[0].score]
-    best = next((one for one in near if one.role == Role.ASSISTANT), near[0])
-    places = list(range(best.turn, best.seq + CURE_WITHIN + 1))  # what answers may be said after the best hit
+    best = choice.kept[0].ranked.candidate
+    places = [best.turn, *range(best.seq - CURE_WITHIN, best.seq + CURE_WITHIN + 1)]
     rows = surroundings(tx, {channel.number: places}, 0)[channel.number]
-    said = sorted(map(message_dict, by_numbers(tx, [row.number for row in rows])), key=lambda one: one["seq"])
-    text, told = hint_of(channel, said, best.number, found.query)
+    near = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
+    scores = {one.ranked.candidate.number: one.score for one in choice.inside}
+    text, told = hint_of(channel, near, scores, found.query)
     return {"hint": text, "channel": channel.name, "told_of": told}
 
 

@@ -45,17 +45,51 @@ def test_a_task_that_was_solved_before_gets_the_cure_and_where_to_read_more(past
     assert "second short transaction" not in recorded
 
 
-def test_a_hint_quotes_the_next_answer_and_the_last_of_what_followed(past: Ctxr) -> None:
-    """The cure may stand in the turn after the one that names the error, or where the chat ends."""
-    log(past, "claude_session_refund", "that helped, but the pool is still small", "Then set maximumPoolSize to 24.")
-    log(past, "claude_session_refund", "24 was not enough under load", "Try 32 with a leak threshold.")
-    log(past, "claude_session_refund", "still leaks", f"Close the statement in the retry loop. {'It leaked. ' * 30}")
+def test_a_hint_quotes_what_says_most_about_the_task_whoever_said_it(past: Ctxr) -> None:
+    log(
+        past,
+        "claude_session_refund",
+        "the PG cancel api holds it? yes, keep its timeout at 4 s",
+        f"Noted. {'Well. ' * 90}",
+    )
+    log(past, "claude_session_refund", "lunch now", "Enjoy your meal.")
+    log(past, "claude_session_refund", "back", "The pool in refund-api has its connection again, no HikariPool error.")
+    told = past("note", "--prompt", TASK).output
+    assert f"- assistant: {CURE}" in told
+    assert "- user: the PG cancel api holds it? yes, keep its timeout at 4 s" in told
+    assert "- assistant: The pool in refund-api has its connection again, no HikariPool error." in told
+    assert told.index(CURE) < told.index("4 s") < told.index("no HikariPool error")
+    assert "Well." not in told
+    assert "lunch" not in told
+    assert len(told) <= 600
+
+
+def test_a_hint_stays_near_the_best_message(past: Ctxr) -> None:
+    """A long chat has come to the same words again, about something else."""
+    for number in range(4):
+        log(past, "claude_session_refund", f"step {number}", f"Done {number} times.")
+    log(past, "claude_session_refund", "does the pool say connection in German?", "Verbindung.")
     told = past("note", "--prompt", TASK).output
     assert CURE in told
-    assert "- assistant: Then set maximumPoolSize to 24." in told
-    assert "Try 32" not in told
-    assert "- assistant: Close the statement in the retry loop." in told
-    assert len(told) <= 600
+    assert "German" not in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "quoted"),
+    [
+        ([{"role": "user", "text": "Look into the night."}], "- user: Look into the night."),
+        ([], "- tool: WARN the PG cancel api is slow in RefundService.refund: HikariPool connection is not available"),
+    ],
+)
+def test_a_hint_from_a_long_run_of_tools_says_what_was_asked(
+    ctxr: Ctxr, asked: list[dict[str, str]], quoted: str
+) -> None:
+    found = "WARN the PG cancel api is slow in RefundService.refund: HikariPool connection is not available"
+    printed = [*(f"step {number} passed" for number in range(12)), found]
+    messages = [*asked, *({"role": "tool", "text": text} for text in printed)]
+    talk = {"channel": "claude_session_night", "messages": messages, "meta": {"source": "claude"}}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+    assert quoted in ctxr("note", "--prompt", TASK).output
 
 
 @pytest.mark.parametrize("prompt", ["write a poem about the sea and the harbour", "go on with step 3 please"])
