@@ -1,7 +1,5 @@
 """The errors of operations; the doors map them to answers."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

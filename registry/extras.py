@@ -1,7 +1,5 @@
 """Name the commands that install an extra for this program, and that remove it, in the words of its installer."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Logging: to stderr only, because stdout belongs to the protocol; and never message texts, which are private."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

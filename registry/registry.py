@@ -1,7 +1,5 @@
 """Open a registry: a database with its tables up to date, and its functions to save, get and delete messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The interface of readers: one for each client that keeps its conversations here, listed in `sources.readers`."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

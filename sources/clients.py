@@ -3,8 +3,6 @@
 The records are read at the start of every command: they import no reader, nor anything else that takes time.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """List the files in which clients keep conversations, for a backup, and nothing that lies beside them."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

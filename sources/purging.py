@@ -1,7 +1,5 @@
 """Find out how long a client keeps its conversations before it deletes them by itself."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

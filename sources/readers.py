@@ -1,7 +1,5 @@
 """The readers. To add one: a class as `sources.base` says, and a line here."""
 
-from __future__ import annotations
-
 from sources.aider.reader import Aider
 from sources.antigravity.reader import Antigravity
 from sources.base import Source

@@ -1,7 +1,5 @@
 """Write a conversation as the session of a client in which it goes on. To add one: a function, and a line below."""
 
-from __future__ import annotations
-
 import json
 import re
 import secrets

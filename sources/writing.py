@@ -1,7 +1,5 @@
 """Write a conversation as the session file with which a client goes on; what differs between clients is a Writer."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Compose an extraction's answer of what was read for it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Fit messages, texts and lists of sessions into the tokens of an answer. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any

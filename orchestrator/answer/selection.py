@@ -4,8 +4,6 @@ Turns are taken best first into the budget, and shown in the order of the talk. 
 end first, and the relevant turns before it in the room that is left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """List the sessions that a search found with their best matches, cut to the tokens of an answer."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Tell from the record, without a model, where a conversation stands. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any

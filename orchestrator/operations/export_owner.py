@@ -1,7 +1,5 @@
 """export_owner: write all conversations of one person into one file, each as `ctxr import` reads it back."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from typing import Any
 

@@ -1,7 +1,5 @@
 """revoke_token: end an access token, or the sessions of a person on the pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Read executions as lists, figures and test cases, and one run for its page: what was found and delivered, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

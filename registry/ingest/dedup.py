@@ -1,7 +1,5 @@
 """Recognise which of the messages that came are stored in a channel already, by `STEPS` (docs/recognition.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta

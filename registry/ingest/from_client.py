@@ -8,8 +8,6 @@ import's CPU (800 sessions of 20 messages: 6.3 s instead of 9.3 s). Others go on
 that a tool may have named, and all sessions if anything was ever forgotten.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

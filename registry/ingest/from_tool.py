@@ -4,8 +4,6 @@ The usual call finds its channel by name. Only a new name, or a channel that may
 with sessions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -7,8 +7,6 @@ the year 9999, is a client's mistake: it would hold its channel on top of every 
 Forgotten conversations stay forgotten: one that comes again is refused, under whichever name.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Merge two channels that are one conversation. Nothing is lost: names and ids become aliases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

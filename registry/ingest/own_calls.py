@@ -4,8 +4,6 @@ Their answers are stored already, where they were said. Stored once more as part
 found in place of the conversation they came from.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ A model that logs its own chat leaves out tool output and shortens its answers; 
 of it. The questions are the same in both, so an answer is looked for within the turn of its question.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence

@@ -1,7 +1,5 @@
 """Find and mask secrets in what is stored already, from before a rule for them existed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

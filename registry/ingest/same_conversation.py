@@ -4,8 +4,6 @@
 if an answer agrees too. Two transcripts that diverge, each with an end of its own, are not one conversation.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

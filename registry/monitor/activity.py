@@ -1,7 +1,5 @@
 """Count messages by day, hour, client and project, and what was recalled. Deleted ones do not count."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Prices of models per million tokens: `prices.toml` beside this file, then the user's own in the registry's folder."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

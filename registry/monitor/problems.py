@@ -1,7 +1,5 @@
 """Find recurring problems: errors that several conversations name, also across projects."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from operator import attrgetter

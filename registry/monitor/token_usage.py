@@ -4,8 +4,6 @@ Deleted messages do not count. A message that stands in several conversations, b
 the other, counts once, in the conversation that was stored first.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime

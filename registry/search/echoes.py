@@ -1,7 +1,5 @@
 """Find the messages among the best results that are no evidence: requests for another conversation, keyword lists."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Vectors are stored as int8: a quarter of the space, for less than a thousandth o
 signs, which select the vectors that are read from the database and compared in full.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice

@@ -1,7 +1,5 @@
 """Find the messages and conversations for a request: parse it, look its terms up, score, rank."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The scope of a search, and what is read in it without the index: messages by time, the chat that asks."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

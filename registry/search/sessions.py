@@ -1,7 +1,5 @@
 """Read the latest sessions in scope, and the messages around the matches of each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from operator import eq
 from typing import Any

@@ -1,7 +1,5 @@
 """Correct typos: for a query word that occurs nowhere, find the words of the registry that may be meant."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Mapping

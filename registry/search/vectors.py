@@ -3,8 +3,6 @@
 A vector goes with its message: deleted for good they leave together, and of one softly deleted nothing is shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Record which sessions of the clients' own stores were read, when, and what was skipped and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Column types that mean the same on both databases."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -4,8 +4,6 @@ Many values are passed to a statement as one, so that its text is the same for a
 search would be a new statement with hundreds of parameters for the driver to parse and PostgreSQL to plan.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ SQLite: one writer, acknowledged writes are on disk, and only this user may read
 their transaction.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

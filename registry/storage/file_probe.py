@@ -4,8 +4,6 @@ Importing the database layer takes half a second. Most syncs find nothing new in
 of its new chat.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import tomllib

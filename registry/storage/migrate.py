@@ -1,7 +1,5 @@
 """Bring a registry's tables up to date: at every start, by `ctxr db upgrade`, and in tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text

@@ -3,8 +3,6 @@
 A cursor is the time and running number of a row, not a count, so that a page stays right while rows arrive.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

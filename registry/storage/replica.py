@@ -3,8 +3,6 @@
 Until then the original is read, so that a process reads its own writes.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

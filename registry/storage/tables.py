@@ -1,7 +1,5 @@
 """The tables, described once for both databases. Migrations create them; this is what the code queries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import (

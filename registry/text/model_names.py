@@ -1,7 +1,5 @@
 """Turn the model name that a client notes into the usual one. Pure."""
 
-from __future__ import annotations
-
 import re
 
 _DATE = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2})$")

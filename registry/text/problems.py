@@ -1,7 +1,5 @@
 """Find error messages in a text, without what varies, so that the same error is recognised elsewhere. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Read the transcripts that Antigravity writes beside its own database, which only itself can read."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterable

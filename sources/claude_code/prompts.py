@@ -1,7 +1,5 @@
 """Separate what a user of Claude Code typed from what the client put around it. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

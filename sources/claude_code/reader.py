@@ -1,7 +1,5 @@
 """Read the transcripts of Claude Code, of its sub-agents, and of the desktop app, which uses the same format."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Parse the records of one Claude Code transcript. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime

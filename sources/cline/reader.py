@@ -1,7 +1,5 @@
 """Read the tasks of the extensions Cline and Roo Code, and the sessions of Cline's command line."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator

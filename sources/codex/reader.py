@@ -1,7 +1,5 @@
 """Read the rollouts of Codex's command line, desktop app and editor extension."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

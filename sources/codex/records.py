@@ -1,7 +1,5 @@
 """Interpret single fields of Codex records, and separate what the user typed from its context. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

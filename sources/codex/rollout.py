@@ -1,7 +1,5 @@
 """Parse the records of one Codex thread: legacy, flat and paginated. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Parse tool calls of Codex in all their shapes: request and result, event, item. Pure."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from sources.kit import drafts

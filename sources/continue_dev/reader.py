@@ -1,7 +1,5 @@
 """Read the sessions of Continue's extensions and command line: one document each, as the model was sent it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path

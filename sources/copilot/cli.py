@@ -1,7 +1,5 @@
 """Read the sessions of Copilot CLI: event logs, in the three places where it has kept them."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Read Copilot Chat in VS Code: documents, operation logs, and the transcripts that hooks read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Read the messages of a bubble, Cursor's unit of conversation. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Read a composer, Cursor's name for a conversation, as a session. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Plan moves and copies of conversations to another workspace in Cursor's own databases; `journal` writes them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys

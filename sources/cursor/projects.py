@@ -1,7 +1,5 @@
 """Find the project of a Cursor conversation. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Generations differ in where lists and bubbles are stored, which `store` and `wor
 record, which `conversations` and `bubbles` know.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Only key ranges and named keys: `LIKE` would scan gigabytes, and other keys of the same tables hold credentials.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path

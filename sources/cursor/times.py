@@ -1,7 +1,5 @@
 """Times of Cursor messages: the stored ones, and marked estimates for the others. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

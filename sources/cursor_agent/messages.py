@@ -1,7 +1,5 @@
 """Parse the messages of a Cursor agent's prompt, or of its transcript, which has no results and times. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

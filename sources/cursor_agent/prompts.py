@@ -1,7 +1,5 @@
 """Separate what the user typed from what Cursor's agent wrapped around it. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Read the sessions of Droid: records in a chain, their messages in Anthropic's form."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

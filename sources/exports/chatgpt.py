@@ -1,7 +1,5 @@
 """Read a conversation in an export of ChatGPT. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Read a conversation in an export of Claude.ai. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The export is a list of activities, the newest first. Since 2026 a prompt names 
 is a conversation of its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Parse the JSON of an account export one conversation at a time: gigabytes in bounded memory."""
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Shared functions of the readers of both providers' exports. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

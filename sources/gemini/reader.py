@@ -1,7 +1,5 @@
 """Read the chats of Gemini CLI and of its sub-agents, in both forms in which it has written them."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Read the sessions of Goose from its database; the files of versions before it are imported there by Goose itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

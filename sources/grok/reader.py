@@ -1,7 +1,5 @@
 """Read the sessions of Grok CLI from the stream of updates that it resumes from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

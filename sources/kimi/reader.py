@@ -1,7 +1,5 @@
 """Read the sessions of Kimi Code, and of its sub-agents, from the log of each agent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Messages, and the conversations of them, that readers build piece by piece. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

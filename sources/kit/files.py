@@ -1,7 +1,5 @@
 """Looking at a client's folders without touching them: what is there, and has it changed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """Read JSON lines as clients leave them: torn, glued together, damaged, sometimes enormous. Bounded in memory."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

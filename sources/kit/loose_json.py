@@ -1,7 +1,5 @@
 """Access to JSON values whose shape is not known: clients change shapes without notice, so nothing raises."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Bases of readers: of clients that keep each session in a file, and of clients that keep them in a database."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A plain read-only open leaves traces: for a database in WAL mode it creates `-wa
 that nobody uses. So the way to open it depends on which of these files exist.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import platform

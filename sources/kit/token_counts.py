@@ -1,7 +1,5 @@
 """Read the token counts of all clients by one set of names. Pure."""
 
-from __future__ import annotations
-
 from sources.kit.loose_json import mapping
 
 _THEIR_NAMES = {  # of each count, as the clients write it

@@ -1,7 +1,5 @@
 """Find the `User` folders of VS Code and its relatives, and the projects of their workspaces."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath

@@ -1,7 +1,5 @@
 """Read files and values that are compressed with Zstandard."""
 
-from __future__ import annotations
-
 import errno
 import io
 from typing import BinaryIO, cast

@@ -3,8 +3,6 @@
 A note is one message, so text that the client edits takes the place of the old one.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from itertools import islice

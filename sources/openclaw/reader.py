@@ -1,7 +1,5 @@
 """Read the sessions of OpenClaw: Pi's entries, as rows of each agent's database."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Read the sessions of OpenCode and Kilo Code from their database."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

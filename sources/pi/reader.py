@@ -1,7 +1,5 @@
 """Read the sessions of Pi: entries in a tree, which goes on from an earlier entry when its user takes a step back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

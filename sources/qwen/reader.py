@@ -1,7 +1,5 @@
 """Read the chats of Qwen Code and of its sub-agents: records in a tree, their contents in Gemini's form."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

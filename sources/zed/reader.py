@@ -1,7 +1,5 @@
 """Read the threads of Zed's agent panel, in the form of today and in that of its first year."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

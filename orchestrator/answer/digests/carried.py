@@ -1,7 +1,5 @@
 """A conversation as it is taken along to another client: questions and answers, no more than fits. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The note of a new chat, read from an embedded registry's file without the database layer."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

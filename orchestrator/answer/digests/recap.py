@@ -1,7 +1,5 @@
 """Tell a chat what its compaction dropped: the user's own words, commands that worked or failed, and files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

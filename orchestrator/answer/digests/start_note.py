@@ -3,8 +3,6 @@
 Imports little: a client waits for it, also where no process of ours runs yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """The summaries of sessions: the client's own where it wrote one, else one that is made here and kept."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Nothing is made up: every line is a sentence that was said, or what the record of a tool tells.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

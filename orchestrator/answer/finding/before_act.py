@@ -1,7 +1,5 @@
 """Find what a project's past chats say against a command or an edit: it failed, or was decided otherwise. Pure."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The conversations that may be meant instead, each with the turn that speaks for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rate how likely a change came about in a conversation: a commit against its messages. Pure."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Choose the conversation that is meant, and decide how sure that is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

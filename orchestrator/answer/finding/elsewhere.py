@@ -1,7 +1,5 @@
 """Name what is nearest if nothing was found in the time or place of a request."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ What a user said later is shown (`newer`) if it repeats rare words of the earlie
 called replaced only where a sentence says so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Read the conversation that is meant: the turns that answer, a later change, its end; or its last messages alone."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Judge which of the messages found have to do with the request, and how sure an answer is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial

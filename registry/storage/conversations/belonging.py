@@ -3,8 +3,6 @@
 `safety.visibility` decides who sees a channel for that reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Read, create, describe and list channels, the identities of conversations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial

@@ -1,7 +1,5 @@
 """List and count the sources, projects and tags of channels, for filters, completion and totals."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime

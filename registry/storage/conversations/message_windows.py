@@ -1,7 +1,5 @@
 """Read messages in order: a window of a channel, those with some words, and the sentences asked to remember."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import count

@@ -1,7 +1,5 @@
 """Read, change, delete and restore messages. Storing new ones is `registry.ingest.save`."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -3,8 +3,6 @@
 Aliases, nicknames and tags, and links between channels that may be the same conversation, are stored here, too.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

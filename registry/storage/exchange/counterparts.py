@@ -3,8 +3,6 @@
 The same secret has another mark there, because the key is another.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Exchange messages with a registry elsewhere: their ids there, and how far both directions have come."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ Each batch is a transaction, so an interrupted rebuild continues. Messages that 
 meanwhile are corrected in the transaction that exchanges the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

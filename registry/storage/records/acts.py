@@ -1,7 +1,5 @@
 """Read who did what from the records of runs: there is no second record of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import Row, func, select

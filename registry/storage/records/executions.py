@@ -4,8 +4,6 @@ Executions that failed, found nothing, guessed, were slow or were rated keep the
 they are no longer among the newest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

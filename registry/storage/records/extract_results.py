@@ -1,7 +1,5 @@
 """Store results of extractions, and briefings: ids of messages, never copies of their texts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any

@@ -3,8 +3,6 @@
 Its ids are noted as keyed digests, so that it does not come back when a backup is restored.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

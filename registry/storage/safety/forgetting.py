@@ -5,8 +5,6 @@ stay, made with the registry's own key, of its names, its session and its messag
 a backup is restored.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Mask secrets with the registry's own key, wherever something is stored."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any

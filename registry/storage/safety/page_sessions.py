@@ -3,8 +3,6 @@
 Only a digest of a session's key is stored.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from datetime import timedelta
 from hashlib import sha256

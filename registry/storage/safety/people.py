@@ -1,7 +1,5 @@
 """List the people of a registry: what is theirs, what lets them in, and when they were last there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import func, select

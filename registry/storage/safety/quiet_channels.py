@@ -1,7 +1,5 @@
 """Find the conversations that a retention policy names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Create, list, revoke and recognise tokens. Only a digest of a token's secret is stored."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Sequence

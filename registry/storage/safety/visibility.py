@@ -6,8 +6,6 @@ visible. Statements that SQLAlchemy did not build are refused; the message index
 (`index.message_index.seen`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, lru_cache

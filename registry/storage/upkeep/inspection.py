@@ -2,8 +2,6 @@
 message's digest, counts, and the index.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing

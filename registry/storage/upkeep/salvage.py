@@ -4,8 +4,6 @@ The damaged file is only copied. Rows are read by number, in ever smaller ranges
 way of a backup: as lines of JSON into new tables.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -4,8 +4,6 @@ The message index is not exported: it is rebuilt from the messages. A copy is al
 one transaction, and compared row by row with the source at the end.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from base64 import b64decode, b64encode

@@ -4,8 +4,6 @@ Neighbours are generated and looked up, so the work is bounded by the length of 
 stored. Korean words of three syllables and more need none of it: the bigrams around a wrong syllable still match.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from string import ascii_lowercase
 

@@ -3,8 +3,6 @@
 Such a run is a sentence, not a word, so a text need not contain most of it: each piece counts on its own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

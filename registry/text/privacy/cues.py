@@ -1,7 +1,5 @@
 """Find the names of secrets in a text, such as "password", 비번 or "api key". Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Undo escapes in a text: JSON in JSON, percent encoding, HTML entities. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

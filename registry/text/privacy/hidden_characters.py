@@ -1,7 +1,5 @@
 """Make invisible characters visible: stored text may hide instructions to a model or a terminal. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Mask the secrets in any JSON value: in texts, and under names such as `password`. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A value is assigned to a name, in code too (`password = …`, 비밀번호는 �
 "login") in a sentence, a table or the next line. Plain words are secrets only in the sentences of `rules.toml`.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence

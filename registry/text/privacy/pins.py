@@ -1,7 +1,5 @@
 """Find numbers that open a door, a lock, a card or an account: near "pin", "door code" or 도어락. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Load the rules for secrets from `rules.toml`, and from a file of the same form in the registry's folder."""
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

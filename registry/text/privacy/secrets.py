@@ -1,7 +1,5 @@
 """Find secrets in a text by the rules, behind names such as `SECRET_KEY =` or 비밀번호는, and inside escapes. Pure."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Judge by its form whether a value looks like a secret, or like a card's number or a resident's. Pure."""
 
-from __future__ import annotations
-
 import math
 import re
 from base64 import b64decode

@@ -4,8 +4,6 @@ A threshold on single messages says nothing: the best of many always holds somet
 often each level is right.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from registry.text.ranking import weights

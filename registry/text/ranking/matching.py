@@ -1,7 +1,5 @@
 """Tell which words of a query a message contains, from its text or from the terms that it was found by. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 

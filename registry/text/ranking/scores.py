@@ -1,7 +1,5 @@
 """Score messages and conversations. Pure. The constants, and what each is for, are in `weights`."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

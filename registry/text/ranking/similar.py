@@ -1,7 +1,5 @@
 """The messages most similar to a request in the embedding model. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Cut a message to the part that shows why it was found, on one line, with the hits marked. Pure."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Weigh terms by their rarity and by how they stand for a word, and sum them by message. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

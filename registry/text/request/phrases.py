@@ -1,7 +1,5 @@
 """Recognise what a request says beside its subject: to continue, to recall, for now or for then. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from registry.text.analysis.particles import strip_particles

@@ -4,8 +4,6 @@
 October?"): such a date only speaks for messages of that time, and keeps nothing out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Days are those of the offset that `now` carries; weeks begin on Monday; both end
 a year is the latest such date that is not to come.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Spans of time: days, weeks, months and years around an instant, in the offset it carries. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple

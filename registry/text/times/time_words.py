@@ -3,8 +3,6 @@
 Days are those of the offset that `now` carries; weeks begin on Monday; both ends of a span belong to it.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
 from typing import NamedTuple

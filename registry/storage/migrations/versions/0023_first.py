@@ -5,8 +5,6 @@ A program says its revision in each connection (SQLite: the function `ctxr_write
 number.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from alembic import op

@@ -1,7 +1,5 @@
 """Add the owner of a channel and whom it is shared with, and the person who holds a token."""
 
-from __future__ import annotations
-
 from alembic import op
 from sqlalchemy import Column, String, Text
 

@@ -1,7 +1,5 @@
 """Let the indexes of projects, times and questions hold all that lists, counts and word searches read."""
 
-from __future__ import annotations
-
 from alembic import op
 
 revision = "0025"

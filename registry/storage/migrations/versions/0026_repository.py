@@ -1,7 +1,5 @@
 """Add the repository of a channel's folder, which the next sync finds out."""
 
-from __future__ import annotations
-
 from alembic import op
 from sqlalchemy import Column, Text
 

@@ -1,7 +1,5 @@
 """Let one index of runs by time hold their words, too, and index by token only the runs with one."""
 
-from __future__ import annotations
-
 from alembic import op
 from sqlalchemy import text
 

@@ -1,7 +1,5 @@
 """Add a token's own limit of requests, and the id of the registry that answers at an address."""
 
-from __future__ import annotations
-
 from alembic import op
 from sqlalchemy import Column, Integer, Text
 

@@ -1,7 +1,5 @@
 """Store the sessions of signed-in browsers."""
 
-from __future__ import annotations
-
 from alembic import op
 from sqlalchemy import Column, LargeBinary, Text
 
