@@ -1,8 +1,6 @@
 """Response models of the API."""
 
-from __future__ import annotations
-
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
@@ -159,7 +157,7 @@ class EditItem(QueryShape):
     message_id: str | None = Field(None, description="of a message, its id in the registry that is asked")
 
     @model_validator(mode="after")
-    def _fitting(self) -> EditItem:
+    def _fitting(self) -> Self:
         kinds = {"title": str | None, "nickname": str | None, **dict.fromkeys(("shared", "forgotten", "text"), dict)}
         if not isinstance(self.value, kinds.get(self.field, bool)):
             raise ValueError(f"a value that {self.field} may have")

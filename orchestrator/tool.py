@@ -1,13 +1,11 @@
 """A tool as AI clients see it: its texts, its arguments as one request, and the outcome as its result."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.fields import FieldInfo
@@ -86,7 +84,7 @@ class ToolArguments(QueryShape):
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return {name: value for name, value in outcome.items() if name != "success"}
 
-    def rehearsal(self) -> ToolArguments:
+    def rehearsal(self) -> Self:
         """Return the arguments of the call whose result shows what to ask the user."""
         return self
 

@@ -1,7 +1,5 @@
 """The product's values: roles, messages, times. No I/O, no framework."""
 
-from __future__ import annotations
-
 import re
 import time
 import unicodedata
@@ -13,7 +11,7 @@ from hashlib import blake2b
 from json import JSONEncoder
 from math import isfinite
 from os import urandom
-from typing import Any
+from typing import Any, Self
 
 # payload key for fields that a caller claims but only the client's store can know; stored, so it must not change
 CLAIMED = "claimed"
@@ -67,7 +65,7 @@ class Message:
         return digest_of(self.role, storable(self.text))
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Message:
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """Parse `{role, text, timestamp?, context?, …}`. Raises ValueError."""
         timestamp = given.get("timestamp")
         return cls(

@@ -1,7 +1,5 @@
 """The settings, read once at the start of a program."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -282,7 +280,7 @@ class Settings(BaseSettings):
         return given.rstrip("/")
 
     @model_validator(mode="after")
-    def _check_combinations(self) -> Settings:
+    def _check_combinations(self) -> Self:
         if bool(self.tls_cert) != bool(self.tls_key):
             raise ValueError("CTXR_TLS_CERT and CTXR_TLS_KEY go together")
         if self.oauth_issuer and not (self.public_url or self.oauth_audience):

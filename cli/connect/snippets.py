@@ -3,8 +3,6 @@
 The launcher is the one path in clients' settings that survives upgrades, cache cleans and moved clones.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -18,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode
 
 from cli.connect.settings_files import replace_file
@@ -39,7 +37,7 @@ class StdioServer:
     is_captured: bool = False
     """Hooks of ours capture the client's chats, so its model need not log them (`ctxr mcp --captured`)."""
 
-    def started_by(self, client: Client, *, is_captured: bool = False) -> StdioServer:
+    def started_by(self, client: Client, *, is_captured: bool = False) -> Self:
         return replace(self, client=client.command or client.source, is_captured=is_captured)
 
     @property

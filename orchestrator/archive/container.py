@@ -4,8 +4,6 @@ The same content gives the same bytes. If the zip's directory is lost, the parts
 The clients' stores are copied into it while clients write.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -18,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 from orchestrator.state import PartDone
@@ -135,7 +133,7 @@ class Archive:
     _expected: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path) -> Archive:
+    def open(cls, path: Path) -> Self:
         """Open a backup. Raises StorageError if it cannot be read or is none; `check` finds damaged parts."""
         archive = cls(path)
         try:

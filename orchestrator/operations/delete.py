@@ -1,11 +1,9 @@
 """delete: hide a message or a channel, or erase it for good."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -41,7 +39,7 @@ class DeleteQuery(QueryShape):
     dry_run: bool = Field(False, description="only say what would be forgotten")
 
     @model_validator(mode="after")
-    def _for_good(self) -> DeleteQuery:
+    def _for_good(self) -> Self:
         if self.soft and self.model_fields_set & {"owner", "project", "before", "matching", "trash", "dry_run"}:
             raise ValueError("owner, project, before, matching, trash and dry_run with soft = false")
         if self.owner and self.matching:  # words are taken out of titles and records too, whosever these are
@@ -162,7 +160,7 @@ class ForgetArguments(ToolArguments):
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return present(outcome, "receipt")
 
-    def rehearsal(self) -> ForgetArguments:
+    def rehearsal(self) -> Self:
         return self.model_copy(update={"dry_run": True})
 
     def question(self, result: Mapping[str, Any]) -> Question | None:

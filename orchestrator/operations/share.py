@@ -1,8 +1,6 @@
 """share: let others read a conversation, or no longer."""
 
-from __future__ import annotations
-
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -28,7 +26,7 @@ class ShareQuery(QueryShape):
     until: EndInstant | None = None
 
     @model_validator(mode="after")
-    def _until_with_somebody(self) -> ShareQuery:
+    def _until_with_somebody(self) -> Self:
         if self.until and self.with_ == NOBODY:
             raise ValueError("until with project or team")
         return self

@@ -1,8 +1,6 @@
 """Define requests and their queries. Those that the answer reads are here, the others in the operations' files."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -57,7 +55,7 @@ class MessageIn(BaseModel):
         return as_message(given) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
-    def _followable(self) -> MessageIn:
+    def _followable(self) -> Self:
         if is_too_deep(self.context) or is_too_deep(self.model_extra):
             raise ValueError(f"lists and objects nested at most {DEEPEST} deep")
         return self
@@ -205,7 +203,7 @@ class ExtractRequest(Request):
         """Return True unless the messages themselves are wanted."""
         return self.query.mode != "raw"
 
-    def as_read(self) -> ExtractRequest:
+    def as_read(self) -> Self:
         """Return the request as it selects messages: a summary may read more than its own size."""
         if not self.is_shortened:
             return self

@@ -1,12 +1,10 @@
 """Store each message once, however often and by whichever way it comes (docs/recognition.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import ColumnElement, insert, select, text
 
@@ -46,7 +44,7 @@ class Saved:
     kept_out: str | None = None
 
     @classmethod
-    def refused(cls, why: str) -> Saved:
+    def refused(cls, why: str) -> Self:
         return cls([], 0, now(), 0, why)
 
 

@@ -1,11 +1,9 @@
 """Read the stored messages of a channel, as far as recognising what was sent needs them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
@@ -45,7 +43,7 @@ class Sent(NamedTuple):
     stored_id: str | None = None  # its id here, as told to another machine
 
     @classmethod
-    def of(cls, message: Message) -> Sent:
+    def of(cls, message: Message) -> Self:
         if STORED_ID not in message.more:
             return cls(message, message.digest)
         more = {key: value for key, value in message.more.items() if key != STORED_ID}

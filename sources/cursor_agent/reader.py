@@ -1,7 +1,5 @@
 """Read the conversations of Cursor's agent on the command line and in other editors: databases and transcripts."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter
@@ -10,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import md5
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from registry.domain import Message, Role, Session, now
 from registry.errors import StorageError
@@ -95,7 +93,7 @@ class Fingerprint(NamedTuple):
     until: datetime | None = None
 
     @classmethod
-    def parse(cls, fingerprint: str) -> Fingerprint:
+    def parse(cls, fingerprint: str) -> Self:
         noted = _FINGERPRINT.fullmatch(fingerprint)
         return cls(noted[1], noted[2], int(noted[3]), moment(int(noted[4]))) if noted else cls()
 

@@ -3,14 +3,12 @@
 So every process that shares the registry has the same feed, and a listener that was away can catch up.
 """
 
-from __future__ import annotations
-
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from sqlalchemy import Column, Row, Select, Table, Text, cast, func, or_, select, text
 from sqlalchemy.dialects.postgresql import REGCLASS
@@ -43,7 +41,7 @@ class Place:
         return f"{self.message}.{self.execution}"
 
     @classmethod
-    def parse(cls, given: str) -> Place:
+    def parse(cls, given: str) -> Self:
         """Parse `MESSAGE.EXECUTION`. Raises ValueError."""
         message, execution = map(int, given.split("."))
         return cls(message, execution)
