@@ -72,12 +72,7 @@ class Registry(Database):
             if row is None:
                 return []
             rows = messages_of(
-                tx,
-                row.number,
-                limit=limit,
-                from_=from_timestamp,
-                to=to_timestamp,
-                include_deleted=include_deleted,
+                tx, row.number, limit=limit, from_=from_timestamp, to=to_timestamp, include_deleted=include_deleted
             )
             return [message_item(one) for one in rows]
 

@@ -16,13 +16,7 @@ from registry.access import Level
 from registry.domain import now, preview_of
 from registry.errors import InvalidRequest
 from registry.storage.conversations.belonging import set_pin
-from registry.storage.conversations.channels import (
-    ChannelRow,
-    get_channel,
-    item_of,
-    some_channels,
-    tags_of,
-)
+from registry.storage.conversations.channels import ChannelRow, get_channel, item_of, some_channels, tags_of
 from registry.storage.conversations.references import edit_channel, resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, nickname_of_later, standing

@@ -19,13 +19,7 @@ class Endpoint:
     answer_s: float | None = 60.0
 
     def __init__(
-        self,
-        base_url: str,
-        model: str,
-        api_key: str = "",
-        *,
-        query_model: str = "",
-        prefixes: Prefixes | None = None,
+        self, base_url: str, model: str, api_key: str = "", *, query_model: str = "", prefixes: Prefixes | None = None
     ) -> None:
         """`query_model`: the model for questions, if it is another; `prefixes`: None for the model's known ones."""
         prefixes = prefixes_for(model) if prefixes is None else prefixes

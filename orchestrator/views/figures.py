@@ -22,11 +22,7 @@ def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_m
 def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_minutes: int) -> dict[str, Any]:
     """Return message counts by day since `year`, and the busiest clients and projects since `week`."""
     sources, projects = shares(tx, week)
-    return {
-        "days": messages_by_day(tx, year, utc_offset_minutes),
-        "sources": sources[:6],
-        "projects": projects[:6],
-    }
+    return {"days": messages_by_day(tx, year, utc_offset_minutes), "sources": sources[:6], "projects": projects[:6]}
 
 
 def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dict[str, Any]:

@@ -24,14 +24,7 @@ from registry.ingest.own_calls import NOTE
 from registry.ingest.same_conversation import Evidence, Verdict, compare
 from registry.ingest.save import Saved
 from registry.project import Project
-from registry.storage.conversations.channels import (
-    INFERRED,
-    KNOWN,
-    TIMES,
-    ChannelRow,
-    find_channel,
-    open_channel,
-)
+from registry.storage.conversations.channels import INFERRED, KNOWN, TIMES, ChannelRow, find_channel, open_channel
 from registry.storage.conversations.messages import in_turns
 from registry.storage.conversations.references import aliases_of, set_links
 from registry.storage.database import ReadTransaction, WriteTransaction, take_turn

@@ -108,9 +108,7 @@ def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]
     columns = conversation.c
     read = columns.id, columns.text, columns.channel_number, columns.timestamp, columns.number
     query = select(*read).where(
-        is_one_of(columns.channel_number, projects),
-        columns.role == Role.USER,
-        columns.deleted.is_(False),
+        is_one_of(columns.channel_number, projects), columns.role == Role.USER, columns.deleted.is_(False)
     )
     return [
         {

@@ -132,12 +132,7 @@ def dry_receipt(found: Affected) -> Receipt:
 
 
 def forget(
-    tx: WriteTransaction,
-    found: Affected,
-    matching: str | None = None,
-    *,
-    is_exact: bool = False,
-    receipt: str = "",
+    tx: WriteTransaction, found: Affected, matching: str | None = None, *, is_exact: bool = False, receipt: str = ""
 ) -> Receipt:
     """Forget it: rows, index, vectors, results and what executions say of it; all or nothing.
 

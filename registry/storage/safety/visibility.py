@@ -54,16 +54,7 @@ OF_CHANNEL = frozenset({"channel_alias", "tag", "conversation", "pin"})
 OF_MESSAGE = frozenset({"message_alias", "remote_message"})
 OF_TOKEN = frozenset({"edit_token", "extract_result", "execution", "rating"})
 NOTHING = frozenset(
-    {
-        "remote",
-        "remote_edit",
-        "execution_rollup",
-        "store",
-        "store_session",
-        "expectation",
-        "saved_view",
-        "page_session",
-    }
+    {"remote", "remote_edit", "execution_rollup", "store", "store_session", "expectation", "saved_view", "page_session"}
 )
 """Tables by what a restricted token sees of them: rows of its channels, of its messages, its own, none. `channel`,
 `channel_link`, `edit` and `token` have a condition of their own."""

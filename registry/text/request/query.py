@@ -3,15 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from registry.text.analysis.analyzer import (
-    IDENTIFIER_PREFIX,
-    Kind,
-    Word,
-    identifier_parts,
-    stem,
-    word_tokens,
-    words,
-)
+from registry.text.analysis.analyzer import IDENTIFIER_PREFIX, Kind, Word, identifier_parts, stem, word_tokens, words
 from registry.text.analysis.particles import strip_particles, with_particles
 from registry.text.analysis.spaceless import pieces
 from registry.text.request.request_words import (
