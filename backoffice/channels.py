@@ -63,21 +63,15 @@ async def show_channel(client: Asking, channel: Name) -> dict[str, Any]:
 
 
 @router.patch("/{channel:path}", response_model=ChannelItem, dependencies=[without_parameters])
-async def name_channel(
-    client: Asking, channel: Name, names: Annotated[TagQuery, Body(openapi_examples=NAMING)]
-) -> dict[str, Any]:
+async def name_channel(client: Asking, channel: Name, names: Annotated[TagQuery, Body(openapi_examples=NAMING)]) -> Any:
     """Set title, nickname or tags; what is not given stays, `null` clears."""
     given = names.model_dump(exclude_unset=True)
     if given.get("tags", ...) is None:
         given["tags"] = []
-    answer = await client.run("tag", given, channel)
-    named: dict[str, Any] = answer["channel"]
-    return named
+    return (await client.run("tag", given, channel))["channel"]
 
 
 @router.delete("/{channel:path}", response_model=DeletedChannel)
-async def delete_channel(client: Asking, channel: Name, query: Annotated[DeletionQuery, Query()]) -> dict[str, Any]:
+async def delete_channel(client: Asking, channel: Name, query: Annotated[DeletionQuery, Query()]) -> Any:
     """Delete a channel with all its messages; softly, the messages can be restored one by one."""
-    answer = await client.run("delete", {"soft": query.soft}, channel)
-    deleted: dict[str, Any] = answer["channel"]
-    return deleted
+    return (await client.run("delete", {"soft": query.soft}, channel))["channel"]

@@ -72,22 +72,15 @@ async def show_message(
 
 
 @router.delete("/conversations/{id}", response_model=schemas.MessageItem)
-async def delete_message(
-    client: Asking, message_id: Id, query: Annotated[queries.DeletionQuery, Query()]
-) -> dict[str, Any]:
+async def delete_message(client: Asking, message_id: Id, query: Annotated[queries.DeletionQuery, Query()]) -> Any:
     """Delete a message and return it as it now is."""
-    return _message(await client.run("delete", {"id": message_id, "soft": query.soft}))
+    return (await client.run("delete", {"id": message_id, "soft": query.soft}))["message"]
 
 
 @router.post("/conversations/{id}/restore", response_model=schemas.MessageItem, dependencies=[without_parameters])
-async def restore_message(client: Asking, message_id: Id) -> dict[str, Any]:
+async def restore_message(client: Asking, message_id: Id) -> Any:
     """Restore a softly deleted message and return it."""
-    return _message(await client.run("restore", {"id": message_id}))
-
-
-def _message(answer: dict[str, Any]) -> dict[str, Any]:
-    message: dict[str, Any] = answer["message"]
-    return message
+    return (await client.run("restore", {"id": message_id}))["message"]
 
 
 @router.get("/search", response_model=schemas.ItemPage[schemas.FoundMessage], response_model_exclude_unset=True)
