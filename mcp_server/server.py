@@ -3,8 +3,6 @@
 Nothing is remembered between requests.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
@@ -12,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from mcp.server import CacheHint, Server
@@ -28,12 +26,14 @@ from mcp.types import (
     ListToolsResult,
     PaginatedRequestParams,
 )
+from starlette.applications import Starlette
 
 from mcp_server.envelope import Context, as_answer, chat_in, client_name, published
 from mcp_server.prompts import complete, get_prompt, list_prompts
 from mcp_server.questions import asked, can_ask
 from mcp_server.resources import list_resources, list_templates, read_resource
 from mcp_server.subscriptions import ChannelBus, OlderSubscriptions
+from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.operations import operation_of, tools
 from orchestrator.requests.calls import QUOTED, TOLD
 from orchestrator.requests.field_types import WORDINGS
@@ -43,11 +43,6 @@ from orchestrator.tool import Alias, Caller, Tool, ToolArguments
 from registry.errors import InternalError, InvalidRequest, RegistryError
 from sources.client import SAFE_ROOM, Client
 from sources.clients import CLIENTS
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
-    from orchestrator.lazy import GrownChannels, RunOperation
 
 logger = logging.getLogger(__name__)
 

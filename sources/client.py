@@ -1,19 +1,15 @@
 """The facts about one AI client, as one record. Editing the client's files is in `cli.connect`."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from platformdirs import user_config_path
 
 from registry.domain import Role
 from sources.base import Places
-
-if TYPE_CHECKING:
-    import re
 
 PathOf = Callable[[Places], Path]  # where something of the client is, for a home folder and an environment
 

@@ -1,24 +1,18 @@
 """Admission rules for a server, and a check that it is not reachable by others unprotected."""
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
-from backoffice.admission import SIGNED_IN, Rules, sign_in_code
+from backoffice.admission import SIGNED_IN, Rules, Verify, sign_in_code
 from cli.output import TerminalError
 from cli.running.addresses import LOOPBACK, local_address
 from orchestrator.outside.sign_in import SignIn
 from orchestrator.views.tokens import PREFIX
 from registry.errors import StorageError
 from registry.settings import Settings
-
-if TYPE_CHECKING:
-    from backoffice.admission import Verify
 
 SECRET_FILE = "local-secret"  # noqa: S105, its name
 

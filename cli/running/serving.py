@@ -1,11 +1,9 @@
 """`ctxr up`, `ctxr serve` and `ctxr open`: run the server, and open its dashboard."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -13,11 +11,9 @@ import click
 from cli.operations import SessionId, run_operation
 from cli.output import TerminalError
 from cli.running.addresses import is_registry, local_address, shown_address
+from orchestrator.sync.store_report import StoreReport
 from registry.log import set_up_logging
 from registry.settings import Settings, read_settings
-
-if TYPE_CHECKING:
-    from orchestrator.sync.store_report import StoreReport
 
 host_option = click.option("--host", metavar="ADDRESS", help="Address to listen on. Default: CTXR_HOST, or 127.0.0.1.")
 port_option = click.option(

@@ -1,7 +1,5 @@
 """`ctxr doctor`: what is configured, what works, and what to do."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os
@@ -16,7 +14,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import click
@@ -26,6 +24,7 @@ from cli.connect.snippets import as_called
 from cli.output import as_json_option, dim, line_width, pad, show, wrap
 from cli.running.addresses import is_registry, local_address, shown_address
 from cli.terminal import terminal
+from orchestrator.semantic.embedders import Embedder
 from registry.errors import RegistryError
 from registry.extras import install_command
 from registry.settings import ActionSettings, McpServerSettings, Settings, read_settings
@@ -33,9 +32,6 @@ from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
 from sources.purging import LONG_ENOUGH_DAYS
-
-if TYPE_CHECKING:
-    from orchestrator.semantic.embedders import Embedder
 
 
 @click.command()

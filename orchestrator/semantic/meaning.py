@@ -1,7 +1,5 @@
 """Ask the embedding model for a request's vector, within a time limit. A search never fails because of the model."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time
@@ -9,19 +7,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from orchestrator.background import running
 from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, other_dimensions
 from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
+from registry.registry import Registry
 from registry.search.vectors import EmbeddingModel, find_model
+from registry.settings import Settings
+from registry.storage.records.executions import Execution
 from registry.text.request.query import parse_query
-
-if TYPE_CHECKING:
-    from registry.registry import Registry
-    from registry.settings import Settings
-    from registry.storage.records.executions import Execution
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0  # backoff after a failure; doubled by each further one
 WARMING_S = 2.0  # a search waits so long for a model that is being loaded, then uses words alone

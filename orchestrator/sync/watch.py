@@ -4,8 +4,6 @@ Notices of changed files trigger a sync; a regular sync finds what they miss: ne
 are not watched. The system allows only so many watches, so folders are chosen that see most of what is written.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -15,18 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from os.path import dirname
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from watchfiles import awatch
 
+from orchestrator.service import Orchestrator
 from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import open_folder
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Progress, sync
 from sources.base import Places, Source
-
-if TYPE_CHECKING:
-    from orchestrator.service import Orchestrator
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +29,8 @@ EVERY_S = 3.0  # seconds between two regular syncs if they are cheap and the sys
 SELDOM_S = 60.0  # ... and at most: where it reports changes, and after trouble.
 
 Told = Callable[[list[StoreReport]], None]
+Plan = dict[str, frozenset[str]]
+"""Folder to the names of the readers to sync when it changes."""
 
 
 async def watch(
@@ -94,9 +91,6 @@ MOST = 500
 
 LEVELS = 7
 """Levels of folders watched of one store, its own included; deeper changes are found by the regular sync."""
-
-Plan = dict[str, frozenset[str]]
-"""Folder to the names of the readers to sync when it changes."""
 
 
 def plan(readers: Iterable[Source], places: Places) -> Plan:

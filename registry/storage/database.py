@@ -4,8 +4,6 @@ SQLAlchemy Core, synchronous, in threads: one function is one whole transaction,
 waiting leaves nothing half-written (docs/decisions).
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import logging
@@ -18,11 +16,12 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
+from typing import Any, NewType, Self, TypeVar
 from weakref import WeakValueDictionary
 from zlib import crc32
 
 from sqlalchemy import Connection, Table, bindparam, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from registry.access import Access
@@ -31,9 +30,6 @@ from registry.log import Outage
 from registry.storage.connections import READERS, WRITERS, begin_on_server, create_database_engine, is_read_only
 from registry.storage.replica import NotThere, Replica
 from registry.storage.safety.visibility import OPTION, restrict_statements
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects.sqlite import Insert
 
 ReadTransaction = NewType("ReadTransaction", Connection)
 WriteTransaction = NewType("WriteTransaction", ReadTransaction)
@@ -44,13 +40,9 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-def insert_into(dialect: str, table: Table) -> Insert:
+def insert_into(dialect: str, table: Table) -> sqlite.Insert:
     """Return the dialect's INSERT, which has ON CONFLICT."""
-    if dialect == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert
-    else:
-        from sqlalchemy.dialects.sqlite import insert  # type: ignore[assignment]
-    return insert(table)  # type: ignore[return-value]
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)  # type: ignore[return-value]
 
 
 def insert_new(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
