@@ -3,11 +3,11 @@
 from registry.storage.safety.page_sessions import begin_session as begin_session
 from registry.storage.safety.page_sessions import end_session as end_session
 from registry.storage.safety.page_sessions import find_session as find_session
-from registry.storage.safety.people import list_people as list_people
 from registry.storage.safety.tokens import PREFIX as PREFIX
 from registry.storage.safety.tokens import Shown as Shown
 from registry.storage.safety.tokens import find_token as find_token
 from registry.storage.safety.tokens import get_token as get_token
 from registry.storage.safety.tokens import has_tokens as has_tokens
+from registry.storage.safety.tokens import list_people as list_people
 from registry.storage.safety.tokens import list_tokens as list_tokens
 from registry.storage.safety.tokens import note_use as note_use
