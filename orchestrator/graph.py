@@ -3,8 +3,6 @@
 The state decides the edges, and the picture is drawn from the compiled graph.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from contextvars import copy_context
@@ -36,6 +34,15 @@ OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
 
 ANSWERED = list(Answered.__annotations__)
+
+
+class Node(NamedTuple):
+    """A node of the graph."""
+
+    doing: str  # told to a client that shows progress
+    work: Callable[[GeneralState, Run], Awaitable[GeneralState]]  # return the change of the state
+    after: Callable[[GeneralState], str]  # choose the next node, one of `targets`
+    targets: tuple[str, ...]
 
 
 def after_plan(state: GeneralState) -> str:
@@ -225,15 +232,6 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
     if steps.afterwards:
         await steps.afterwards(run, state["query"])
     return {"result": result}
-
-
-class Node(NamedTuple):
-    """A node of the graph."""
-
-    doing: str  # told to a client that shows progress
-    work: Callable[[GeneralState, Run], Awaitable[GeneralState]]  # return the change of the state
-    after: Callable[[GeneralState], str]  # choose the next node, one of `targets`
-    targets: tuple[str, ...]
 
 
 NODES = {

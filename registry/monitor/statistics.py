@@ -4,8 +4,6 @@ Percentiles are those of durations rounded to two significant digits, so that a 
 means are exact. Executions that are too old to be kept one by one are replaced by such counts per hour.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -28,6 +26,25 @@ from registry.storage.tables import execution, execution_rollup
 PERCENTILES = (50, 95, 99)
 Times = Mapping[int, Mapping[str, float | None]]
 """The percentiles of the runs of each bucket, by its start."""
+
+
+class Cell(NamedTuple):
+    """Runs with the same operation, error code and duration, and if asked for client."""
+
+    operation: str
+    error_code: str | None
+    duration_ms: float
+    runs: int
+    client: str | None = None
+
+
+class Point(NamedTuple):
+    """The runs of one bucket of time, which begins `at` (seconds since 1970)."""
+
+    at: int
+    runs: int
+    failed: int
+    total_ms: float
 
 
 def execution_statistics(
@@ -183,25 +200,6 @@ def _client_figures(cells: Iterable[Cell]) -> list[dict[str, Any]]:
 
 
 _KEY = ("hour", "operation", "source", "error_code", "duration_ms")
-
-
-class Cell(NamedTuple):
-    """Runs with the same operation, error code and duration, and if asked for client."""
-
-    operation: str
-    error_code: str | None
-    duration_ms: float
-    runs: int
-    client: str | None = None
-
-
-class Point(NamedTuple):
-    """The runs of one bucket of time, which begins `at` (seconds since 1970)."""
-
-    at: int
-    runs: int
-    failed: int
-    total_ms: float
 
 
 def roll_up(tx: WriteTransaction, before: datetime, most: int) -> int:

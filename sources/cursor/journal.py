@@ -3,8 +3,6 @@
 Cursor's keys are stored in the same rows, and must not get into the journal.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
@@ -12,11 +10,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from registry.domain import as_json
 from registry.errors import InvalidRequest, StorageError
@@ -49,8 +47,8 @@ class ValueChange:
             raise StorageError("Cursor has written meanwhile; nothing was changed.", f"{self.database}: {self.key}")
         connection.execute(*_statement(self))
 
-    def undone(self) -> ValueChange:
-        return ValueChange(self.database, self.table, self.key, self.column, self.after, self.before, self.field)
+    def undone(self) -> Self:
+        return replace(self, before=self.after, after=self.before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """/: the list of conversations, filtered and searched."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -26,6 +24,13 @@ FILTERS = ("source", "project", "tag", "from", "to", "q", "order", "deleted")
 NARROWING = ("source", "project", "tag", "from", "to")
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class Part(NamedTuple):
+    """A part of a snippet; `is_hit`: it is one of the words."""
+
+    text: str
+    is_hit: bool
 
 
 def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
@@ -172,13 +177,6 @@ def marked(passage: str, words: Sequence[str]) -> list[Part]:
 LEAD = 10  # characters before the first hit in a row of a list, which shows some 25 of a passage
 BEFORE = 60  # the same in the hits of one conversation, whose rows are wider
 WIDTH = 200
-
-
-class Part(NamedTuple):
-    """A part of a snippet; `is_hit`: it is one of the words."""
-
-    text: str
-    is_hit: bool
 
 
 def snippet(text: str, words: Sequence[str], before: int = BEFORE) -> list[Part]:

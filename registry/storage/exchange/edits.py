@@ -4,8 +4,6 @@ The latest edit of a field wins, by the clock of the machine where it was made, 
 be undone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +33,24 @@ As it is sent, its value is the id and the digest of the text: a registry that h
 MOST = 200  # edits per answer
 MOST_IDS = 1000  # message ids, spread over all, that identify a forgotten channel elsewhere
 _MOMENT = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An edit as it is sent. Of a channel: its name; of messages: their ids at the reader's."""
+
+    field: str
+    value: Any
+    done_at: datetime
+    names: Sequence[str] = ()
+    source: str = ""
+    session_id: str | None = None
+    message_id: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        about = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
+        named = {name: value for name, value in {**about, "message_id": self.message_id}.items() if value}
+        return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
 
 
 def standing(
@@ -144,24 +160,6 @@ def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:
     of_channel = edit.c.channel_number == gone
     tx.execute(delete(edit).where(of_channel, edit.c.message_number.is_(None), edit.c.field.in_(said)))
     tx.execute(update(edit).where(of_channel).values(channel_number=into))
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """An edit as it is sent. Of a channel: its name; of messages: their ids at the reader's."""
-
-    field: str
-    value: Any
-    done_at: datetime
-    names: Sequence[str] = ()
-    source: str = ""
-    session_id: str | None = None
-    message_id: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        about = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
-        named = {name: value for name, value in {**about, "message_id": self.message_id}.items() if value}
-        return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
 
 
 def edits_after(tx: ReadTransaction, place: int) -> Changes[Edit]:

@@ -7,8 +7,6 @@ looks up (docs/decisions/0005-search-in-the-database.md); ranking is done in `re
 A restricted transaction reads the whole index and drops the entries that it may not see (`seen`).
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -47,6 +45,14 @@ MANY = 500  # entries to be checked from which it may be quicker to read what is
 
 _all_seen: WeakKeyDictionary[ReadTransaction, frozenset[int]] = WeakKeyDictionary()
 """All entries that are visible, by transaction, where they were read at once."""
+
+
+class Entry(NamedTuple):
+    """A message (or, under a negative number, a channel's title); one of the `tokens` may be several, parted by
+    spaces."""
+
+    number: int
+    tokens: Sequence[str]
 
 
 class MessageIndex(ABC):
@@ -255,14 +261,6 @@ def index_of(tx: ReadTransaction) -> MessageIndex:
 
 UNINDEXED, RECALL = "unindexed", "a recall"
 """In the payload of a message that is kept and shown, but that nothing finds: why."""
-
-
-class Entry(NamedTuple):
-    """A message (or, under a negative number, a channel's title); one of the `tokens` may be several, parted by
-    spaces."""
-
-    number: int
-    tokens: Sequence[str]
 
 
 def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:

@@ -14,16 +14,8 @@ from registry.storage.tables import execution, token
 
 PAGE = 1000  # acts read at a time
 _TOLD = ("started_at", "number", "id", "token", "operation", "channel", "status", "source", "client", "request")
-_DETAILS = (
-    "with",
-    "until",
-    "soft",
-    "by",
-    "dry_run",
-    "owner",
-    "path",
-    "name",
-)  # parts of a request that say what was done
+# parts of a request that say what was done
+_DETAILS = ("with", "until", "soft", "by", "dry_run", "owner", "path", "name")
 
 
 def read_acts(
