@@ -1,7 +1,5 @@
 """Report the sync of a store; find out without the database layer that there is nothing to sync."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -12,6 +10,39 @@ from orchestrator.sync.spool import registry_home, waiting
 from registry.errors import RegistryError
 from registry.storage.file_probe import QuickLook, embedded_file, quick_look
 from sources.base import FoundSession, Places, Skipped, Source
+
+
+@dataclass(slots=True)
+class StoreReport:
+    """The outcome of one store's sync."""
+
+    source: str
+    path: str
+    seen: int = 0
+    parsed: int = 0
+    new_messages: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    skipped_count: int = 0
+    is_complete: bool = True  # False if the whole store must be read again next time
+    has_news: bool = False  # False if nothing has changed since the last sync
+
+    def skip(self, some: Iterable[Skipped]) -> None:
+        for one in some:
+            self.skipped_count += 1
+            if len(self.skipped) < 200:  # all are counted
+                self.skipped.append(one)
+
+    def keep(self, left: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:
+        """Keep the parts that earlier syncs skipped in sessions that were not read again."""
+        kept = (Skipped(**one) for one in left)
+        self.skip(one for one in kept if one.session and one.session not in read_again)
+
+    def is_as_left(self, left: Iterable[Mapping[str, str]]) -> bool:
+        """Return whether exactly the same parts were skipped as at the last sync, in any order."""
+        return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in left}
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] | None:
@@ -59,39 +90,6 @@ def _passes_over_all(reader: Source, store: Path, seen: Mapping[str, str], repor
                 return False
             report.skip([finding])
     return True
-
-
-@dataclass(slots=True)
-class StoreReport:
-    """The outcome of one store's sync."""
-
-    source: str
-    path: str
-    seen: int = 0
-    parsed: int = 0
-    new_messages: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
-    skipped_count: int = 0
-    is_complete: bool = True  # False if the whole store must be read again next time
-    has_news: bool = False  # False if nothing has changed since the last sync
-
-    def skip(self, some: Iterable[Skipped]) -> None:
-        for one in some:
-            self.skipped_count += 1
-            if len(self.skipped) < 200:  # all are counted
-                self.skipped.append(one)
-
-    def keep(self, left: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:
-        """Keep the parts that earlier syncs skipped in sessions that were not read again."""
-        kept = (Skipped(**one) for one in left)
-        self.skip(one for one in kept if one.session and one.session not in read_again)
-
-    def is_as_left(self, left: Iterable[Mapping[str, str]]) -> bool:
-        """Return whether exactly the same parts were skipped as at the last sync, in any order."""
-        return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in left}
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def _identity(one: Mapping[str, str]) -> frozenset[tuple[str, str]]:

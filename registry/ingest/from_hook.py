@@ -4,13 +4,11 @@ A hook sends a message at once, the store has all of them and for good. Until th
 hook has an id of the hook's (`hook:…`); then it takes the store's id, and is recognised by that from then on.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import ColumnElement
 
@@ -156,7 +154,7 @@ class _Event(NamedTuple):
     is_of_hook: bool
     row: MessageRow | None = None
 
-    def is_same_as(self, other: _Event) -> bool:
+    def is_same_as(self, other: Self) -> bool:
         """Return True if this event of a hook is the other one, of a hook or a store."""
         if self.request and other.request:
             return bool(self.request == other.request)

@@ -1,7 +1,5 @@
 """Read the histories that Aider keeps in each project: Markdown, one chat after the other."""
 
-from __future__ import annotations
-
 import os
 import re
 import time
@@ -28,6 +26,18 @@ _BEGIN = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s
 _THINKING = re.compile(r"<(thinking-content-[0-9a-f]+|think)>\s*(.*?)\s*(?:</\1>|\Z)", re.DOTALL)
 _MODEL = re.compile(r"(?:Main )?[Mm]odel: (\S+) with")
 _EDITED = re.compile(r"Applied edit to (.+)")
+
+
+@dataclass(slots=True)
+class AiderChat:
+    """A chat of a history: its beginning by the machine's clock, and its lines."""
+
+    began: datetime
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str:
+        return sha256("\n".join(self.lines).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 @dataclass(slots=True)
@@ -110,18 +120,6 @@ def _found_in(store: Path, key: str, chat: AiderChat) -> FoundSession:
 
 # Parsing. The user's lines begin with `#### `, those of the program with `> `, and these end in two spaces, unlike a
 # model's quotations. All other lines are the answer.
-
-
-@dataclass(slots=True)
-class AiderChat:
-    """A chat of a history: its beginning by the machine's clock, and its lines."""
-
-    began: datetime
-    lines: list[str] = field(default_factory=list)
-
-    @property
-    def fingerprint(self) -> str:
-        return sha256("\n".join(self.lines).encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def chats_of(lines: Iterable[str]) -> Iterator[AiderChat]:

@@ -1,7 +1,5 @@
 """Parse a session of the chat in VS Code. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,6 +18,15 @@ _IGNORED = (
     *("notebookEditGroup", "notebookEdit", "references", "usedContext", "codeCitation", "move", "externalEdit"),
 )
 _NOT_ATTACHED = ("implicit", "workspace", "promptText", "tool", "toolset")
+
+
+class ModelCall(NamedTuple):
+    """A call as the model made it."""
+
+    call_id: str
+    name: str
+    params: Any
+    result: str | None
 
 
 @dataclass(slots=True)
@@ -160,15 +167,6 @@ _PARTS: dict[str, Callable[[VsCodeChat, Record], None]] = {
 # `toolCallResults`, as the model made it.
 
 _GIVEN = ("rawInput", "input", "commandLine", "command", "prompt", "todoList")
-
-
-class ModelCall(NamedTuple):
-    """A call as the model made it."""
-
-    call_id: str
-    name: str
-    params: Any
-    result: str | None
 
 
 def calls_of(request: Record) -> tuple[dict[str, ModelCall], list[ModelCall]]:

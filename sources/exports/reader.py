@@ -1,7 +1,5 @@
 """Read the account exports of Claude.ai, ChatGPT and Gemini, which `ctxr import` is given; no sync finds them."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 import zlib
@@ -38,6 +36,16 @@ OnRead = Callable[[int], None]
 
 
 PROVIDERS = {CLAUDE.source: CLAUDE_EXPORT, CHATGPT.source: CHATGPT_EXPORT, GEMINI.source: GEMINI_EXPORT}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """A JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
+
+    name: str
+    size: int
+    fingerprint: str
+    open: Callable[[], BinaryIO]
 
 
 @dataclass(slots=True)
@@ -189,16 +197,6 @@ def _names(others: Sequence[ExportFile | Skipped]) -> str:
 # What reading a damaged, encrypted or foreign zip may raise.
 UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 PRIVATE = ("user.json", "users.json", "user_settings.json")  # the owner's e-mail address: never opened
-
-
-@dataclass(frozen=True, slots=True)
-class ExportFile:
-    """A JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
-
-    name: str
-    size: int
-    fingerprint: str
-    open: Callable[[], BinaryIO]
 
 
 def parts_of(path: Path, stack: ExitStack) -> Iterator[ExportFile | Skipped]:

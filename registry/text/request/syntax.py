@@ -4,12 +4,10 @@ Everything else is plain text: a hyphenated word, a command's option, a URL, `C+
 text of several lines, which was pasted and not typed.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from registry.domain import Role
 from registry.text.times.spans import EVER, TICK, Span
@@ -41,7 +39,7 @@ class Search:
         """Return the last instant asked for."""
         return min((at for at in (self.before, self.when.end) if at), default=None)
 
-    def at_any_time(self) -> Search:
+    def at_any_time(self) -> Self:
         """Return the search without its time."""
         return replace(self, when=EVER, when_words="")
 
