@@ -41,10 +41,8 @@ class Access:
     channels: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
     owner: str | None = None
-    is_writing: bool = False
-    """Leave out chats that are only shared with the token, because these are for reading."""
-    per_minute: int | None = None
-    """Requests a minute over HTTP, 0 for any number; None: what the settings say."""
+    is_writing: bool = False  # leave out chats that are only shared with the token, because these are for reading
+    per_minute: int | None = None  # requests a minute over HTTP, 0 for any number; None: what the settings say
     only_own: bool = False
     """See the owner's own chats alone, whatever the level: none that are shared, and none without an owner."""
 

@@ -29,8 +29,7 @@ EVERY_S = 3.0  # seconds between two regular syncs if they are cheap and the sys
 SELDOM_S = 60.0  # ... and at most: where it reports changes, and after trouble.
 
 Told = Callable[[list[StoreReport]], None]
-Plan = dict[str, frozenset[str]]
-"""Folder to the names of the readers to sync when it changes."""
+Plan = dict[str, frozenset[str]]  # folder to the names of the readers to sync when it changes
 
 
 async def watch(
@@ -86,11 +85,9 @@ STEP_MS = 1000
 """Milliseconds between two looks at what the system reported, each a wake-up of an idle server. A burst of changes is
 reported after one or two looks."""
 
-MOST = 500
-"""Folders watched of one store; changes in others are found by the regular sync."""
+MOST = 500  # folders watched of one store; changes in others are found by the regular sync
 
-LEVELS = 7
-"""Levels of folders watched of one store, its own included; deeper changes are found by the regular sync."""
+LEVELS = 7  # levels of folders watched of one store, its own included; deeper changes are found by the regular sync
 
 
 def plan(readers: Iterable[Source], places: Places) -> Plan:

@@ -83,12 +83,9 @@ class RunView:
     """A run with what its page needs to know beyond the record."""
 
     run: Item
-    steps: dict[str, Item]
-    """By node."""
-    edges: frozenset[tuple[str, str]]
-    """The edges taken through the graph."""
-    judging: str | None
-    """The node that recorded the verdicts."""
+    steps: dict[str, Item]  # by node
+    edges: frozenset[tuple[str, str]]  # the edges taken through the graph
+    judging: str | None  # the node that recorded the verdicts
     verdicts: list[Item]
     """Verdicts on the best messages found: {verdict, reason, held, lacking, shown} and what was recorded.
 
@@ -97,10 +94,8 @@ class RunView:
     missed: Item | None
     """Reasons why nothing or only a guess was delivered, if words were asked for: {unknown, nearest}."""
     delivered: list[Item]
-    gone: int
-    """Delivered messages that are deleted by now, or not in the record."""
-    tokens: int | None
-    """Estimated tokens delivered; None if they were not recorded."""
+    gone: int  # delivered messages that are deleted by now, or not in the record
+    tokens: int | None  # estimated tokens delivered; None if they were not recorded
 
     @property
     def path(self) -> list[str]:
@@ -182,8 +177,7 @@ def _lost(view: RunView, row: MessageRow) -> tuple[str | None, str]:
 
 
 DELIVERED, WITH_QUESTION, NO_ROOM, KEPT, DROPPED = "delivered", "with its question", "no room", "kept", "dropped"
-LISTS_HITS = ("search", "search_sessions")
-"""Operations that show messages by what each of them holds itself."""
+LISTS_HITS = ("search", "search_sessions")  # operations that show messages by what each of them holds itself
 GIVES_MESSAGES = ("search", "extract")
 LITTLE = "holds less of the request than a hit in a list must"
 
@@ -195,8 +189,7 @@ class RecordedLookup:
     operation: str
     noted: Mapping[str, Any]
     delivered: frozenset[str]
-    is_complete: bool
-    """All delivered messages are in the record."""
+    is_complete: bool  # all delivered messages are in the record
 
     def judge(self, verdict: Mapping[str, Any], row: MessageRow | None) -> Item:
         query = self._query(int(verdict["wording"]))

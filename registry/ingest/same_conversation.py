@@ -18,8 +18,7 @@ WIDEST = 60  # letters; limit of one question's weight
 ENOUGH = 40  # letters of shared questions that suffice if an answer agrees
 ENOUGH_ALONE = 80  # letters that suffice without an answer, over at least two turns
 SHARE = 0.6  # least share of equal questions, where both sides have one
-AGREEING, DIFFERING = 0.7, 0.4
-"""Shares of common words from which answers agree, and below which they differ."""
+AGREEING, DIFFERING = 0.7, 0.4  # shares of common words from which answers agree, and below which they differ
 
 
 class Verdict(Enum):

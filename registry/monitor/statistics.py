@@ -24,8 +24,7 @@ from registry.storage.records.executions import GUESSED, execution_conditions
 from registry.storage.tables import execution, execution_rollup
 
 PERCENTILES = (50, 95, 99)
-Times = Mapping[int, Mapping[str, float | None]]
-"""The percentiles of the runs of each bucket, by its start."""
+Times = Mapping[int, Mapping[str, float | None]]  # the percentiles of the runs of each bucket, by its start
 
 
 class Cell(NamedTuple):

@@ -18,8 +18,7 @@ from registry.project import Project, repository_id
 from registry.storage.tables import channel, tag
 
 Compare = Callable[[Any, Any], ColumnElement[bool]]  # from `operator`, or below
-Rule = tuple[Compare, ColumnElement[Any], Any]
-"""A comparison, the column, and the wanted value; None means any."""
+Rule = tuple[Compare, ColumnElement[Any], Any]  # a comparison, the column, and the wanted value; None means any
 FilterRules = Mapping[str, tuple[Compare, ColumnElement[Any]]]  # the filters of a list, by name
 Filters = Mapping[str, Any]  # the wanted values of some of them; None means any
 

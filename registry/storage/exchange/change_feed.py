@@ -24,8 +24,7 @@ from registry.storage.tables import channel, channel_alias, conversation, execut
 
 T = TypeVar("T")
 
-POLL_S = 0.4
-"""Seconds between two polls: polling works across processes, and is quick enough for a page."""
+POLL_S = 0.4  # seconds between two polls: polling works across processes, and is quick enough for a page
 MOST = 500  # events of one kind read at a time
 MISSED_S = 30.0  # seconds a missing number may still appear: longer than any write
 

@@ -27,8 +27,7 @@ from registry.storage.safety.visibility import access_of, ask_all, owner_of
 from registry.storage.tables import conversation, execution, expectation, rating, token
 
 GUESSED = "guessed"  # the status of an answer of low confidence, and its `error_code`, by which statistics count
-Door = Literal["mcp", "http", "cli", "inside"]
-"""The entry of a request; `inside`: the program itself, such as a sync."""
+Door = Literal["mcp", "http", "cli", "inside"]  # the entry of a request; `inside`: the program itself, such as a sync
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-TICK = timedelta(milliseconds=1)
-"""The registry's resolution: one span ends a tick before the next begins."""
+TICK = timedelta(milliseconds=1)  # the registry's resolution: one span ends a tick before the next begins
 
 
 class Span(NamedTuple):
