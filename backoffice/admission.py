@@ -26,16 +26,7 @@ from backoffice.errors import failure, rpc_failure, send_again_later, wants_page
 from backoffice.middleware import READING
 from backoffice.quotas import Quotas
 from orchestrator.outside.sign_in import SignIn
-from orchestrator.views.tokens import (
-    Shown,
-    begin_session,
-    end_session,
-    find_session,
-    find_token,
-    get_token,
-    has_tokens,
-    note_use,
-)
+from orchestrator.views import tokens
 from registry.access import ASKING, Access, Level
 from registry.errors import InvalidRequest, RegistryError, StorageError, Unauthorized
 from registry.log import Outage
@@ -100,27 +91,27 @@ class Sessions:
     async def begin(self, registry: Registry, credential: Credential) -> str:
         """Start a session and return its key."""
         if not registry.is_read_only:
-            return await registry.write(lambda tx: begin_session(tx, *credential, SESSION_S))
+            return await registry.write(lambda tx: tokens.begin_session(tx, *credential, SESSION_S))
         at, key = time.monotonic(), secrets.token_urlsafe(32)
         self._of_read_only = {other: held for other, held in self._of_read_only.items() if held[0] > at}
         self._of_read_only[key] = at + SESSION_S, credential
         return key
 
-    async def find(self, registry: Registry, key: str) -> Shown | Access | None:
+    async def find(self, registry: Registry, key: str) -> tokens.Shown | Access | None:
         """Return the session's token or access; None if it has ended."""
         if not registry.is_read_only:
-            return await registry.read(lambda tx: find_session(tx, key))
+            return await registry.read(lambda tx: tokens.find_session(tx, key))
         until, credential = self._of_read_only.get(key, (0.0, None))
         if credential is None or time.monotonic() >= until:
             return None
         number = credential.number
-        return credential.access if number is None else await registry.read(lambda tx: get_token(tx, number))
+        return credential.access if number is None else await registry.read(lambda tx: tokens.get_token(tx, number))
 
     async def end(self, registry: Registry, key: str) -> None:
         if registry.is_read_only:
             self._of_read_only.pop(key, None)
         else:
-            await registry.write(lambda tx: end_session(tx, key))
+            await registry.write(lambda tx: tokens.end_session(tx, key))
 
     def take_code(self, code: str, secret: str) -> bool:
         """Return whether a sign-in code is valid, and use it up."""
@@ -164,7 +155,7 @@ class Gate:
         if signed_in:
             _check_origin(method, headers)
             return signed_in
-        if self.rules.is_open and not await _noting_outage(registry.read(has_tokens), self._outage):
+        if self.rules.is_open and not await _noting_outage(registry.read(tokens.has_tokens), self._outage):
             return None
         raise Unauthorized("A token is needed.", "Authorization: Bearer …; `ctxr token create` makes one")
 
@@ -184,7 +175,7 @@ class Gate:
         """Check one of our tokens or this user's secret; None if it is not valid."""
         if self.rules.secret and compare_digest(secret.encode(), self.rules.secret.encode()):
             return Credential(None, THIS_USER)
-        reading = registry.read(lambda tx: find_token(tx, secret))
+        reading = registry.read(lambda tx: tokens.find_token(tx, secret))
         return self._noted(registry, await _noting_outage(reading, self._outage))
 
     async def _signed_in(self, registry: Registry, key: str) -> Access | None:
@@ -194,7 +185,7 @@ class Gate:
         shown = self._noted(registry, found)
         return shown and shown.access
 
-    def _noted(self, registry: Registry, shown: Shown | None) -> Credential | None:
+    def _noted(self, registry: Registry, shown: tokens.Shown | None) -> Credential | None:
         if shown and shown.is_use_news:
             noting = asyncio.create_task(_note(registry, shown.number))
             self._noting.add(noting)
@@ -331,7 +322,7 @@ async def _noting_outage(answer: Awaitable[T], outage: Outage) -> T:
 
 async def _note(registry: Registry, number: int) -> None:
     try:
-        await registry.write(lambda tx: note_use(tx, number))
+        await registry.write(lambda tx: tokens.note_use(tx, number))
     except StorageError:
         return  # the next use will be noted
 

@@ -26,6 +26,7 @@ from registry.errors import OperationTimeout, StorageError
 from registry.ingest.stored import STORED_ID
 from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.exchange import remote as notes
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import (
@@ -36,22 +37,6 @@ from registry.storage.exchange.edits import (
     is_anything_restored,
     note_edits_sent,
     unsent_edits,
-)
-from registry.storage.exchange.remote import (
-    CONTEXT,
-    Unsent,
-    grown_message,
-    id_in_other_words,
-    ids_here,
-    known_address,
-    next_unsent,
-    note_all_sent,
-    note_answer,
-    note_messages,
-    note_only_there,
-    note_registry,
-    reached,
-    registry_at,
 )
 from registry.storage.safety.masking import find_key, key_of
 from registry.text.privacy.masking import mask_value
@@ -85,27 +70,29 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     registry = orchestrator.registry
     known = await registry.read(find_key)
     key = known if known else await registry.write(key_of)
-    url = remote.known_as = await registry.read(lambda tx: known_address(tx, remote.url))
+    url = remote.known_as = await registry.read(lambda tx: notes.known_address(tx, remote.url))
     # all messages up to that number are there; after a restoration it is not known
-    sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, url) else reached(tx, url).sent)
+    sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, url) else notes.reached(tx, url).sent)
     after = sent
 
-    def find(tx: ReadTransaction) -> Unsent | None:
+    def find(tx: ReadTransaction) -> notes.Unsent | None:
         # behind the last ones first: to walk over all that went already, each time, would be most of the work
-        return next_unsent(tx, url, MOST, after) or (next_unsent(tx, url, MOST, sent) if after > sent else None)
+        return notes.next_unsent(tx, url, MOST, after) or (
+            notes.next_unsent(tx, url, MOST, sent) if after > sent else None
+        )
 
     while unsent := await registry.read(find):
         after = min(row.number for row in unsent.messages[unsent.known :])
         ids = await _sent(remote, replace(unsent, key=key), done)
         noted = dict(ids)
 
-        def note(tx: WriteTransaction, noted: Mapping[int, str | None] = noted, sent: Unsent = unsent) -> None:
-            note_messages(tx, url, noted)
+        def note(tx: WriteTransaction, noted: Mapping[int, str | None] = noted, sent: notes.Unsent = unsent) -> None:
+            notes.note_messages(tx, url, noted)
             note_edits_sent(tx, url, dict.fromkeys(sent.grown))
-            note_answer(tx, url)
+            notes.note_answer(tx, url)
 
         await registry.write(note)
-    await registry.write(lambda tx: note_all_sent(tx, url, sent))
+    await registry.write(lambda tx: notes.note_all_sent(tx, url, sent))
     await _push_edits(registry, remote, key, done)
 
 
@@ -132,7 +119,7 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
 
 async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> str | None:
     """Send a message again that its client has extended; return why it must be tried again."""
-    unsent = await registry.read(lambda tx: grown_message(tx, number, said.value["id"]))
+    unsent = await registry.read(lambda tx: notes.grown_message(tx, number, said.value["id"]))
     if unsent:
         try:
             await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.value["id"]})
@@ -144,7 +131,7 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
     return None
 
 
-async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
+async def _sent(remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged) -> dict[int, str | None]:
     new = unsent.messages[unsent.known :]
     try:
         answer = await remote.log(await _conversation(unsent))
@@ -162,19 +149,19 @@ async def _sent(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict
     return dict(zip((row.number for row in new), stored, strict=True))
 
 
-async def _sent_one_by_one(remote: RemoteRegistry, unsent: Unsent, done: Exchanged) -> dict[int, str | None]:
+async def _sent_one_by_one(remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged) -> dict[int, str | None]:
     """Send messages one by one, each after those that were taken."""
     taken = list(unsent.messages[: unsent.known])
     ids: dict[int, str | None] = {}
     for row in unsent.messages[unsent.known :]:
-        before = taken[-CONTEXT:]
+        before = taken[-notes.CONTEXT :]
         known = {**unsent.ids, **ids}
         ids |= await _sent(remote, replace(unsent, messages=[*before, row], known=len(before), ids=known), done)
         taken += [row] if ids[row.number] else []
     return ids
 
 
-async def _conversation(unsent: Unsent) -> dict[str, Any]:
+async def _conversation(unsent: notes.Unsent) -> dict[str, Any]:
     messages = [_message(one, unsent.ids.get(one.number)) for one in unsent.messages]
     row = unsent.channel
     title = mask_value(row.title, unsent.key)
@@ -209,7 +196,7 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     changes = await _news(registry, remote)
     while True:
         await _bring_in(orchestrator, remote, changes.items, done)
-        await registry.write(partial(note_answer, url=remote.known_as, place=changes.place))
+        await registry.write(partial(notes.note_answer, url=remote.known_as, place=changes.place))
         if changes.is_all:
             break
         changes = await _compared(registry, remote, await _behind(remote, changes))
@@ -223,10 +210,10 @@ async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
 
 async def _news(registry: Registry, remote: RemoteRegistry) -> Changes[dict[str, Any]]:
     """Return what is new there since the last exchange, also if that was at another address."""
-    remote.known_as = await registry.read(lambda tx: known_address(tx, remote.url))
+    remote.known_as = await registry.read(lambda tx: notes.known_address(tx, remote.url))
     changes = await remote.changes(await _place(registry, remote))
-    if changes.registry and changes.registry != await registry.read(lambda tx: registry_at(tx, remote.known_as)):
-        address = await registry.write(lambda tx: note_registry(tx, remote.url, changes.registry))
+    if changes.registry and changes.registry != await registry.read(lambda tx: notes.registry_at(tx, remote.known_as)):
+        address = await registry.write(lambda tx: notes.note_registry(tx, remote.url, changes.registry))
         if address != remote.known_as:
             remote.known_as = address
             changes = await remote.changes(await _place(registry, remote))
@@ -234,7 +221,7 @@ async def _news(registry: Registry, remote: RemoteRegistry) -> Changes[dict[str,
 
 
 async def _place(registry: Registry, remote: RemoteRegistry) -> int:
-    return (await registry.read(lambda tx: reached(tx, remote.known_as))).place
+    return (await registry.read(lambda tx: notes.reached(tx, remote.known_as))).place
 
 
 async def _compared(
@@ -248,7 +235,7 @@ async def _compared(
         while not changes.is_all:
             changes = await _behind(remote, changes)
             ids.update(item["id"] for item in changes.items)
-        await registry.write(lambda tx: note_only_there(tx, remote.known_as, ids))
+        await registry.write(lambda tx: notes.note_only_there(tx, remote.known_as, ids))
     return first
 
 
@@ -262,7 +249,7 @@ async def _behind(remote: RemoteRegistry, before: Changes[dict[str, Any]]) -> Ch
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     registry = orchestrator.registry
-    place = (await registry.read(lambda tx: reached(tx, remote.known_as))).edit_place
+    place = (await registry.read(lambda tx: notes.reached(tx, remote.known_as))).edit_place
     while True:
         try:
             found = await remote.edits(place)
@@ -274,7 +261,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
         if found.place == place:
             return
         place = found.place
-        await registry.write(partial(note_answer, url=remote.known_as, edit_place=place))
+        await registry.write(partial(notes.note_answer, url=remote.known_as, edit_place=place))
         if found.is_all:
             return
 
@@ -285,7 +272,7 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
         await _pull_grown(orchestrator, remote, said.value["id"], said.value["digest"])
         return
     theirs = said.value["ids"] if said.field == FORGOTTEN else [said.message_id] if said.message_id else []
-    here = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.known_as, theirs))
+    here = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.known_as, theirs))
     if said.field == FORGOTTEN:
         told = replace(said, value={**said.value, "ids": list(here.values())})
     else:
@@ -302,7 +289,7 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
 
 async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there: str, digest: str) -> None:
     """Bring in the longer text of a message that came from there."""
-    here = await orchestrator.registry.read(lambda tx: id_in_other_words(tx, remote.known_as, there, digest))
+    here = await orchestrator.registry.read(lambda tx: notes.id_in_other_words(tx, remote.known_as, there, digest))
     if here is None:
         return
     try:
@@ -329,7 +316,7 @@ async def _bring_in(
 ) -> None:
     """Store the messages that are not here yet, channel by channel."""
     ids = [item["id"] for item in items]
-    known = await orchestrator.registry.read(lambda tx: ids_here(tx, remote.known_as, ids))
+    known = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.known_as, ids))
     new = sorted((item for item in items if item["id"] not in known), key=lambda item: str(item["channel"]))
     for name, some in groupby(new, key=lambda item: str(item["channel"])):
         await _received(orchestrator, remote, name, list(some), done)

@@ -8,7 +8,7 @@ from orchestrator.operations.fetch_session import other_names
 from registry.domain import Role, format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.token_usage import usage_of_channel
-from registry.storage.conversations import channels, messages
+from registry.storage.conversations import channels, message_windows, messages
 from registry.storage.conversations.belonging import drop_view as drop_view
 from registry.storage.conversations.belonging import has_pin
 from registry.storage.conversations.belonging import list_views as list_views
@@ -16,15 +16,6 @@ from registry.storage.conversations.belonging import pinned_channels as pinned_c
 from registry.storage.conversations.belonging import save_view as save_view
 from registry.storage.conversations.channels import ChannelRow, find_channel, get_channel, item_of
 from registry.storage.conversations.facets import known_names, projects_by_activity
-from registry.storage.conversations.message_windows import (
-    Window,
-    counts_with_deleted,
-    first_questions,
-    numbers_containing,
-    questions_of,
-    read_window,
-    window_around,
-)
 from registry.storage.conversations.messages import by_ids, by_numbers, get_message, message_item
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
@@ -47,9 +38,9 @@ def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, 
 
 def described_deleted(tx: ReadTransaction, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return deleted channels with the number of their messages and the first question, by which they are known."""
-    counts = counts_with_deleted(tx, [item["channel"] for item in items])
+    counts = message_windows.counts_with_deleted(tx, [item["channel"] for item in items])
     unnamed = [item["channel"] for item in items if not (item["title"] or item["first_message_preview"])]
-    questions = first_questions(tx, unnamed) if unnamed else {}
+    questions = message_windows.first_questions(tx, unnamed) if unnamed else {}
     return [
         {
             **item,
@@ -138,7 +129,7 @@ def conversation(tx: ReadTransaction, name: str, wanted: Stretch, *, has_outline
     if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
     window = _window(tx, row, wanted)
-    questions = questions_of(tx, row.number, deleted=row.deleted) if has_outline else []
+    questions = message_windows.questions_of(tx, row.number, deleted=row.deleted) if has_outline else []
     item = item_of(tx, row)
     if row.deleted:
         [item] = described_deleted(tx, [item])
@@ -160,22 +151,22 @@ def conversation(tx: ReadTransaction, name: str, wanted: Stretch, *, has_outline
     }
 
 
-def _window(tx: ReadTransaction, row: ChannelRow, wanted: Stretch) -> Window:
+def _window(tx: ReadTransaction, row: ChannelRow, wanted: Stretch) -> message_windows.Window:
     size, ahead, at, after, before, _ = wanted
     deleted = None if row.deleted else wanted.deleted
     if at and at != LATEST:
         message = get_message(tx, at, include_deleted=deleted is not False)
         if message.channel_number != row.number:
             raise NotFound("No such message", f"Message {at!r} is not in this conversation")
-        return window_around(tx, message, ahead, size, deleted=deleted)
+        return message_windows.window_around(tx, message, ahead, size, deleted=deleted)
     goes_back = at == LATEST or before is not None
     page = Page(size, before if goes_back else after, "desc" if goes_back else "asc")
-    return read_window(tx, row.number, page, deleted=deleted)
+    return message_windows.read_window(tx, row.number, page, deleted=deleted)
 
 
 def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, most: int) -> list[dict[str, Any]]:
     """Return these messages of a channel, and those that contain the very words, in the order of the conversation."""
-    containing = numbers_containing(tx, get_channel(tx, channel).number, words, most)
+    containing = message_windows.numbers_containing(tx, get_channel(tx, channel).number, words, most)
     rows = {row.number: row for row in [*by_ids(tx, ids), *by_numbers(tx, containing)]}
     found = sorted(rows.values(), key=lambda row: (row.timestamp, row.number))[:most]
     return [

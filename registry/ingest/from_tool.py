@@ -24,15 +24,9 @@ from registry.ingest.session_channel import (
     matching_sessions,
     transcript_of,
 )
+from registry.storage.conversations import references
 from registry.storage.conversations.channels import ChannelRow, find_channel, lock_channel, open_channel
 from registry.storage.conversations.messages import current_ids
-from registry.storage.conversations.references import (
-    add_alias,
-    drop_link,
-    find_settled_channel,
-    linked_sessions,
-    set_links,
-)
 from registry.storage.database import WriteTransaction
 
 _OF_THE_SESSION = ("session_id", "title", "project", "summary", "parent", "relation")
@@ -57,7 +51,7 @@ def ingest_from_tool(
     received_at: datetime,
 ) -> tuple[str, Saved]:
     """Store the new messages of a conversation sent under a name; return the channel's own name and the outcome."""
-    settled = find_settled_channel(tx, name)
+    settled = references.find_settled_channel(tx, name)
     project = settled.project_path if settled else None
     claimed = [_as_claimed(one) for one in messages]
     kept, about, kept_out = let_in(tx, claimed, metadata, source=source, channel=name, project=project)
@@ -114,11 +108,11 @@ def _ingest_new(tx: WriteTransaction, name: str, call: _Call) -> tuple[str, Save
     found = _sessions(tx, call)
     if found.same:
         into = lock_channel(tx, found.same[0].number)
-        add_alias(tx, name, into.number)
+        references.add_alias(tx, name, into.number)
         return into.name, _save(tx, into, call)
     into = open_channel(tx, name, call.source, call.received_at)
     saved = _save(tx, into, call)
-    set_links(tx, into.number, [row.number for row in found.perhaps])
+    references.set_links(tx, into.number, [row.number for row in found.perhaps])
     return into.name, saved
 
 
@@ -137,7 +131,7 @@ def _sessions(tx: WriteTransaction, call: _Call) -> Matches:
 def _ingest_linked(tx: WriteTransaction, known: ChannelRow, call: _Call) -> tuple[str, Saved]:
     """Store it in a channel that may be one of its linked sessions, and compare with these again."""
     saved = _save(tx, known, call)
-    links = [] if known.session_id else linked_sessions(tx, known.number)
+    links = [] if known.session_id else references.linked_sessions(tx, known.number)
     session = _settle(tx, known.number, links) if saved.new else None
     if session is None:
         return known.name, saved
@@ -154,5 +148,5 @@ def _settle(tx: WriteTransaction, named: int, sessions: Sequence[int]) -> int | 
         return same[0]
     for session, verdict in verdicts.items():
         if verdict is Verdict.OTHER:
-            drop_link(tx, named, session)
+            references.drop_link(tx, named, session)
     return None
