@@ -13,19 +13,12 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
+from mcp import types
 from mcp.server import CacheHint, Server
 from mcp.server.apps import EXTENSION_ID
 from mcp.server.caching import CacheableMethod
 from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import (
-    CallToolRequestParams,
-    CallToolResult,
-    Icon,
-    InputRequiredResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-)
 from starlette.applications import Starlette
 
 from mcp_server.envelope import Context, as_answer, chat_in, client_name, published
@@ -54,7 +47,7 @@ _DRAWING = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
     "<path fill='#1f5fbf' d='M2 2h12v3H2zM2 6.5h12v3H2zM2 11h8v3H2z'/></svg>"
 )
-ICON = Icon(src=f"data:image/svg+xml,{quote(_DRAWING)}", mime_type="image/svg+xml", sizes=["any"])
+ICON = types.Icon(src=f"data:image/svg+xml,{quote(_DRAWING)}", mime_type="image/svg+xml", sizes=["any"])
 DEFAULT = "default"
 SWITCHED_ON = ("archive", "admin")
 """Toolsets whose tools copy, move and erase what is stored: only for a server that was started with them."""
@@ -101,12 +94,14 @@ class RegistryTools:
     def __init__(self, run: RunOperation, toolsets: Collection[str], project: str | None, *, is_local: bool) -> None:
         self._run, self._toolsets, self._project, self._is_local = run, toolsets, project, is_local
 
-    async def list(self, ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         known = await asyncio.to_thread(tools)  # the first time imports all operations
         listed = {name for toolset in self._toolsets for name in tools_of(toolset)}
-        return ListToolsResult(tools=[published(tool) for name, tool in known.items() if name in listed])
+        return types.ListToolsResult(tools=[published(tool) for name, tool in known.items() if name in listed])
 
-    async def call(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    async def call(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Call a tool, in the chosen toolsets or not. Every outcome is an answer, also an unknown name."""
         await asyncio.to_thread(tools)
         caller = Caller(client_name(ctx), self._project, self._is_local, chat_in(ctx.meta or {}))
@@ -114,7 +109,7 @@ class RegistryTools:
             tool, alias = self._find(params.name)
             with _reporting(ctx):
                 body = await self._outcome(tool, alias, ctx, params, caller)
-            if isinstance(body, InputRequiredResult):
+            if isinstance(body, types.InputRequiredResult):
                 return body
         except RegistryError as exc:
             body = {"ok": False, "error": exc.as_dict()}
@@ -135,8 +130,8 @@ class RegistryTools:
         raise _switched_off(tool) if tool else _no_such_tool(name)
 
     async def _outcome(
-        self, tool: Tool, alias: Alias | None, ctx: Context, params: CallToolRequestParams, caller: Caller
-    ) -> dict[str, Any] | InputRequiredResult:
+        self, tool: Tool, alias: Alias | None, ctx: Context, params: types.CallToolRequestParams, caller: Caller
+    ) -> dict[str, Any] | types.InputRequiredResult:
         given = params.arguments or {}
         try:
             with checked():
@@ -150,7 +145,7 @@ class RegistryTools:
         if question is None:
             return body
         chosen = await asked(ctx, params, question)
-        if isinstance(chosen, InputRequiredResult):
+        if isinstance(chosen, types.InputRequiredResult):
             return chosen
         if chosen is None:
             return {**body, "result": body["result"] | ({"note": question.note} if question.note else {})}

@@ -7,17 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.answer.delivery import (
-    CONTEXT,
-    MessageDict,
-    complete,
-    delivered,
-    fits,
-    length_of,
-    message_dict,
-    tokens_for,
-    tokens_in,
-)
+from orchestrator.answer import delivery
 from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.answer.fitting import page_within, piece_of
 from orchestrator.export.sharing import for_others
@@ -61,7 +51,7 @@ class Fetched:
     """A session and the messages read from it. `has_more`: there are more after the last one."""
 
     session: dict[str, Any]
-    messages: list[MessageDict]
+    messages: list[delivery.MessageDict]
     has_more: bool = False
 
 
@@ -76,7 +66,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     add_summaries(tx, run, [session])
     if query.max_tokens is None and not query.is_complete:
         session["usage"] = usage_of_channel(tx, row.number)
-    return Fetched(session, [message_dict(message) for message in rows], has_more)
+    return Fetched(session, [delivery.message_dict(message) for message in rows], has_more)
 
 
 def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
@@ -110,8 +100,8 @@ def _about(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
 
 def document_of(tx: ReadTransaction, row: ChannelRow) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return a session and its messages, with all that is kept of them."""
-    messages = map(message_dict, messages_of(tx, row.number))
-    return _about(tx, row), [{**complete(one), "sequence": one["seq"] + 1} for one in messages]
+    messages = map(delivery.message_dict, messages_of(tx, row.number))
+    return _about(tx, row), [{**delivery.complete(one), "sequence": one["seq"] + 1} for one in messages]
 
 
 def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
@@ -131,7 +121,7 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
             if message["role"] in ("tool", "thinking"):
                 message["text"] = preview_of(message["text"], 200)
     shown = _within(run, query, data.session, messages)
-    tokens = sum(tokens_in(message["text"]) for message in shown)
+    tokens = sum(delivery.tokens_in(message["text"]) for message in shown)
     run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens", tokens=tokens)
     more: dict[str, Any] = {}
     if query.cursor is not None and (data.has_more or len(shown) < len(messages)):
@@ -140,12 +130,12 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
     return {"session": data.session, "messages": shown, **more}
 
 
-def _as_told(query: FetchQuery, message: MessageDict) -> MessageDict:
+def _as_told(query: FetchQuery, message: delivery.MessageDict) -> delivery.MessageDict:
     """Return the message; with the whole tool call if no size is given, or if one small message is wanted."""
     if query.is_complete:
-        return complete(message)
-    is_small = query.message_id is not None and length_of(message["tool"]) <= CONTEXT
-    return delivered(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
+        return delivery.complete(message)
+    is_small = query.message_id is not None and delivery.length_of(message["tool"]) <= delivery.CONTEXT
+    return delivery.delivered(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
 
 
 def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +143,7 @@ def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: di
     if query.max_tokens is None:
         return {"messages": [message]}
     offset = min(max(_piece_place(query.cursor).get("o", 0), 0), len(message["text"]))
-    tokens = tokens_for(run.room, query.max_tokens)
+    tokens = delivery.tokens_for(run.room, query.max_tokens)
 
     def answer(text: str) -> dict[str, Any]:
         end = offset + len(text)
@@ -164,7 +154,7 @@ def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: di
 
     def is_small(text: str) -> bool:
         sized = {"session": session, **answer(text)}
-        return tokens_in(text) <= tokens and fits(run.room, sized)
+        return delivery.tokens_in(text) <= tokens and delivery.fits(run.room, sized)
 
     piece = piece_of(message["text"], offset, is_small)
     run.recorder.explain(kept=1, characters=len(piece), of=len(message["text"]), offset=offset)
@@ -176,9 +166,9 @@ def _within(
 ) -> list[dict[str, Any]]:
     if query.max_tokens is None:
         return messages
-    tokens = tokens_for(run.room, query.max_tokens)
+    tokens = delivery.tokens_for(run.room, query.max_tokens)
     shown = _page(query, messages, tokens)
-    while tokens > 1 and not fits(run.room, {"session": session, "messages": shown}):
+    while tokens > 1 and not delivery.fits(run.room, {"session": session, "messages": shown}):
         tokens = tokens * 3 // 4
         shown = _page(query, messages, tokens)
     return shown
