@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from orchestrator.answer.delivery import tokens_for, tokens_of
-from orchestrator.answer.finding import relevance
 from orchestrator.answer.finding.choosing import ordered_channels
 from orchestrator.answer.finding.elsewhere import About, nearest_about
 from orchestrator.answer.finding.looking_up import (
@@ -18,6 +17,14 @@ from orchestrator.answer.finding.looking_up import (
     subject_of,
     understood,
     without_the_asking_chat,
+)
+from orchestrator.answer.finding.relevance import (
+    Found,
+    best_channels,
+    confidence_in,
+    explanation,
+    is_about_something,
+    judge,
 )
 from orchestrator.answer.session_list import SessionsFound, pagination, sessions_shown, within_client
 from orchestrator.requests.calls import project_of, searched_project, utc_offset_minutes
@@ -51,7 +58,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
         data = replace(data, relaxed="time")
     elif not run.attempt and not (_is_sure(data) if relaxation == AT_ANY_TIME else data.best or data.latest_total):
         data = replace(data, relaxation=relaxation)
-    run.recorder.explain(**relevance.explanation(data.found.result), understood=_understood(data))
+    run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
     return data
 
 
@@ -59,21 +66,21 @@ def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) 
     first, second = earlier.data, relaxed.data
     is_better = _is_sure(second) or (not first.best and bool(second.best))
     if not is_better:
-        run.recorder.explain(**relevance.explanation(first.found.result), understood=_understood(first))
+        run.recorder.explain(**explanation(first.found.result), understood=_understood(first))
     return relaxed if is_better else earlier
 
 
 def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     tx, read, scope, query = asked.tx, asked.said, asked.scope, asked.query
     result = asked.find()
-    found = relevance.Found(read, result, relevance.judge(result))
-    best = relevance.best_channels(result, is_narrowed=read.is_narrowed)
+    found = Found(read, result, judge(result))
+    best = best_channels(result, is_narrowed=read.is_narrowed)
     if read.dates or read.in_the_end or read.in_the_past:
         first = [(row.number, score) for row, score in ordered_channels(asked, result)]
         best = [*first, *best[len(first) :]]
     data = SessionsFound(found, best)
     has_named = bool(read.search.when_words or read.sources)
-    names_words = relevance.is_about_something(read, result)
+    names_words = is_about_something(read, result)
     if not names_words or (has_named and not data.best):
         latest, total = latest_sessions(tx, scope, query.limit, query.offset, newest_first=query.order != "asc")
         relaxed = "words" if names_words else ""
@@ -142,7 +149,7 @@ def _confidence_shown(run: Run, data: SessionsFound) -> dict[str, Any]:
 
 def _confidence(data: SessionsFound, *, is_narrowed: bool = False, goes_on: bool = False) -> Confidence:
     scores = [score for _, score in data.best]
-    return relevance.confidence_in(data.found.result, data.best[0][0], scores, is_narrowed=is_narrowed, goes_on=goes_on)
+    return confidence_in(data.found.result, data.best[0][0], scores, is_narrowed=is_narrowed, goes_on=goes_on)
 
 
 def _understood(data: SessionsFound) -> dict[str, Any]:
