@@ -1,7 +1,6 @@
 """fetch: one session's messages, as an answer or a document."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -21,7 +20,7 @@ from registry.domain import parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations.channels import ChannelRow, item_of, model_facts
-from registry.storage.conversations.message_windows import read_window
+from registry.storage.conversations.message_windows import Window, read_window
 from registry.storage.conversations.messages import MessageRow, get_message, message_place, messages_of
 from registry.storage.conversations.references import aliases_of, links_of, resolve_session
 from registry.storage.database import ReadTransaction
@@ -52,7 +51,7 @@ class Fetched:
 
     session: dict[str, Any]
     messages: list[delivery.MessageDict]
-    has_more: bool = False
+    has_more: bool
 
 
 def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetched:
@@ -60,24 +59,24 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     query = request.query
     row = resolve_session(tx, query.session_id)
     run.recorder.channel = row.name
-    rows, how, has_more = _messages_wanted(tx, row, query)
-    run.recorder.explain(channel=row.name, by=how, candidates=len(rows))
+    wanted, how = _messages_wanted(tx, row, query)
+    run.recorder.explain(channel=row.name, by=how, candidates=len(wanted.rows))
     session = _about(tx, row)
     add_summaries(tx, run, [session])
     if query.max_tokens is None and not query.is_complete:
         session["usage"] = usage_of_channel(tx, row.number)
-    return Fetched(session, [delivery.message_dict(message) for message in rows], has_more)
+    return Fetched(session, [delivery.message_dict(message) for message in wanted.rows], wanted.later is not None)
 
 
-def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Sequence[MessageRow], str, bool]:
+def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Window, str]:
     if wanted := query.message_id or _piece_place(query.cursor).get("m"):
-        return [_message_of(tx, row, wanted)], "the message's id", False
+        return Window([_message_of(tx, row, wanted)]), "the message's id"
     if query.cursor is not None:
         page = read_window(tx, row.number, Page(200, query.cursor or None, "asc"))
-        return page.rows, "the session from its beginning, page by page", page.later is not None
+        return page, "the session from its beginning, page by page"
     before = message_place(tx, row.number, query.before - 1) if query.before else None
     last = messages_of(tx, row.number, limit=query.message_limit, before=before)
-    return last, "the session's last messages", False
+    return Window(last), "the session's last messages"
 
 
 def _piece_place(cursor: str | None) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]
         return SILENCE
     best = choice.kept[0].ranked.candidate
     places = [best.turn, *range(best.seq - CURE_WITHIN, best.seq + CURE_WITHIN + 1)]
-    rows = surroundings(tx, {channel.number: places}, 0)[channel.number]
+    rows = surroundings(tx, {channel.number: places})[channel.number]
     near = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
     scores = {one.ranked.candidate.number: one.score for one in choice.inside}
     text, told = hint_of(channel, near, scores, found.query)
@@ -108,7 +108,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
     for one in found.ranked[:15]:
         candidate = one.candidate
         places[candidate.channel_id].update(range(candidate.seq, candidate.seq + CURE_WITHIN + 1))
-    around = surroundings(tx, {number: sorted(seqs) for number, seqs in places.items()}, 0)
+    around = surroundings(tx, {number: sorted(seqs) for number, seqs in places.items()})
     rows = by_numbers(tx, [row.number for some in around.values() for row in some])
     messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
     recorder.explain(by="failed commands and commented edits of the project's chats", candidates=len(messages))

@@ -24,7 +24,9 @@ _SHOWN = (
 )
 
 
-def surroundings(tx: ReadTransaction, places: Mapping[int, Sequence[int]], window: int) -> dict[int, list[Row[Any]]]:
+def surroundings(
+    tx: ReadTransaction, places: Mapping[int, Sequence[int]], window: int = 0
+) -> dict[int, list[Row[Any]]]:
     """Return, by channel, the messages at these positions (seq) and `window` around the first of them, in order."""
     rows: dict[int, list[Any]] = {number: [] for number in places}
     around = [range(max(some[0] - window, 0), some[0] + window + 1) for some in places.values()]

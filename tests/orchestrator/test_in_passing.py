@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.service import Orchestrator
+from registry.domain import new_id
+from registry.storage.records.executions import get_execution
 
 pytestmark = pytest.mark.anyio
 
@@ -134,3 +136,16 @@ async def test_last_tuesday_may_be_the_one_of_last_week_at_every_door(
     await log(orchestrator, "week before", "2026-11-10", "Which NAS is quiet?", "The one with the slow fan.")
     await log(orchestrator, "other day", "2026-11-18", "The NAS is loud.", "Turn the fan down.")
     assert await first_found(orchestrator, "the NAS from last Tuesday") == "week before"
+
+
+async def test_a_run_names_the_conversation_of_its_answer_and_not_the_one_tried_after_it(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))
+    await log(orchestrator, "that day", "2026-11-17", "The reconcile script throws serialization failures", "Retry it.")
+    await log(orchestrator, "week before", "2026-11-10", "Which script feeds the cat?", "None.")
+    run = new_id("exec")
+    asked = {"operation": "extract", "query": {"text": "the reconcile script serialization from last Tuesday"}}
+    answer = await orchestrator.run(asked, None, run)
+    recorded = await orchestrator.registry.read(lambda tx: get_execution(tx, run))
+    assert answer["channel"] == recorded["channel"] == "that day"

@@ -156,6 +156,7 @@ async def test_a_change_that_fits_the_request_best_leads_before_what_it_replaces
     answer = await ask(orchestrator, "do webhooks get three retries instead")
     assert answer["newer"]["line"].startswith("Changed my mind")
     assert replaced(answer) == talk
+    assert {one["replaced_on"][:16] for one in answer["messages"] if one["text"] in talk} == {"2026-01-05T08:02"}
 
 
 async def test_a_change_of_mind_in_the_next_turn_leads_where_the_old_value_is_named(orchestrator: Orchestrator) -> None:

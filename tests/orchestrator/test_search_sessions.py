@@ -162,6 +162,16 @@ async def test_a_deleted_session_is_not_found(three: Orchestrator) -> None:
     assert await found(three, "timeouts") == []
 
 
+async def test_a_session_that_holds_little_of_the_request_shows_its_best_message_alone(
+    orchestrator: Orchestrator,
+) -> None:
+    asked = "apricot banana cherry damson elderberry fig grape hazelnut"
+    await log(orchestrator, "whole", [("What grows here?", f"These: {asked}.")])
+    await log(orchestrator, "little", [("The banana is green.", "Wait."), ("The fig is dry.", "Soak it.")])
+    sessions = (await search(orchestrator, asked))["sessions"]
+    assert [(one["channel"], len(one["matches"])) for one in sessions] == [("whole", 1), ("little", 1)]
+
+
 async def test_one_long_session_does_not_hide_the_others(orchestrator: Orchestrator) -> None:
     for number in range(30):
         await log(orchestrator, f"short_{number}", [("ECONNREFUSED again", "Start the proxy.")])

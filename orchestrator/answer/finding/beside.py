@@ -38,7 +38,7 @@ def candidates_of(
     for one in found.ranked:
         if places.get(one.candidate.channel_id) == []:
             places[one.candidate.channel_id] = list(range(one.candidate.seq, one.candidate.seq + 4))
-    lines = surroundings(tx, {number: some for number, some in places.items() if some}, 0)
+    lines = surroundings(tx, {number: some for number, some in places.items() if some})
     shown = {number: with_outcome([dict(row._mapping) for row in rows]) for number, rows in lines.items()}
     room = min(CHOICE_TOKENS, ALL_CHOICES // max(len(further), 1))
     return [candidate(row, shown.get(row.number, ()), found, score, room) for row, score in further]

@@ -116,7 +116,7 @@ def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
 
 def _stretch(tx: ReadTransaction, channel_number: int, seq: int, length: int = STRETCH) -> list[Any]:
     """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
-    around = surroundings(tx, {channel_number: list(range(seq, seq + length))}, 0)[channel_number]
+    around = surroundings(tx, {channel_number: list(range(seq, seq + length))})[channel_number]
     return [row for row in around if row.role in _SPOKEN]
 
 

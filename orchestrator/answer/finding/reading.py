@@ -180,7 +180,7 @@ def _with_following(
     if not (wanted and ranked):
         return ranked
     number = ranked[0][0]["channel_number"]
-    around = surroundings(tx, {number: wanted}, 0)[number]
+    around = surroundings(tx, {number: wanted})[number]
     rows = {row.seq: message_dict(row) for row in by_numbers(tx, [one.number for one in around])}
     return [[*turn, *_behind(turn, behind, rows)] for turn in ranked]
 

@@ -21,8 +21,8 @@ class Window(NamedTuple):
     """Messages in order, with the cursors for those before and after them, if there are any."""
 
     rows: Sequence[Row[Any]]
-    earlier: str | None
-    later: str | None
+    earlier: str | None = None
+    later: str | None = None
 
 
 def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted: bool | None = False) -> Window:

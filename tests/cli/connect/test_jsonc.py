@@ -95,6 +95,8 @@ def test_it_reads_as_if_the_user_had_written_it() -> None:
         '{\n    // mine\n    "mcpServers": {\n        "other": {"command": "x"}, // keep\n'
         '        "context-registry": {\n            "command": "c"\n        }\n    }\n}\n'
     )
+    far_in = '{\n  "servers": {\n      "other": 1\n  }\n}'
+    assert put(far_in, ("servers", "ours"), 2) == '{\n  "servers": {\n      "other": 1,\n      "ours": 2\n  }\n}'
 
 
 def test_a_file_on_one_line_stays_so() -> None:

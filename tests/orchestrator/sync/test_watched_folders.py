@@ -78,6 +78,23 @@ def test_folders_below_the_last_one_watched_are_not_listed(empty_home: Path, mon
     assert [folder for folder in listed if folder.endswith("subagents")] == []
 
 
+def test_a_folder_that_cannot_be_listed_leaves_the_others_watched(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projects = empty_home / ".claude" / "projects"
+    made(projects / "closed" / "s-1", projects / "open" / "s-1")
+    scandir = os.scandir
+
+    def refused(folder: str) -> object:
+        if folder == str(projects / "closed"):
+            raise PermissionError(folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    watched = {Path(folder).relative_to(".claude/projects").as_posix() for folder in folders(empty_home)}
+    assert watched == {".", "closed", "open", "open/s-1"}
+
+
 def test_a_link_that_leads_back_is_not_followed(empty_home: Path) -> None:
     project = empty_home / ".claude" / "projects" / "p"
     made(project)

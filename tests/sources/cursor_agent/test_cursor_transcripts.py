@@ -88,6 +88,7 @@ def test_errors_and_turns_that_were_broken_off_are_kept(cursor: AgentFiles) -> N
         ("error", "Still no network"),
         ("system", "[Turn ended: aborted]"),
     ]
+    assert [one.more["native_id"] for one in session.messages[1:]] == [f"transcript:{line}:0" for line in (2, 3, 4)]
 
 
 def test_words_around_a_withheld_thought_are_kept(cursor: AgentFiles) -> None:
