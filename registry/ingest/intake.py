@@ -18,6 +18,7 @@ from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, S
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.derived import as_text
 from registry.storage.safety.forgetting import (
+    CHANNEL,
     DERIVED,
     SAID,
     SESSION,
@@ -207,19 +208,19 @@ def is_forgotten(
     """
     if not is_anything_forgotten(tx):
         return False
-    key = key_of(tx)
-    owner = owner_of(tx)
+    key, owner = key_of(tx), owner_of(tx)
     of_session = [(keyed(key, SESSION, session_id.encode()), SESSION)] if session_id else []
-    names = [*(marks_against(key, channel, owner) if channel else ()), *of_session]
-    # only the last messages are compared
-    said = {keyed(key, SAID, each.digest): each for each in messages[-500:]}
-    noted = find_forgotten(tx, [*(digest for digest, _ in names), *said])
-    if any(digest in noted for digest, _ in names):
+    named = marks_against(key, CHANNEL, channel.encode(), owner) if channel else []
+    names = [digest for digest, _ in (*named, *of_session)]
+    compared = {each.digest: each for each in messages[-500:]}.values()  # only the last messages
+    said = {digest: each for each in compared for digest, _ in marks_against(key, SAID, each.digest, owner)}
+    noted = find_forgotten(tx, [*names, *said])
+    if not noted.keys().isdisjoint(names):
         return True
     known: dict[str, list[Message]] = defaultdict(list)
     for digest, (_, receipt) in noted.items():
         known[receipt].append(said[digest])
-    asked = sum(_is_question(each) for each in said.values())
+    asked = sum(map(_is_question, compared))
     enough = [receipt for receipt, some in known.items() if _is_enough(some, asked)]
     if enough:
         note_forgotten(tx, [*(marks_of_name(key, channel, owner) if channel else ()), *of_session], enough[0], now())

@@ -366,12 +366,22 @@ async def test_what_a_person_erased_is_forgotten_for_that_person_and_takes_no_na
     asked = ["how do we deploy the shop to production?", "how do we roll the deployment back again?"]
     await kim.log("notes", asked[0])
     await kim.log("general", asked[1])
+    together = ["why does the parser drop the last line of a file?", "where is the parser's buffer flushed to disk?"]
+    await kim.log("parser", *together)
     await erase(kim, owner="kim")
+    assert (await kim.log("parser again", *together))["not_kept"]
     for _ in range(2):  # a name of its own, when the name is another person's
         again = await kim.log("general", "hello again")
         assert again["not_kept"] == "Nothing of this conversation is kept: it was forgotten."
         kept = await lee.log("general", *asked)  # that kim asked this in two conversations forgets no third one
         assert (kept["channel"], len(kept["stored_ids"])) == ("general", 2)
+        kept = await lee.log("tuesday", *together)
+        assert (kept["channel"], len(kept["stored_ids"])) == ("tuesday", 2)
     said = {"operation": "conversation_log", "channel": "notes", "messages": [{"role": "user", "text": "hi"}]}
     assert (await orchestrator.run(said))["not_kept"]  # as when kim's own zip is imported at the server's terminal
-    assert await boss.sees() == ["general"]
+    assert await boss.sees() == ["general", "tuesday"]
+    await kim.log("ours", "where do the herons sleep?")
+    await lee.log("ours", "where do the otters sleep?")
+    await erase(lee, owner="lee")
+    await erase(kim, owner="kim")
+    assert (await lee.log("ours", "and in winter?"))["not_kept"]  # it had another name, for kim had this one

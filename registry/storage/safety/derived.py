@@ -139,7 +139,7 @@ def _naming(tx: ReadTransaction, texts: Sequence[ColumnElement[Any]], ids: Colle
                 yield id_
 
 
-_MESSAGE = re.compile(r"\b(?:conv|snap)_\w+")
+_MESSAGE = re.compile(r"(?:conv|snap)_[0-9a-z]+")
 
 
 def _results(tx: ReadTransaction, sources: Sources) -> list[str]:

@@ -38,8 +38,8 @@ from registry.storage.tables import channel, conversation, forgotten, message_ve
 logger = logging.getLogger(__name__)
 
 CHANNEL, OWNED, SESSION, SAID, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
-"""Kinds of digests: of a channel's name, that of a channel with an owner, a session's id, a message's role and words, a
-derived record, and the id of a message that is in no row since a backup without it was restored."""
+"""Kinds of digests: of a channel's name, a name or words of a person's channel, a session's id, a message's role and
+words, a derived record, and the id of a message that is in no row since a backup without it was restored."""
 BY_POLICY = "pol"
 """The beginning of receipts of retention policies, which hold for this registry alone: no other one is told."""
 
@@ -205,7 +205,7 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
     marks = [mark for name in (row.name, *aliases_of(tx, row.number)) for mark in marks_of_name(key, name, row.owner)]
     if row.session_id:
         marks.append((keyed(key, SESSION, row.session_id.encode()), SESSION))
-    marks += [(keyed(key, SAID, bytes(digest)), SAID) for digest in said]
+    marks += [mark for digest in said for mark in marks_of(key, SAID, bytes(digest), row.owner)]
     # words that many conversations together held say of no new one that it was forgotten
     note_forgotten(tx, marks, f"{receipt}.{row.number}", at)
     ids = select(conversation.c.number, conversation.c.id).where(within).order_by(conversation.c.number)
@@ -216,24 +216,33 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
 
 
 def marks_of_name(key: bytes, name: str, owner: str | None) -> list[tuple[bytes, str]]:
-    """Return the marks of a forgotten channel's name: that of a person's channel is free for other people."""
+    """Return the marks of a forgotten channel's name; a person's also of the name under which it was asked for."""
+    names = [name]
+    if owner is not None:
+        asked = name.removesuffix(renamed_for("", owner))
+        names = [asked, renamed_for(asked, owner)]
+    return [mark for one in names for mark in marks_of(key, CHANNEL, one.encode(), owner)]
+
+
+def marks_of(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
+    """Return the marks of a forgotten name or message: that of a person is not forgotten for other people."""
     if owner is None:
-        return [(keyed(key, CHANNEL, name.encode()), CHANNEL)]
-    names = name, renamed_for(name, owner)
-    marks = [(_of_person(key, one, owner), CHANNEL) for one in names]
-    return marks + [(keyed(key, OWNED, one.encode()), OWNED) for one in names]
+        return [(keyed(key, what, of), what)]
+    return [(_of_person(key, what, of, owner), what), (_of_somebody(key, what, of), OWNED)]
 
 
-def marks_against(key: bytes, name: str, owner: str | None) -> list[tuple[bytes, str]]:
-    """Return the marks by which a name is forgotten for a person; without one, also by those of every person."""
-    at_all = keyed(key, CHANNEL, name.encode()), CHANNEL
-    if owner is None:
-        return [at_all, (keyed(key, OWNED, name.encode()), OWNED)]
-    return [at_all, (_of_person(key, name, owner), CHANNEL)]
+def marks_against(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
+    """Return the marks by which it is forgotten for a person; without one, also by those of every person."""
+    other = (_of_somebody(key, what, of), OWNED) if owner is None else (_of_person(key, what, of, owner), what)
+    return [(keyed(key, what, of), what), other]
 
 
-def _of_person(key: bytes, name: str, owner: str) -> bytes:
-    return keyed(key, CHANNEL, f"{owner}\0{name}".encode())
+def _of_person(key: bytes, what: str, of: bytes, owner: str) -> bytes:
+    return keyed(key, what, owner.encode() + b"\0" + of)
+
+
+def _of_somebody(key: bytes, what: str, of: bytes) -> bytes:
+    return keyed(key, OWNED, what.encode() + b"\0" + of)
 
 
 def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], receipt: str, at: datetime) -> None:
@@ -345,7 +354,7 @@ def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[tup
         return
     for row in tx.execute(select(channel)).all():
         names = row.name, *aliases_of(tx, row.number)
-        marks = [mark for name in names for mark in marks_against(tombstones.key, name, row.owner)]
+        marks = [mark for name in names for mark in marks_against(tombstones.key, CHANNEL, name.encode(), row.owner)]
         marks += [(keyed(tombstones.key, SESSION, row.session_id.encode()), SESSION)] if row.session_id else []
         if receipt := next((known[mark] for mark in marks if mark in known), None):
             yield row, receipt
