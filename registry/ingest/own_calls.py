@@ -22,6 +22,7 @@ RECALLS = (
 OTHERS = ("conversation_log", "tag_current_session", "export_session", "remember")
 
 CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the question of a recall"
+TOLD = "a note of our own"
 """Reasons, like RECALL, why a message is kept but not searched; stored in its payload."""
 NOTE = "[Context Registry]"
 """Begins the note of ours in a session that we wrote for another client: no message of the conversation."""
@@ -35,9 +36,13 @@ _ANSWER = re.compile(
     rf'(?:\s*```\w*)?\s*\{{\s*\\*"ok\\*"\s*:\s*(?:true|false)\s*,\s*\\*"tool\\*"\s*:\s*\\*"{_TOOL}\\*"'
 )
 _CHANNEL = re.compile(r'\\*"channel\\*"\s*:\s*\\*"([^"\\]+)')
-_TOLD = re.compile(  # what a hook of ours told the model; Gemini CLI puts it into a tag
-    r"(?:\A|(?<=<hook_context>))\s*(?:Context Registry(?: has earlier conversations|: |, quoted from )"
-    r"|The user asked to remember:|The session_id of this chat for context-registry:).*?(?=</hook_context>|\Z)",
+NOTE_MARK = "told: a note of Context Registry"
+_TOLD = re.compile(  # what a hook of ours told the model, without an empty line; Gemini CLI puts it into a tag
+    r"(?:\A|(?<=\n\n))(?:<hook_context>)?\s*(?:The session_id of this chat for context-registry: "
+    r"|Context Registry(?:, quoted from \d{4}-\d\d-\d\d|: an earlier conversation may answer this"
+    r"|: what this chat's summary left out|: what the user asked to remember"
+    r"| has earlier conversations of this project, from all AI clients)[:.])"
+    r".*?(?:</hook_context>|(?=\n\n)|\Z)",
     re.DOTALL,
 )
 _PROMPT = re.compile(r"Call the tool \w+ of the MCP server context-registry ")
@@ -55,8 +60,11 @@ _SIGNIFICANT = (
 
 def as_kept(message: Message) -> Message:
     """Return the message as the registry keeps it: of a call or a note of our own a mark, any other as it came."""
-    if message.role is Role.SYSTEM:
-        return replace(message, text=_TOLD.sub("told: a note of Context Registry", message.text))
+    if message.role is Role.SYSTEM and message.more.get("injected"):
+        text = _TOLD.sub(NOTE_MARK, message.text)
+        return replace(
+            message, text=text, more={**message.more, UNINDEXED: TOLD} if text == NOTE_MARK else message.more
+        )
     if message.role is Role.USER and _PROMPT.match(message.text):
         return replace(message, more={**message.more, UNINDEXED: PROMPT})
     name = _own_tool(message) if message.role is Role.TOOL else None

@@ -137,6 +137,7 @@ async def test_what_our_tools_answered_in_codex_is_not_found_a_second_time(
 NOTES = (
     *(start_note.told([], sentences, "s1")["note"] for sentences in (["use pnpm"], [])),
     *(f"{head}\n- {TOLD}" for head in (start_note.HEAD, recap.HEAD, hint_text.HEAD)),
+    f"Context Registry, quoted from 2026-05-04: {TOLD}",
 )
 
 
@@ -151,16 +152,25 @@ async def test_what_our_hooks_told_a_model_is_not_kept_in_its_chat(
         talk = Rollout(codex_files.thread_id(7))
         talk.meta()
         talk.message("developer", note)
+        talk.message("developer", f"Answer in Korean.\n\n{note}\n\nBe brief.")
         talk.message("user", other)
         codex_files.write(empty_home / ".codex", talk)
-        expected = [("system", mark), ("system", other)]
+        expected = [("system", mark), ("system", f"Answer in Korean.\n\n{mark}\n\nBe brief."), ("system", other)]
     else:
         chat = Chat()
         chat.user(f"<hook_context>{note}</hook_context>\n\n{ASKED}")
         gemini_files.write(empty_home / ".gemini", chat)
-        expected = [("system", f"<hook_context>{mark}</hook_context>"), ("user", ASKED)]
+        expected = [("system", mark), ("user", ASKED)]
     await run_sync(orchestrator, empty_home)
     assert sorted(await said(orchestrator)) == sorted(expected)
+    assert mark not in await found(orchestrator, mark)
+
+
+async def test_what_an_app_says_of_itself_is_kept(orchestrator: Orchestrator) -> None:
+    rules = "Context Registry: our product. Deploy on Mondays."
+    messages = [{"role": "system", "text": rules}, {"role": "user", "text": ASKED}]
+    await orchestrator.run({"operation": "save", "channel": "c", "messages": messages})
+    assert ("system", rules) in await said(orchestrator)
 
 
 async def test_what_our_tools_answered_in_cursor_is_not_found_a_second_time(
