@@ -54,10 +54,10 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
     first, known = max(text.rfind("\n", 0, cue.start) + 1, cue.start - 50), 0
     is_direct = not cue.name.words.isascii() or _CODE_NAME.search(cue.name.words) is not None
     last = cue.end + BEFORE
-    for found in PIN.finditer(text, first, last):
+    for found in PIN.finditer(text, first, last + 24):  # what begins ahead of it is seen whole
         value, (start, stop) = found["secret"], found.span("secret")
-        if stop == last:
-            return  # where the search ends, it may be the beginning of a longer word
+        if start >= last:
+            return
         between = text[cue.end : start] if start >= cue.end else ""
         if _IS_ANSWER.search(between) and not text[stop : stop + 9].partition("\n")[0].strip("\"'`. "):
             yield Secret("pin", start, stop)

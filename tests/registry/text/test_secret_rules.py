@@ -246,6 +246,12 @@ def test_what_follows_a_password_in_a_list_of_settings_stays() -> None:
     assert both.endswith("] 10.0.0.1")
 
 
+def test_a_code_is_masked_whole_wherever_it_begins_behind_its_name() -> None:
+    for width in range(60, 110):
+        shown = masked(f"The door code {'.' * width}: 448813")
+        assert shown.endswith("448813") or "448" not in shown, shown
+
+
 def test_what_is_said_about_passwords_and_codes_stays() -> None:
     cases: list[str] = [
         "The password is weak.",
