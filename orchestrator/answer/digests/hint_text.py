@@ -33,7 +33,12 @@ def hint_of(
     `messages`: the message found and those near it, in order. `scores`: those of the messages found, by number.
     """
     spoken = [one for one in messages if one["role"] in (Role.USER, Role.ASSISTANT)]
-    best = nlargest(LINES, spoken or messages, key=lambda one: scores.get(one["number"], 0.0))
+    at = max(messages, key=lambda one: scores.get(one["number"], 0.0))["seq"]
+
+    def rank(one: MessageDict) -> tuple[float, bool, int]:
+        return scores.get(one["number"], 0.0), one["seq"] >= at, -abs(one["seq"] - at)  # else what follows closely
+
+    best = nlargest(LINES, spoken or messages, key=rank)
     about = f'"{preview_of(channel.title or channel.name, TITLE)}" ({channel.source}, {best[0]["timestamp"][:10]}):'
     tail = f"More: `extract` of context-registry with channel {channel.name}."
     left = LONGEST - len(f"{HEAD}\n{about}\n{tail}")

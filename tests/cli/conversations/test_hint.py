@@ -64,6 +64,15 @@ def test_a_hint_quotes_what_says_most_about_the_task_whoever_said_it(past: Ctxr)
     assert len(told) <= 600
 
 
+def test_of_messages_that_share_no_word_with_the_task_a_hint_quotes_what_follows(ctxr: Ctxr) -> None:
+    for asked, answered in (("what is for lunch?", "Stew."), ("rename the logo file", "Done."), (TASK, "Looking.")):
+        log(ctxr, "claude_session_refund", asked, answered)
+    log(ctxr, "claude_session_refund", "well?", "Two short ones, and the outcome afterwards.")
+    told = ctxr("note", "--prompt", TASK.removeprefix("fix: ")).output
+    assert "Two short ones, and the outcome afterwards." in told
+    assert "Stew" not in told
+
+
 def test_a_hint_stays_near_the_best_message(past: Ctxr) -> None:
     """A long chat has come to the same words again, about something else."""
     for number in range(4):
