@@ -52,12 +52,16 @@ def in_local_time(value: Any) -> Any:
     """Return an answer with every instant in the user's time, with its offset; texts stay as they are."""
     match value:
         case dict():
-            return {name: part if name in _TEXTS else in_local_time(part) for name, part in value.items()}
+            return {name: part if _is_text(name, part) else in_local_time(part) for name, part in value.items()}
         case list():
             return [in_local_time(part) for part in value]
         case str() if len(value) < 60 and value[-1:] == "Z":
             return _INSTANT.sub(lambda found: parse_time(found[0]).astimezone().isoformat(timespec="seconds"), value)
     return value
+
+
+def _is_text(name: str, part: Any) -> bool:
+    return name in _TEXTS and not (name == "context" and isinstance(part, list))  # the messages around a match
 
 
 def as_answer(body: dict[str, Any]) -> CallToolResult:

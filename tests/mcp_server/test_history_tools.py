@@ -352,6 +352,14 @@ async def test_a_list_is_no_longer_than_the_client_lets_through_and_goes_on_wher
     assert sorted(seen, reverse=True) == there
 
 
+async def test_messages_around_a_match_have_the_users_time_as_the_match_has(client: Client) -> None:
+    found = await result(client, "search_sessions", query="basket user 1", project="all")
+    match = found["sessions"][0]["matches"][0]
+    times = [one["timestamp"] for one in (match, *match["context"])]
+    assert len(times) > 1
+    assert times == [local(time) for time in times]
+
+
 # -- summaries
 
 

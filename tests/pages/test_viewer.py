@@ -91,6 +91,12 @@ async def test_the_prompt_for_another_ai_is_copied(server_to_read: str, page: Pa
     assert await copied(page, "ctxr resume") == f"ctxr resume {LOGIN} --in codex --run"
 
 
+async def test_a_page_keeps_its_title_when_the_overview_has_come_beside_it(server_to_read: str, page: Page) -> None:
+    await page.goto(server_to_read)
+    await expect(page.locator("#overview")).to_be_visible()
+    assert (await page.title()).startswith("Conversations")
+
+
 async def test_hostile_texts_are_only_texts(server_to_read: str, page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -39,7 +39,7 @@ _PLACEHOLDER = re.compile(
 _CODE = re.compile(  # an expression, a number, an address, a path, a file with its line, a digest
     r"^[A-Za-z_]\w*(?:->|::)\w|^(?:#[\w.]+|[A-Za-z_]+\d?)=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^#\W"
     r"|^(?:https?:|\.{1,2})?/(?!(?=(?:\D*\d){3})(?=[^A-Z]*[A-Z])[A-Za-z0-9+/]{25,}=*$)"
-    r"|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w|^S-1-\d"
+    r"|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w|^S-1-\d|^[\w-]+_session_\d{8}_\d{4,6}(?:_\w+)?$"
     r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]|\(\?[=!:]|^(?!SK)[A-Z]{2}[0-9a-f]{32}$|^pk_(?:live|test)_|^g?v\$|^(?:ami|eni|i|sg|snap|subnet|vol|vpc)-[0-9a-f]{8,17}$"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
 )

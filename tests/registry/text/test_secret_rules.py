@@ -365,6 +365,7 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         ),
         "client_secret = getAuthKey, client_secret: newIdpApp, client_secret = useSsoCfg",
         "SID                  : S-1-5-21-3623811015-3361044348-30300820-1013",
+        "the session id is mcp_session_20261127_171551_82b6 now, session_id: claude-code_session_20261127_1715",
         *(
             f"Door code for the flat {'.' * n} arrives by text, the booking ref is HMX4K2QJ9B, ask her"
             for n in range(70)
