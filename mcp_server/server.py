@@ -139,7 +139,7 @@ class RegistryTools:
                 request = (arguments.rehearsal() if can_ask(ctx) else arguments).request(caller)
         except InvalidRequest as exc:  # the orchestrator refuses, so that this is recorded too
             refused = await self._run(_refusal(tool, exc, given, caller), caller.client)
-            return {"ok": False, "error": refused["error"]}
+            return {"ok": False, "error": _with_example(tool, refused["error"])}
         body = await self._answer(tool, arguments, request, caller)
         question = arguments.question(body["result"]) if body["ok"] and can_ask(ctx) else None
         if question is None:
@@ -165,10 +165,9 @@ class RegistryTools:
 
 
 def _refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller: Caller) -> Refusal:
-    shown = InvalidRequest(error.message, _with_example(tool, error.as_dict())["details"])
     name = operation_of(tool.name).name
     channel = given.get("channel")
-    return Refusal(name, caller.source, shown, channel if isinstance(channel, str) else None, given.get("query"))
+    return Refusal(name, caller.source, error, channel if isinstance(channel, str) else None, given.get("query"))
 
 
 def _with_example(tool: Tool, error: Mapping[str, str]) -> Mapping[str, str]:
