@@ -21,6 +21,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.exchange.change_feed import Changes, last_number
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
+from registry.storage.safety.visibility import owner_of, renamed_for
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
@@ -169,9 +170,11 @@ def edits_after(tx: ReadTransaction, place: int) -> Changes[Edit]:
         number = 0
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
-    messages = _messages(tx, [row.message_number for row in rows if row.message_number is not None])
     named = _channel_names(tx, rows)
-    items = [_as_sent(row, named, messages.get(row.message_number, _NONE), "ids") for row in rows]
+    hidden = _namesakes(tx, named)
+    told = [row for row in rows if row.channel_number not in hidden]
+    messages = _messages(tx, [row.message_number for row in told if row.message_number is not None])
+    items = [_as_sent(row, named, messages.get(row.message_number, _NONE), "ids") for row in told]
     return Changes(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MOST)
 
 
@@ -193,6 +196,21 @@ def _channel_names(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
     others = aliases_by_channel(tx, numbers)
     found = tx.execute(select(channel).where(channel.c.number.in_(numbers))).all()
     return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
+
+
+def _namesakes(tx: ReadTransaction, named: _Named) -> set[int]:
+    """Return the channels of others whose name stands, on the reader's machine, for a chat of the reader's own.
+
+    An edit is told by name: such a machine would delete or share its own chat.
+    """
+    owner = owner_of(tx)
+    if owner is None:
+        return set()
+    others = {number: names for number, (row, names) in named.items() if row.owner not in (None, owner)}
+    own_names = {renamed_for(name, owner) for names in others.values() for name in names}
+    query = select(channel.c.name).where(is_one_of(channel.c.name, list(own_names)), channel.c.owner == owner)
+    held = set(tx.execute(query).scalars()) if own_names else set()
+    return {number for number, names in others.items() if any(renamed_for(name, owner) in held for name in names)}
 
 
 def _as_sent(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = "") -> Edit:

@@ -33,3 +33,26 @@ async def test_a_laptop_brings_in_its_persons_chats_and_those_that_were_shared(
     taken = {"operation": "tag", "channel": "harbour", "query": {"title": "Lee was here"}}
     assert (await lees.orchestrator.run(taken))["success"]
     assert "may not touch that channel" in str((await lees.push()).why)
+
+
+async def test_what_is_done_to_a_shared_chat_is_not_done_to_ones_own_of_that_name(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    for laptop, name in zip(laptops, ("kim", "lee"), strict=True):
+        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
+        laptop.token = made.secret
+        await laptop.log("basket", "why does it lose items?", "the session expires")
+        await laptop.push()
+    kims, lees = laptops
+    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
+    named = {"operation": "tag", "channel": "basket", "query": {"nickname": "kims-basket", "tags": ["shop"]}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    assert (await kims.orchestrator.run(named))["success"]
+    await kims.push()
+    await lees.pull()
+    session = (await lees.orchestrator.run({"operation": "list", "query": {}}))["sessions"][0]
+    assert (session.get("shared_with"), session["nickname"], session["tags"]) == (None, None, [])
+    assert (await kims.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
+    await kims.push()
+    await lees.pull()
+    assert (await said(lees.orchestrator)).keys() == {"basket"}
