@@ -21,6 +21,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
 from registry.storage.paging import change_state
 from registry.storage.safety.forgetting import forget_again, tombstones_of, wipe
+from registry.storage.safety.tokens import revoke_again, revoked_tokens
 from registry.storage.upkeep.table_export import count_kept, rehearse, replace_everything
 
 
@@ -119,14 +120,16 @@ async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) ->
 
 
 def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
-    """Replace what is stored, in one transaction; what was forgotten since the backup stays forgotten."""
+    """Replace what is stored, in one transaction; what was forgotten or revoked since the backup stays so."""
     data: Rehearsed = state["data"]
     again = 0
     with data.folder:
         if not request.query.dry_run:
             tombstones = tombstones_of(tx)
+            revoked = revoked_tokens(tx)
             replace_everything(tx, data.file)
             change_state(tx)
+            revoke_again(tx, revoked)
             again = forget_again(tx, tombstones)
             run.recorder.explain(forgotten_again=again)
     return {**state["result"], "messagesForgotten": again}

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -95,6 +95,19 @@ def revoke_token(tx: WriteTransaction, reference: str) -> dict[str, Any]:
         raise NotFound("No such token", f"No token {reference!r}; `ctxr token list` shows them")
     tx.execute(update(token).where(named, token.c.revoked_at.is_(None)).values(revoked_at=now()))
     return token_item(tx.execute(select(token).where(named)).one())
+
+
+def revoked_tokens(tx: ReadTransaction) -> dict[str, datetime]:
+    """Return when each revoked token was revoked, by its id."""
+    revoked = select(token.c.id, token.c.revoked_at).where(token.c.revoked_at.is_not(None))
+    return dict(tx.execute(revoked).all())
+
+
+def revoke_again(tx: WriteTransaction, revoked: Mapping[str, datetime]) -> None:
+    """End the tokens that were revoked before a backup that has them active was put back."""
+    for id_, at in revoked.items():
+        active = token.c.id == id_, token.c.revoked_at.is_(None)
+        tx.execute(update(token).where(*active).values(revoked_at=at))
 
 
 def has_tokens(tx: ReadTransaction) -> bool:

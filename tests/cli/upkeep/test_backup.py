@@ -113,3 +113,13 @@ def test_a_store_that_its_client_is_writing_is_copied_as_it_was_committed(tmp_pa
         assert keys == ["composerData:1", "composerData:2"]
         copy.unlink()
         assert sorted((file.name, file.stat().st_mtime_ns) for file in tmp_path.iterdir()) == before
+
+
+def test_a_token_that_was_revoked_since_stays_revoked(ctxr: Ctxr, tmp_path: Path) -> None:
+    assert ctxr("token", "create", "--name", "laptop").exit_code == 0
+    copy = tmp_path / "copy.zip"
+    assert ctxr("backup", "create", "--no-stores", str(copy)).exit_code == 0
+    assert ctxr("token", "revoke", "laptop").exit_code == 0
+    assert ctxr("backup", "restore", str(copy)).exit_code == 0
+    (laptop,) = json.loads(ctxr("token", "list", "--json").stdout)["tokens"]
+    assert laptop["state"] == "revoked"
