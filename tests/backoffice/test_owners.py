@@ -240,6 +240,17 @@ async def test_a_person_erases_own_chats_with_all_that_was_made_of_them(hire: Hi
     assert again["message"] == "Nothing to forget."
 
 
+async def test_a_chat_that_another_person_erases_as_well_goes_on_for_its_other_owner(hire: Hire) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("basket", "why does it lose items?", "the session expires")
+    await lee.log("basket", "why does it lose items?", "the session expires")
+    [own] = await lee.sees()
+    assert (await erase(kim, owner="kim")).json()["receipt"]["messages"] == 2
+    more = await lee.log("basket", "why does it lose items?", "the session expires", "and now?")
+    assert (more["channel"], more["new_count"], more["duplicate_count"]) == (own, 1, 2)
+    assert await lee.sees() == [own]
+
+
 async def test_a_record_that_names_one_of_many_erased_messages_loses_its_words(
     hire: Hire, orchestrator: Orchestrator
 ) -> None:

@@ -217,10 +217,15 @@ def ask_all(tx: Connection, statement: Executable, values: Mapping[str, Any] | N
 def own_name(tx: Connection, name: str) -> str:
     """Return the name under which a person's words are stored: another one if that is another person's channel."""
     owner = owner_of(tx)
-    held = ask_all(tx, select(channel.c.owner).where(is_called(name))).scalars() if owner else ()
-    if all(one in (None, owner) for one in held):
+    if owner is None:
         return name
-    return renamed_for(name, str(owner))
+    held = ask_all(tx, select(channel.c.owner).where(is_called(name))).scalars().all()
+    renamed = renamed_for(name, owner)
+    if held:
+        return name if all(one in (None, owner) for one in held) else renamed
+    # the other person's may have been forgotten since: one's own chat goes on where it is
+    own = select(channel.c.number).where(channel.c.name == renamed, channel.c.owner == owner)
+    return name if ask_all(tx, own).first() is None else renamed
 
 
 def renamed_for(name: str, owner: str) -> str:
