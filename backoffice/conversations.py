@@ -97,7 +97,7 @@ async def show_extracts(client: Asking, query: Annotated[queries.ExtractsQuery, 
 
 @router.get("/export", response_class=FileResponse)
 async def export_owner(client: Asking, query: Annotated[queries.OwnerQuery, Query()]) -> FileResponse:
-    """Return all conversations of one person in a zip, each as the JSON that `ctxr import` reads."""
+    """Return the conversations of one person, but for the trash, in a zip, as the JSON that `ctxr import` reads."""
     folder = TemporaryDirectory(prefix="ctxr-export-")
     try:
         path = Path(folder.name, "conversations.zip")

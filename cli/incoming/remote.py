@@ -57,7 +57,7 @@ def _exchanged_lines(done: dict[str, Any], way: str) -> Iterator[str]:
     else:
         yield f"{counted(done['received'], 'message')} received."
     if done["edits"]:
-        yield f"{done['edits']} names, tags and deletions, too."
+        yield f"{counted(done['edits'], 'edit')} (names, tags, deletions), too."
     if done["refused"]:
         click.echo(f"{done['refused']} were refused: {done['why']}", err=True)
     elif done["why"]:
