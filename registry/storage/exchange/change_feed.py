@@ -19,7 +19,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.records.executions import execution_item
 from registry.storage.safety.masking import registry_id
-from registry.storage.safety.visibility import ask_all
+from registry.storage.safety.visibility import ask_all, namesakes, owner_of
 from registry.storage.tables import channel, channel_alias, conversation, execution
 
 T = TypeVar("T")
@@ -114,10 +114,20 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes[dict[str, Any]]:
     number = 0 if starts_over or number is None else number
     rows, are_all = portion(tx, SIZED.where(conversation.c.number > number).order_by(conversation.c.number).limit(MOST))
     kept = list(rows if tx.dialect.name == "sqlite" else _without_gap(tx, number, rows))
-    items = [message_item(row) for row in kept if not (row.deleted or row.forgotten)]
+    hidden = _namesakes_in(tx, kept)
+    told = (row for row in kept if not (row.deleted or row.forgotten or row.channel_number in hidden))
+    items = [message_item(row) for row in told]
     goes_on = feed_place(tx, kept[-1].number if kept else number)
     is_all = len(kept) < len(rows) or (are_all and len(kept) < MOST)  # what waits is no more for now
     return Changes(items, goes_on, is_all, starts_over, registry_id(tx))
+
+
+def _namesakes_in(tx: ReadTransaction, rows: Iterable[MessageRow]) -> set[int]:
+    if owner_of(tx) is None:
+        return set()
+    within = channel.c.number.in_({row.channel_number for row in rows})
+    named = tx.execute(select(channel.c.number, channel.c.owner, channel.c.name).where(within))
+    return namesakes(tx, {number: (owner, [name]) for number, owner, name in named})
 
 
 def last_number(tx: ReadTransaction, table: Table) -> int:

@@ -21,7 +21,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.exchange.change_feed import Changes, last_number
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
-from registry.storage.safety.visibility import owner_of, renamed_for
+from registry.storage.safety.visibility import namesakes
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
@@ -171,7 +171,7 @@ def edits_after(tx: ReadTransaction, place: int) -> Changes[Edit]:
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
     rows = tx.execute(query).all()
     named = _channel_names(tx, rows)
-    hidden = _namesakes(tx, named)
+    hidden = namesakes(tx, {number: (row.owner, names) for number, (row, names) in named.items()})
     told = [row for row in rows if row.channel_number not in hidden]
     messages = _messages(tx, [row.message_number for row in told if row.message_number is not None])
     items = [_as_sent(row, named, messages.get(row.message_number, _NONE), "ids") for row in told]
@@ -196,21 +196,6 @@ def _channel_names(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
     others = aliases_by_channel(tx, numbers)
     found = tx.execute(select(channel).where(channel.c.number.in_(numbers))).all()
     return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
-
-
-def _namesakes(tx: ReadTransaction, named: _Named) -> set[int]:
-    """Return the channels of others whose name stands, on the reader's machine, for a chat of the reader's own.
-
-    An edit is told by name: such a machine would delete or share its own chat.
-    """
-    owner = owner_of(tx)
-    if owner is None:
-        return set()
-    others = {number: names for number, (row, names) in named.items() if row.owner not in (None, owner)}
-    own_names = {renamed_for(name, owner) for names in others.values() for name in names}
-    query = select(channel.c.name).where(is_one_of(channel.c.name, list(own_names)), channel.c.owner == owner)
-    held = set(tx.execute(query).scalars()) if own_names else set()
-    return {number for number, names in others.items() if any(renamed_for(name, owner) in held for name in names)}
 
 
 def _as_sent(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = "") -> Edit:

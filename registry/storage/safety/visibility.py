@@ -6,7 +6,7 @@ visible. Statements that SQLAlchemy did not build are refused; the message index
 (`index.message_index.seen`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -231,6 +231,21 @@ def own_name(tx: Connection, name: str) -> str:
 def renamed_for(name: str, owner: str) -> str:
     """Return the name of a person's channel where the name itself is another person's."""
     return f"{name[:190]}_{blake2b(owner.encode(), digest_size=3).hexdigest()}"
+
+
+def namesakes(tx: Connection, channels: Mapping[int, tuple[str | None, Sequence[str]]]) -> set[int]:
+    """Return those channels of others whose name stands, on the reader's machine, for a chat of the reader's own.
+
+    Messages and edits are told by name: such a machine would mix the two, and delete or share its own chat.
+    """
+    owner = owner_of(tx)
+    if owner is None:
+        return set()
+    others = {number: names for number, (whose, names) in channels.items() if whose not in (None, owner)}
+    own_names = {renamed_for(name, owner) for names in others.values() for name in names}
+    query = select(channel.c.name).where(channel.c.name.in_(own_names), channel.c.owner == owner)
+    held = set(tx.execute(query).scalars()) if own_names else set()
+    return {number for number, names in others.items() if any(renamed_for(name, owner) in held for name in names)}
 
 
 def is_called(name: str | BindParameter[str]) -> ColumnElement[bool]:

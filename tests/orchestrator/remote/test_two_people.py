@@ -56,3 +56,28 @@ async def test_what_is_done_to_a_shared_chat_is_not_done_to_ones_own_of_that_nam
     await kims.push()
     await lees.pull()
     assert (await said(lees.orchestrator)).keys() == {"basket"}
+
+
+async def test_a_shared_chat_of_the_name_of_ones_own_is_not_mixed_into_it(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    for laptop, name in zip(laptops, ("kim", "lee"), strict=True):
+        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
+        laptop.token = made.secret
+        await laptop.log("basket", f"why does {name}'s lose items?", "the session expires")
+        await laptop.push()
+    kims, lees = laptops
+    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.log("basket", "and kim's cookie?")
+    await kims.push()
+    await lees.pull()
+    await lees.log("basket", "and lee's cookie?")
+    for laptop in (*laptops, *laptops):
+        await laptop.push()
+        await laptop.pull()
+    for laptop, name in zip(laptops, ("kim", "lee"), strict=True):
+        [(channel, texts)] = (await said(laptop.orchestrator)).items()
+        expected = {f"why does {name}'s lose items?", "the session expires", f"and {name}'s cookie?"}
+        assert (channel, len(texts), set(texts)) == ("basket", 3, expected)
+    assert sorted(len(texts) for texts in (await said(elsewhere)).values()) == [3, 3]
