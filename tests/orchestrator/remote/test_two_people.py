@@ -11,13 +11,20 @@ from tests.orchestrator.remote.laptops import Laptop, said
 
 pytestmark = pytest.mark.anyio
 
+TWO = ("kim", "lee")
+
+
+@pytest.fixture(autouse=True)
+async def each_with_a_token(elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]) -> None:
+    """The first laptop is kim's, the second lee's."""
+    for laptop, name in zip(laptops, TWO, strict=True):
+        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
+        laptop.token = made.secret
+
 
 async def test_a_laptop_brings_in_its_persons_chats_and_those_that_were_shared(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
-    for laptop, name in zip(laptops, ("kim", "lee"), strict=True):
-        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
-        laptop.token = made.secret
     kims, lees = laptops
     await kims.log("plans", "only mine", "yes")
     await kims.log("harbour", "the report", "here it is")
@@ -38,9 +45,7 @@ async def test_a_laptop_brings_in_its_persons_chats_and_those_that_were_shared(
 async def test_what_is_done_to_a_shared_chat_is_not_done_to_ones_own_of_that_name(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
-    for laptop, name in zip(laptops, ("kim", "lee"), strict=True):
-        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
-        laptop.token = made.secret
+    for laptop in laptops:
         await laptop.log("basket", "why does it lose items?", "the session expires")
         await laptop.push()
     kims, lees = laptops
@@ -61,9 +66,7 @@ async def test_what_is_done_to_a_shared_chat_is_not_done_to_ones_own_of_that_nam
 async def test_a_shared_chat_of_the_name_of_ones_own_is_not_mixed_into_it(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
-    for laptop, name in zip(laptops, ("kim", "lee"), strict=True):
-        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
-        laptop.token = made.secret
+    for laptop, name in zip(laptops, TWO, strict=True):
         await laptop.log("basket", f"why does {name}'s lose items?", "the session expires")
         await laptop.push()
     kims, lees = laptops
@@ -76,7 +79,7 @@ async def test_a_shared_chat_of_the_name_of_ones_own_is_not_mixed_into_it(
     for laptop in (*laptops, *laptops):
         await laptop.push()
         await laptop.pull()
-    for laptop, name in zip(laptops, ("kim", "lee"), strict=True):
+    for laptop, name in zip(laptops, TWO, strict=True):
         [(channel, texts)] = (await said(laptop.orchestrator)).items()
         expected = {f"why does {name}'s lose items?", "the session expires", f"and {name}'s cookie?"}
         assert (channel, len(texts), set(texts)) == ("basket", 3, expected)
