@@ -37,7 +37,7 @@ _ANSWER = re.compile(
 )
 _CHANNEL = re.compile(r'\\*"channel\\*"\s*:\s*\\*"([^"\\]+)')
 NOTE_MARK = "told: a note of Context Registry"
-_TOLD = re.compile(  # what a hook of ours told the model, without an empty line; Gemini CLI puts it into a tag
+_OUR_NOTE = re.compile(  # what a hook of ours told the model, without an empty line; Gemini CLI puts it into a tag
     r"(?:\A|(?<=\n\n))(?:<hook_context>)?\s*(?:The session_id of this chat for context-registry: "
     r"|Context Registry(?:, quoted from \d{4}-\d\d-\d\d|: an earlier conversation may answer this"
     r"|: what this chat's summary left out|: what the user asked to remember"
@@ -61,7 +61,7 @@ _SIGNIFICANT = (
 def as_kept(message: Message) -> Message:
     """Return the message as the registry keeps it: of a call or a note of our own a mark, any other as it came."""
     if message.role is Role.SYSTEM and message.more.get("injected"):
-        text = _TOLD.sub(NOTE_MARK, message.text)
+        text = _OUR_NOTE.sub(NOTE_MARK, message.text)
         return replace(
             message, text=text, more={**message.more, UNINDEXED: TOLD} if text == NOTE_MARK else message.more
         )
