@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret, find_cues
 from registry.text.privacy.pins import PIN, find_pins
-from registry.text.privacy.rules import SHORTEST_KEY, Name
+from registry.text.privacy.rules import Name
 from registry.text.privacy.values import (
     Form,
     form,
@@ -180,7 +180,7 @@ def tells_of_secret(name: str) -> bool:
 def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     """Return whether a value that is assigned to a name looks like its secret."""
     if name.needs_long:
-        return len(value) >= SHORTEST_KEY and is_made(value)
+        return form(value) is Form.MADE
     if _UUID.fullmatch(value):
         return name.words != "session id"
     if name.kind == "password" and is_short_hex(value):

@@ -128,12 +128,28 @@ def is_name(value: str) -> bool:
 def is_random(value: str) -> bool:
     """Return whether a value is made by a machine: letters and digits of more than 3 bits each, unlike words."""
     is_mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    return is_mixed and not is_placeholder(value) and entropy(value) > 3
+    return (is_mixed and not is_placeholder(value) and entropy(value) > 3) or is_jumbled(value)
 
 
 def is_made(value: str) -> bool:
     """Return whether a word can be nothing but made by a machine."""
-    return sum(map(str.isdigit, value[:200])) > 2 and not is_code(value) and not is_name(value) and is_random(value)
+    has_digits = sum(map(str.isdigit, value[:200])) > 2
+    return is_jumbled(value) or (has_digits and not is_code(value) and not is_name(value) and is_random(value))
+
+
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+
+
+def is_jumbled(value: str) -> bool:
+    """Return whether small letters, capitals and digits change so often that no name is written so."""
+    return (
+        len(value) >= 16
+        and value.isalnum()
+        and value.isascii()
+        and 0.4 * len(value) < len(_PART.findall(value))
+        and not is_placeholder(value)
+        and not is_code(value)
+    )
 
 
 def is_password(value: str) -> bool:

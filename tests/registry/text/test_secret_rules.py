@@ -435,6 +435,14 @@ def test_a_secret_of_any_length_is_masked_whole() -> None:
             assert text.endswith(after)
 
 
+def test_a_key_with_hardly_a_digit_is_masked_and_a_long_name_stays() -> None:
+    for said in ("auth=%s", "키는 %s 입니다", "here's the token for staging: %s, use that"):
+        for key in ("afVcnqRoQiBPErXSvvX1IIPb", "jMFvWNQbahWqzKHwVKVqQA8AdHxHHPUe", "iEMkXrraWTNFMgxBoKwZ"):
+            assert key not in masked(said % key), said
+        for name in ("getUserByIdAndNameForV2", "XMLHttpRequestEventTarget", "convertUTF8ToHTMLInIOS"):
+            assert masked(said % name) == said % name
+
+
 BODY = ["MIIEpAIBAAKCAQEA" + made(48), made(64, string.ascii_letters + "+/0189"), made(64), "dGhlIGVuZA=="]
 BLOCK = ["-----BEGIN RSA PRIVATE KEY-----", *BODY, "-----END RSA PRIVATE KEY-----"]
 
