@@ -91,11 +91,11 @@ _LABEL = re.compile(  # of a value; these say nothing about it: value, default, 
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(
-    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b|\bblob\b|checked out",
+    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b|\bblob\b|checked out|expected|actual",
     re.IGNORECASE,
 )
-_LISTED = re.compile(  # a file behind its digest: git submodule, sha256sum
-    r"[ +-]{0,4}(?P<digest>[0-9a-fA-F-]{32,})[ \t]{1,4}\*?[\w-]*[/._][\w.-]"
+_LISTED = re.compile(  # a file behind its digest, as git submodule and sha256sum print it, or a commit's subject
+    r"[ +-]{0,4}(?P<digest>[0-9a-fA-F-]{32,})[ \t]{1,4}(?:\*?[\w-]*[/._][\w.-]|(?<=[0-9a-f]{40} )[\w(\[])"
 )
 _BELOW = re.compile(r"(?:SPEC )?CHECKSUMS:\r?\n(?:[ \t]+[^\s:]+: [0-9a-f]{32,}\r?\n)*[ \t]+[^\s:]+: ")  # Podfile.lock
 _COMPUTER = re.compile("(?:LAPTOP|DESKTOP|WIN|MBP)-[A-Z0-9]{6,11}")

@@ -51,7 +51,7 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token
 _NAME = re.compile(  # OAuth2Client, user_table_2
     r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )
-_BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]")  # no name has so many numbers
+_BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]|[a-z]0[a-z]{2}")  # no name has so many numbers
 _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number
     r"(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|b|ipv|md|oauth|http|argon|pbkdf|ed|cv|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|modp)[-_]?\d{0,5}"
     r"(?:id?|d)?[-_/]?)+(?:(?:en|de)c(?:od\w{1,8})?)?"
@@ -146,7 +146,7 @@ def is_jumbled(value: str) -> bool:
         len(value) >= 16
         and value.isalnum()
         and value.isascii()
-        and 0.4 * len(value) < len(_PART.findall(value))
+        and (0.4 * len(value) < len(_PART.findall(value)) or _UNSPOKEN.search(value) is not None)
         and not is_placeholder(value)
         and not is_code(value)
     )
