@@ -91,7 +91,8 @@ _LABEL = re.compile(  # of a value; these say nothing about it: value, default, 
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
 _HASHED = re.compile(
-    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b|\bblob\b|checked out|expected|actual",
+    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b|\bblob\b|checked out"
+    r"|expected|actual",
     re.IGNORECASE,
 )
 _LISTED = re.compile(  # a file behind its digest, as git submodule and sha256sum print it, or a commit's subject

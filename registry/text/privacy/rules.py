@@ -58,7 +58,7 @@ class Name(NamedTuple):
 
     @property
     def needs_long(self) -> bool:
-        """Return True if the value has 20 characters or more."""
+        """Return True if the value is made by a machine, of 16 characters or more."""
         return self.is_whole_word and self.kind == "secret"
 
 

@@ -19,6 +19,7 @@ MARK = re.compile(r"\[secret:[a-z-]+:[0-9a-f]{2}\]")
 MARK_BEGIN = "[secret:"
 PRIVATE = "[private]"
 """Replaces the text between `<private>` and `</private>`."""
+_PUBLIC_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]*(?:CERTIFICATE|PUBLIC KEY)[A-Z ]*-----[\s\S]+?-----END")
 _BETWEEN = re.compile(r"<private>.*?</private>", re.IGNORECASE | re.DOTALL)
 
 
@@ -30,7 +31,9 @@ def is_masked(text: str) -> bool:
 def find_secrets(text: str) -> list[Secret]:
     """Return the secrets of a text in their order, also those with escapes; none overlaps another."""
     if MARK_BEGIN in text:
-        text = MARK.sub(lambda mark: " " * len(mark[0]), text)  # else a mark were a name with a value
+        text = MARK.sub(_blanks, text)  # else a mark were a name with a value
+    if "-----BEGIN" in text:
+        text = _PUBLIC_BLOCK.sub(_blanks, text)
     rules = load_rules()
     found = _find(text, rules)
     plain, places = unescaped(text)
@@ -39,6 +42,10 @@ def find_secrets(text: str) -> list[Secret]:
         found = [other for other in found if other.start < secret.start or secret.end < other.end]  # parts of it
         _add(secret, found)
     return found
+
+
+def _blanks(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 def mask(text: str, kind: str, key: bytes) -> str:

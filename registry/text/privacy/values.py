@@ -40,7 +40,8 @@ _CODE = re.compile(  # an expression, a number, an address, a path, a file with 
     r"^[A-Za-z_]\w*(?:->|::)\w|^(?:#[\w.]+|[A-Za-z_]+\d?)=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^#\W"
     r"|^(?:https?:|\.{1,2})?/(?!(?=(?:\D*\d){3})(?=[^A-Z]*[A-Z])[A-Za-z0-9+/]{25,}=*$)"
     r"|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w|^S-1-\d|^[\w-]+_session_\d{8}_\d{4,6}(?:_\w+)?$"
-    r"|^(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]|\(\?[=!:]|^(?!SK)[A-Z]{2}[0-9a-f]{32}$|^pk_(?:live|test)_|^g?v\$|^(?:ami|eni|i|sg|snap|subnet|vol|vpc)-[0-9a-f]{8,17}$"
+    r"|^(?:hmac-)?(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^(?:rsa|dsa|elg|ed|cv)\d{3,5}/[0-9A-F]{8,40}$|^1-[0-9a-f]{8}-[0-9a-f]{24}$|\w\[$|^\w+=https?:"
+    r"|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]|\(\?[=!:]|^(?!SK)[A-Z]{2}[0-9a-f]{32}$|^pk_(?:live|test)_|^g?v\$|^(?:ami|eni|i|sg|snap|subnet|vol|vpc)-[0-9a-f]{8,17}$"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
 )
 _DOTTED_WORDS = re.compile(
@@ -51,7 +52,9 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![.\w])")  # user.token
 _NAME = re.compile(  # OAuth2Client, user_table_2
     r"(?!\d{3})(?:[a-z](?=[A-Z][a-z]))?(?:[A-Z][a-z]++|[a-z]{2,}+|[A-Z]{2,}+|[A-Z]\d+(?=[A-Z][a-z])|[Vv]?\d{1,3}+|[_.:-])++"
 )
-_BROKEN = re.compile(r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]|[a-z]0[a-z]{2}")  # no name has so many numbers
+_BROKEN = re.compile(
+    r"[A-Za-z]\d+(?=[A-Za-z]).*[A-Za-z]\d+[A-Za-z]|[a-z]\d{2,}[a-z]|[a-z]0[a-z]{2}"
+)  # no name has so many numbers
 _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's number
     r"(?:(?:sha|aes|rsa|hs|rs|es|utf|latin|base|b|ipv|md|oauth|http|argon|pbkdf|ed|cv|pkcs|tls|rfc|[bs]crypt|hmac|gcm|cbc|modp)[-_]?\d{0,5}"
     r"(?:id?|d)?[-_/]?)+(?:(?:en|de)c(?:od\w{1,8})?)?"

@@ -223,6 +223,11 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("Auth/EPP code: %s", "tR8!kQ2vWz#m"),
         ("NCLOUD_ACCESS_KEY_ID=%s", "q7Rk2mXc9Zt4Lw8Bv3Yd"),
         ('requests.get(url, auth=("editor", "%s"))', "k3Rv Qm8x t2Yd Lw5n B7cz pH4s"),
+        ("K3S_URL=https://10.0.3.11:6443 K3S_TOKEN=%s sh -", f"K10{'1fa08487' * 8}::server:7540c227389d29e4"),
+        ('.Item("https://mail.example/configuration/sendpassword") = "%s"', "kvqe wpxn ztod hmru"),
+        ("printer wont join. typed pass %s five times", "Tr0ut-Creek-Rd"),
+        ("aligo:\n  userid: dreamclinic\n  key: %s", "4omjlmuxnrsxoipshrqfhjbc0puunfbk"),
+        ("you've got 30 seconds, disarm is %s", "60418"),
     ]
     for said, secret in cases:
         text = masked(said % secret)
@@ -371,6 +376,15 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
             for n in range(70)
         ),
         "암호 입력 창이 계속 떠요 윈11 23H2 업데이트 뒤부터",
+        "is my password in it?\n-----BEGIN CERTIFICATE-----\n"
+        "MIIFazCCA1OgAwIBAgIRAIIQz7DSQONZRGPgu2OCiwAwDQYJKoZIhvcNAQELAFhb\n"
+        "ROuzK+A3iDRQsNk1ZzCJEjfJHFyUMVCSIW8gEgWGRAi5pX07RoDj7ST3r53ipagg\n-----END CERTIFICATE-----",
+        "$ gpg --list-keys\npub   rsa4096/8F38CF21DDD0938A 2021-03-02 [SC]\nwhich is my signing key?",
+        "the access token expired\nX-Amzn-Trace-Id: Root=1-6713d3c6-70c5beb0e5ae77c8636b1b71",
+        "the access token expired\ncf-ray: 8d1f3a2b7c9e4f10-ICN",
+        "63b46322ad54e7f5acb58835bd9cc0fe04263113 비밀번호 재설정\nec0caecc660630014f6372d8ec16b580e2bff05d 로그인",
+        "jsonwebtoken: wrong checksum\n  expected 8cdaa20aad4084265e0c906f69e6b6bfcdab198752dbd37f371786f22d76765a",
+        "storage.write(key: 'access_token', value: res.data['accessToken']);",
     ]
     for said in cases:
         assert masked(said) == said
