@@ -43,7 +43,7 @@ NAMED = re.compile(  # a label of something public: the value behind it is no se
     r"|(?:serial|order|invoice|tracking)(?: (?:number|no\.?))?|path|file|url|from|import|at|[nexy])"
     r"|이름|아이디|해시(?: \w{1,4})?|버전|모델|시리얼|포트"
     r"|(?:회원|주문|접수|요청|문의|계약|송장|제품|일련|시리얼|모델|예약|사업자) ?번호)"
-    r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})[\"'`“‘(\[]?\Z",
+    r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})(?:W/)?[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )
 

@@ -139,7 +139,8 @@ def _is_digest(text: str, found: Secret, cued: Container[int]) -> bool:
     line = text.rfind("\n", 0, found.start) + 1
     if (listed := _LISTED.match(text, line)) and listed.end("digest") == found.end:
         above = text.rfind("\n", 0, max(0, line - 1)) + 1
-        return above == line or above not in cued or _LISTED.match(text, above) is not None
+        is_of_digests = _LISTED.match(text, above) or _HASHED.search(text, above, line)
+        return above == line or above not in cued or is_of_digests is not None
     head = text.rfind("CHECKSUMS:", max(0, line - LONGEST_LIST), line)
     return head >= 0 and _BELOW.fullmatch(text, text.rfind("\n", 0, head) + 1, found.start) is not None
 
