@@ -48,6 +48,8 @@ ON_BOTH_DATABASES = re.compile(
     | orchestrator/semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)
     | orchestrator/sync/test_sync_copies.*hook_told
     | orchestrator/remote/test_edits.*(_agree|later_stays|later_has_it|go_whole|it_was_sent)
+    | orchestrator/remote/test_two_people.*(takes_nothing|called_so)
+    | backoffice/test_erased_by_one
     | orchestrator/test_forgetting.*
         (backup_brings|nothing_is_left|another_client|sent_again|restored_or_listed|read_again|by_words|every_notation)
     | orchestrator/test_retention

@@ -18,15 +18,15 @@ from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, S
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.derived import as_text
 from registry.storage.safety.forgetting import (
-    CHANNEL,
     DERIVED,
+    OWNED,
     SAID,
-    SESSION,
     find_forgotten,
     is_anything_forgotten,
     keyed,
     marks_against,
-    marks_of_name,
+    marks_against_channel,
+    marks_of_channel,
     note_forgotten,
 )
 from registry.storage.safety.masking import key_of
@@ -209,9 +209,9 @@ def is_forgotten(
     if not is_anything_forgotten(tx):
         return False
     key, owner = key_of(tx), owner_of(tx)
-    of_session = [(keyed(key, SESSION, session_id.encode()), SESSION)] if session_id else []
-    named = marks_against(key, CHANNEL, channel.encode(), owner) if channel else []
-    names = [digest for digest, _ in (*named, *of_session)]
+    called = [channel] if channel else []
+    named = marks_against_channel(key, called, session_id, owner)
+    names = [digest for digest, _ in named]
     compared = {each.digest: each for each in messages[-500:]}.values()  # only the last messages
     said = {digest: each for each in compared for digest, _ in marks_against(key, SAID, each.digest, owner)}
     noted = find_forgotten(tx, [*names, *said])
@@ -223,7 +223,10 @@ def is_forgotten(
     asked = sum(map(_is_question, compared))
     enough = [receipt for receipt, some in known.items() if _is_enough(some, asked)]
     if enough:
-        note_forgotten(tx, [*(marks_of_name(key, channel, owner) if channel else ()), *of_session], enough[0], now())
+        marks = marks_of_channel(key, called, session_id, owner)
+        if (OWNED, enough[0]) in noted.values():  # a person's words: the name is free for other people
+            marks = [mark for mark in named if mark[1] == OWNED]
+        note_forgotten(tx, marks, enough[0], now())
     return bool(enough)
 
 

@@ -38,7 +38,7 @@ from registry.storage.tables import channel, conversation, forgotten, message_ve
 logger = logging.getLogger(__name__)
 
 CHANNEL, OWNED, SESSION, SAID, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
-"""Kinds of digests: of a channel's name, a name or words of a person's channel, a session's id, a message's role and
+"""Kinds of digests: of a channel's name, a name, id or words of a person's channel, a session's id, a message's role and
 words, a derived record, and the id of a message that is in no row since a backup without it was restored."""
 BY_POLICY = "pol"
 """The beginning of receipts of retention policies, which hold for this registry alone: no other one is told."""
@@ -202,9 +202,7 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
     key = key_of(tx)
     within = conversation.c.channel_number == row.number
     said = tx.execute(select(conversation.c.digest).where(within)).scalars().all()
-    marks = [mark for name in (row.name, *aliases_of(tx, row.number)) for mark in marks_of_name(key, name, row.owner)]
-    if row.session_id:
-        marks.append((keyed(key, SESSION, row.session_id.encode()), SESSION))
+    marks = marks_of_channel(key, (row.name, *aliases_of(tx, row.number)), row.session_id, row.owner)
     marks += [mark for digest in said for mark in marks_of(key, SAID, bytes(digest), row.owner)]
     # words that many conversations together held say of no new one that it was forgotten
     note_forgotten(tx, marks, f"{receipt}.{row.number}", at)
@@ -215,17 +213,27 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
     return len(said)
 
 
-def marks_of_name(key: bytes, name: str, owner: str | None) -> list[tuple[bytes, str]]:
-    """Return the marks of a forgotten channel's name; a person's also of the name under which it was asked for."""
-    names = [name]
+def marks_of_channel(
+    key: bytes, names: Iterable[str], session_id: str | None, owner: str | None
+) -> list[tuple[bytes, str]]:
+    """Return the marks of a forgotten channel; a person's also of the names under which it was asked for."""
     if owner is not None:
-        asked = name.removesuffix(renamed_for("", owner))
-        names = [asked, renamed_for(asked, owner)]
-    return [mark for one in names for mark in marks_of(key, CHANNEL, one.encode(), owner)]
+        asked = [name.removesuffix(renamed_for("", owner)) for name in names]
+        names = [*asked, *(renamed_for(name, owner) for name in asked)]
+    marks = [mark for name in names for mark in marks_of(key, CHANNEL, name.encode(), owner)]
+    return marks + (marks_of(key, SESSION, session_id.encode(), owner) if session_id else [])
+
+
+def marks_against_channel(
+    key: bytes, names: Iterable[str], session_id: str | None, owner: str | None
+) -> list[tuple[bytes, str]]:
+    """Return the marks by which a channel is forgotten for a person."""
+    marks = [mark for name in names for mark in marks_against(key, CHANNEL, name.encode(), owner)]
+    return marks + (marks_against(key, SESSION, session_id.encode(), owner) if session_id else [])
 
 
 def marks_of(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
-    """Return the marks of a forgotten name or message: that of a person is not forgotten for other people."""
+    """Return the marks of a forgotten name, id or message: that of a person is not forgotten for other people."""
     if owner is None:
         return [(keyed(key, what, of), what)]
     return [(_of_person(key, what, of, owner), what), (_of_somebody(key, what, of), OWNED)]
@@ -354,7 +362,6 @@ def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[tup
         return
     for row in tx.execute(select(channel)).all():
         names = row.name, *aliases_of(tx, row.number)
-        marks = [mark for name in names for mark in marks_against(tombstones.key, CHANNEL, name.encode(), row.owner)]
-        marks += [(keyed(tombstones.key, SESSION, row.session_id.encode()), SESSION)] if row.session_id else []
+        marks = marks_against_channel(tombstones.key, names, row.session_id, row.owner)
         if receipt := next((known[mark] for mark in marks if mark in known), None):
             yield row, receipt

@@ -1,0 +1,51 @@
+"""What one person erased is forgotten for that person, and nobody else loses anything by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from orchestrator.state import Shelf
+from sources.base import Places
+from tests.backoffice.conftest import Hire
+from tests.backoffice.test_owners import erase
+
+pytestmark = pytest.mark.anyio
+
+ASKED = ("why does the parser drop the last line of a file?", "where is the parser's buffer flushed to disk?")
+
+
+async def test_erased_words_that_come_for_nobody_in_particular_take_no_name_from_others(
+    hire: Hire, orchestrator: Orchestrator
+) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await kim.log("parser", *ASKED)
+    await erase(kim, owner="kim")
+    messages = [{"role": "user", "text": text} for text in ASKED]
+    said = {"operation": "conversation_log", "channel": "general", "messages": messages}
+    assert (await orchestrator.run(said))["not_kept"]  # as an import at the server's terminal
+    assert (await orchestrator.run({**said, "messages": messages[:1]}))["not_kept"]
+    assert (await lee.log("general", "hello"))["stored_ids"]
+
+
+async def test_a_session_that_one_person_erased_is_another_persons_still_also_in_a_restored_backup(
+    hire: Hire, orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    async def run(operation: str, **query: Any) -> dict[str, Any]:
+        shelf = Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
+        answer = await Orchestrator(orchestrator.registry, shelf=shelf).run({"operation": operation, "query": query})
+        assert answer["success"], answer
+        return answer
+
+    kim, lee, pat = await hire("kim"), await hire("lee"), await hire("pat")
+    for person, name in ((kim, "kims"), (lee, "lees")):
+        await person.log(name, *ASKED, session_id="s-1")
+    backup = await run("create_backup", stores=False)
+    await erase(kim, owner="kim")
+    await run("restore_backup", path=backup["path"])
+    assert (await kim.sees(), await lee.sees()) == ([], ["lees"])
+    assert (await kim.log("again", "hello", session_id="s-1"))["not_kept"]
+    assert (await pat.log("pats", "hello", session_id="s-1"))["stored_ids"]
