@@ -274,7 +274,10 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
     theirs = said.value["ids"] if said.field == FORGOTTEN else [said.message_id] if said.message_id else []
     here = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.known_as, theirs))
     if said.field == FORGOTTEN:
-        told = replace(said, value={**said.value, "ids": list(here.values())})
+        is_channel = said.value["is_channel"] and not await orchestrator.registry.read(
+            lambda tx: notes.holds_others(tx, remote.known_as, theirs)
+        )
+        told = replace(said, value={"is_channel": is_channel, "ids": list(here.values())})
     else:
         told = replace(said, message_id=here.get(said.message_id) if said.message_id else None)
     if not said.message_id or told.message_id:

@@ -21,7 +21,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.exchange.change_feed import Changes, last_number
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
-from registry.storage.safety.visibility import namesakes
+from registry.storage.safety.visibility import namesakes, own_name
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
@@ -251,7 +251,8 @@ def tell_again(tx: WriteTransaction, url: str) -> None:
 
 def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
     """Return the channels here that match one elsewhere, by its names or as a client's session."""
-    rows = (find_channel(tx, name) for name in said.names)
+    # a person's own chat may have another name here than on the person's machine
+    rows = (find_channel(tx, own_name(tx, name)) or find_channel(tx, name) for name in said.names)
     named = {row.number: row for row in rows if row}
     if named or not said.session_id:
         return list(named.values())

@@ -14,7 +14,7 @@ from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, take_turn, upsert
 from registry.storage.exchange.change_feed import SIZED, portion
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
-from registry.storage.exchange.edits import GROWN, is_untold
+from registry.storage.exchange.edits import GROWN, MOST_IDS, is_untold
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.masking import mask_value
@@ -134,6 +134,20 @@ def id_in_other_words(tx: ReadTransaction, url: str, there: str, digest: str) ->
     query = select(conversation.c.id).join(remote_message, remote_message.c.number == conversation.c.number)
     is_it = remote_message.c.url == url, remote_message.c.id == there
     return tx.execute(query.where(*is_it, conversation.c.digest != bytes.fromhex(digest))).scalar()
+
+
+def holds_others(tx: ReadTransaction, url: str, ids: Sequence[str]) -> bool:
+    """Return whether a channel of these messages, by their ids there, holds messages of another channel there, too.
+
+    Two people's chats of one name became one here if one was pulled before the other was sent.
+    """
+    if len(ids) > MOST_IDS // 2:  # not all ids of a longer channel are told
+        return False
+    noted = select(conversation.c.channel_number).join(remote_message, remote_message.c.number == conversation.c.number)
+    noted = noted.where(remote_message.c.url == url)
+    of_these = noted.where(remote_message.c.id.in_(ids))
+    others = noted.where(remote_message.c.id.not_in(ids), conversation.c.channel_number.in_(of_these))
+    return tx.execute(others.limit(1)).first() is not None
 
 
 def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:

@@ -224,7 +224,7 @@ def own_name(tx: Connection, name: str) -> str:
     if held:
         return name if all(one in (None, owner) for one in held) else renamed
     # the other person's may have been forgotten since: one's own chat goes on where it is
-    own = select(channel.c.number).where(channel.c.name == renamed, channel.c.owner == owner)
+    own = select(channel.c.number).where(is_called(renamed), channel.c.owner == owner)
     return name if ask_all(tx, own).first() is None else renamed
 
 
@@ -243,8 +243,12 @@ def namesakes(tx: Connection, channels: Mapping[int, tuple[str | None, Sequence[
         return set()
     others = {number: names for number, (whose, names) in channels.items() if whose not in (None, owner)}
     own_names = {renamed_for(name, owner) for names in others.values() for name in names}
-    query = select(channel.c.name).where(channel.c.name.in_(own_names), channel.c.owner == owner)
-    held = set(tx.execute(query).scalars()) if own_names else set()
+    if not own_names:
+        return set()
+    named = select(channel.c.name).where(channel.c.name.in_(own_names), channel.c.owner == owner)
+    aliased = select(channel_alias.c.name).join(channel, channel.c.number == channel_alias.c.channel_number)
+    aliased = aliased.where(channel_alias.c.name.in_(own_names), channel.c.owner == owner)
+    held = {*tx.execute(named).scalars(), *tx.execute(aliased).scalars()}
     return {number for number, names in others.items() if any(renamed_for(name, owner) in held for name in names)}
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.access import Level
+from registry.access import Access, Level
+from registry.ingest.merge_channels import merge_channels
+from registry.storage.conversations.channels import find_channel, open_channel
+from registry.storage.database import WriteTransaction
 from registry.storage.safety.tokens import create_token
 from tests.orchestrator.remote.laptops import Laptop, said
 
@@ -84,3 +87,67 @@ async def test_a_shared_chat_of_the_name_of_ones_own_is_not_mixed_into_it(
         expected = {f"why does {name}'s lose items?", "the session expires", f"and {name}'s cookie?"}
         assert (channel, len(texts), set(texts)) == ("basket", 3, expected)
     assert sorted(len(texts) for texts in (await said(elsewhere)).values()) == [3, 3]
+
+
+async def test_what_is_done_to_ones_own_chat_is_not_done_to_a_namesake(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    for laptop in laptops:
+        await laptop.log("basket", "why does it lose items?", "the session expires")
+        await laptop.push()
+    kims, lees = laptops
+    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.push()
+    named = {"operation": "tag", "channel": "basket", "query": {"title": "Lee's basket"}}
+    assert (await lees.orchestrator.run(shared))["success"]
+    assert (await lees.orchestrator.run(named))["success"]
+    assert (await lees.push()).why is None
+    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    known = {one["owner"]: (one["shared_with"], one["title"]) for one in sessions}
+    assert known == {"kim": ("team", None), "lee": ("team", "Lee's basket")}
+    assert (await lees.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
+    assert (await lees.push()).why is None
+    assert (await said(elsewhere)).keys() == {"basket"}
+
+
+async def test_a_chat_that_came_before_ones_own_of_its_name_was_sent_takes_nothing_of_it_when_it_is_forgotten(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    await kims.log("basket", "why does kim's lose items?", "the session expires")
+    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.push()
+    await lees.log("basket", "why does lee's lose items?", "ask kim", start=5)
+    await lees.exchange()
+    gone = {"operation": "delete", "channel": "basket", "query": {"soft": False}}
+    assert (await elsewhere.run(gone))["success"]
+    await lees.exchange()
+    assert await said(lees.orchestrator) == {"basket": ["why does lee's lose items?", "ask kim"]}
+
+
+async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_more(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    for laptop, name in zip(laptops, TWO, strict=True):
+        await laptop.log("basket", f"why does {name}'s lose items?", "the session expires")
+        await laptop.push()
+    kims, lees = laptops
+    [renamed] = (await said(elsewhere)).keys() - {"basket"}
+
+    def merge(tx: WriteTransaction) -> None:  # as when a client's session turns out to be this chat
+        own = find_channel(tx, renamed)
+        assert own
+        into = open_channel(tx, "lees-session", own.source, own.created_at)
+        merge_channels(tx, own.number, into.number)
+
+    await elsewhere.registry.seen_by(Access("lee", Level.WRITE, owner="lee")).write(merge)
+    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.push()
+    await lees.pull()
+    assert "kim's" not in str(await said(lees.orchestrator))
+    await lees.log("basket", "and lee's cookie?", start=5)
+    await lees.push()
+    assert (await said(elsewhere)).keys() == {"basket", "lees-session"}
