@@ -21,6 +21,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
 from registry.storage.paging import change_state
 from registry.storage.safety.forgetting import forget_again, tombstones_of, wipe
+from registry.storage.safety.page_sessions import end_other_sessions, open_sessions
 from registry.storage.safety.tokens import revoke_again, revoked_tokens
 from registry.storage.upkeep.table_export import count_kept, rehearse, replace_everything
 
@@ -126,10 +127,11 @@ def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, stat
     with data.folder:
         if not request.query.dry_run:
             tombstones = tombstones_of(tx)
-            revoked = revoked_tokens(tx)
+            revoked, sessions = revoked_tokens(tx), open_sessions(tx)
             replace_everything(tx, data.file)
             change_state(tx)
             revoke_again(tx, revoked)
+            end_other_sessions(tx, sessions)
             again = forget_again(tx, tombstones)
             run.recorder.explain(forgotten_again=again)
     return {**state["result"], "messagesForgotten": again}

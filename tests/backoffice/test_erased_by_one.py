@@ -9,6 +9,8 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
+from registry.access import Access, Level
+from registry.storage.safety.page_sessions import begin_session, end_session, find_session
 from sources.base import Places
 from tests.backoffice.conftest import Hire
 from tests.backoffice.test_owners import erase
@@ -16,6 +18,14 @@ from tests.backoffice.test_owners import erase
 pytestmark = pytest.mark.anyio
 
 ASKED = ("why does the parser drop the last line of a file?", "where is the parser's buffer flushed to disk?")
+
+
+async def run(orchestrator: Orchestrator, folder: Path, operation: str, **query: Any) -> dict[str, Any]:
+    """Run an operation where backups are kept in this folder."""
+    shelf = Shelf(folder / "backups", [], Places(folder, {}), folder / "resume")
+    answer = await Orchestrator(orchestrator.registry, shelf=shelf).run({"operation": operation, "query": query})
+    assert answer["success"], answer
+    return answer
 
 
 async def test_erased_words_that_come_for_nobody_in_particular_take_no_name_from_others(
@@ -34,18 +44,25 @@ async def test_erased_words_that_come_for_nobody_in_particular_take_no_name_from
 async def test_a_session_that_one_person_erased_is_another_persons_still_also_in_a_restored_backup(
     hire: Hire, orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
-    async def run(operation: str, **query: Any) -> dict[str, Any]:
-        shelf = Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
-        answer = await Orchestrator(orchestrator.registry, shelf=shelf).run({"operation": operation, "query": query})
-        assert answer["success"], answer
-        return answer
-
     kim, lee, pat = await hire("kim"), await hire("lee"), await hire("pat")
     for person, name in ((kim, "kims"), (lee, "lees")):
         await person.log(name, *ASKED, session_id="s-1")
-    backup = await run("create_backup", stores=False)
+    backup = await run(orchestrator, tmp_path, "create_backup", stores=False)
     await erase(kim, owner="kim")
-    await run("restore_backup", path=backup["path"])
+    await run(orchestrator, tmp_path, "restore_backup", path=backup["path"])
     assert (await kim.sees(), await lee.sees()) == ([], ["lees"])
     assert (await kim.log("again", "hello", session_id="s-1"))["not_kept"]
     assert (await pat.log("pats", "hello", session_id="s-1"))["stored_ids"]
+
+
+async def test_a_session_on_the_pages_that_was_ended_stays_ended_when_a_backup_is_restored(
+    orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    registry = orchestrator.registry
+    access = Access("oauth:kim", Level.WRITE, owner="oauth:kim")
+    ended, kept = [await registry.write(lambda tx: begin_session(tx, None, access, 3600)) for _ in range(2)]
+    backup = await run(orchestrator, tmp_path, "create_backup", stores=False)
+    await registry.write(lambda tx: end_session(tx, ended))
+    await run(orchestrator, tmp_path, "restore_backup", path=backup["path"])
+    assert await registry.read(lambda tx: find_session(tx, ended)) is None
+    assert await registry.read(lambda tx: find_session(tx, kept)) == access

@@ -38,8 +38,8 @@ from registry.storage.tables import channel, conversation, forgotten, message_ve
 logger = logging.getLogger(__name__)
 
 CHANNEL, OWNED, SESSION, SAID, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
-"""Kinds of digests: of a channel's name, a name, id or words of a person's channel, a session's id, a message's role and
-words, a derived record, and the id of a message that is in no row since a backup without it was restored."""
+"""Kinds of digests: of a channel's name, a name, id or words of a person's channel, a session's id, a message's role
+and words, a derived record, and the id of a message that is in no row since a backup without it was restored."""
 BY_POLICY = "pol"
 """The beginning of receipts of retention policies, which hold for this registry alone: no other one is told."""
 

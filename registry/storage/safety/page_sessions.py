@@ -3,6 +3,7 @@
 Only a digest of a session's key is stored.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from hashlib import sha256
@@ -40,6 +41,15 @@ def find_session(tx: ReadTransaction, key: str) -> Shown | Access | None:
 
 def end_session(tx: WriteTransaction, key: str) -> None:
     tx.execute(delete(page_session).where(page_session.c.digest == _digest(key)))
+
+
+def open_sessions(tx: ReadTransaction) -> list[bytes]:
+    return [bytes(digest) for digest in tx.execute(select(page_session.c.digest)).scalars()]
+
+
+def end_other_sessions(tx: WriteTransaction, digests: Sequence[bytes]) -> None:
+    """End the sessions that were ended before a backup that has them open was put back."""
+    tx.execute(delete(page_session).where(page_session.c.digest.not_in(digests)))
 
 
 def _digest(key: str) -> bytes:
