@@ -155,7 +155,12 @@ def _kind(answer: dict[str, Any] | None) -> str:
 async def over_stdio(cases: int, seed: int) -> tuple[str, ...]:
     """`ctxr mcp` on pipes; behind each case goes a ping, so that silence is told from slowness."""
     with tempfile.TemporaryDirectory() as folder:
-        env = servers.environment(Path(folder)) | {"CTXR_EMBED_MODEL": "off", "HOME": folder}
+        shared = {
+            "CTXR_EMBED_MODEL": "off",
+            "HOME": folder,
+            "CTXR_SHARED": "on",
+        }  # through a window, as a client has it
+        env = servers.environment(Path(folder)) | shared
         pipe = asyncio.subprocess.PIPE
         server = await asyncio.create_subprocess_exec(
             servers.CTXR, "mcp", env=env, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=2**26

@@ -54,7 +54,7 @@ class PendingRequest:
         self.is_listening = message["method"] == LISTEN  # answered when it ends
         self.is_acknowledged = False
         is_call = message["method"] == "tools/call"
-        self.may_repeat = not (is_call and _params(message).get("name") in NOT_REPEATED)
+        self.may_repeat = not (is_call and str(_params(message).get("name")) in NOT_REPEATED)
 
     def may_be_sent(self) -> bool:
         """Return whether a new process may get it. What two processes did not live to answer no third one gets."""
@@ -143,11 +143,13 @@ class ChatWindow:
         """Answer a message, or keep and forward it."""
         message = _parsed(line)
         method, request_id = message.get("method"), message.get("id")
-        if method in ("initialize", "notifications/initialized"):
+        is_request = isinstance(method, str) and isinstance(request_id, str | int)  # else the server refuses it
+        if method == "notifications/initialized" or (is_request and method == "initialize"):
             self._handshake[method] = line
         elif method == "notifications/cancelled":
-            self._requests.pop(_params(message).get("requestId", ""), None)
-        elif method == SUBSCRIBE:
+            cancelled = _params(message).get("requestId")
+            self._requests.pop(cancelled if isinstance(cancelled, str | int) else "", None)
+        elif is_request and method == SUBSCRIBE:
             self._subscribed[str(_params(message).get("uri"))] = line
         elif method == "resources/unsubscribe":
             self._subscribed.pop(str(_params(message).get("uri")), None)

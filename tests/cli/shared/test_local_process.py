@@ -352,6 +352,22 @@ def test_a_client_that_introduces_itself_when_the_window_is_connected_is_known_b
     assert channel.startswith("cursor_session_")
 
 
+def test_a_window_outlives_messages_that_are_none(home: Home) -> None:
+    with Window(home) as window:
+        for wrong in (
+            {"id": 5, "method": "tools/call", "params": {"name": ["export_session"]}},
+            {"method": "notifications/cancelled", "params": {"requestId": {}}},
+            {"id": [6], "method": "initialize", "params": {}},
+            {"method": "resources/subscribe", "params": {"uri": "conversation://c"}},
+        ):
+            window._send({"jsonrpc": "2.0", **wrong})  # noqa: SLF001, what no client would send
+        home.place.end_hung()
+        window.call("list_sessions", project="all")
+        while (heard := window.hear()).get("id") != 2:
+            assert "error" in heard, heard
+        assert heard["result"]["structuredContent"]["ok"]
+
+
 def wait_for_lists(home: Home) -> None:
     """Return when a process has noted its lists for the windows that come while the next one starts."""
     while not list(Path(home.place.folder).glob("*.lists")):
