@@ -115,7 +115,7 @@ class Window:
 
     def ask(self, method: str, params: dict[str, Any], number: int = 0) -> None:
         """Send a request."""
-        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, **self._meta}})
+        self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, **self._meta}})
 
     def call(self, tool: str, **arguments: Any) -> None:
         """Send a tool call."""
@@ -124,7 +124,7 @@ class Window:
 
     def say(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification."""
-        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def lists(self) -> dict[str, Any]:
         """The tools, prompts and resources."""
@@ -147,7 +147,7 @@ class Window:
         while any(fcntl.ioctl(self._process.stdin, termios.FIONREAD, bytes(4))) or ") S " not in stat.read_text():
             time.sleep(0.005)
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
         self._process.stdin.flush()
@@ -360,7 +360,7 @@ def test_a_window_outlives_messages_that_are_none(home: Home) -> None:
             {"id": [6], "method": "initialize", "params": {}},
             {"method": "resources/subscribe", "params": {"uri": "conversation://c"}},
         ):
-            window._send({"jsonrpc": "2.0", **wrong})  # noqa: SLF001, what no client would send
+            window.send({"jsonrpc": "2.0", **wrong})
         home.place.end_hung()
         window.call("list_sessions", project="all")
         while (heard := window.hear()).get("id") != 2:
