@@ -19,7 +19,7 @@ LONGEST_MS = 30_000.0  # the duration with the longest bar: the usual time limit
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _MARKS = re.compile(r"`{3,}\w*\s?|`|\*\*|(?<!\S)#{1,6}\s")  # of Markdown; a row shows one line, unformatted
 _IMAGE = re.compile(r"!\[([^\]]*)\]\(\S*?(?:\)|…|$)")  # a preview may end within its address
-_FAULTY = re.compile(r"(?:^|(?<=; ))(?:query\.)?(\w+)(?=: (?:given|missing))")
+_FAULTY = re.compile(r"(?:^|(?<=; ))(?:query\.)?([\w.]+)(?=: (?:given|missing))")
 
 _WORDS: Mapping[str, Any] = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
 FIELDS: Mapping[str, str] = {name: english for name, (english, _) in labels().items()}
@@ -100,8 +100,17 @@ def field(name: str) -> str:
 
 
 def named(details: str, translate: Callable[[str], str]) -> str:
-    """Replace field names in an error's details by their labels: `query.limit: given 0` becomes `at most: given 0`."""
-    return _FAULTY.sub(lambda found: translate(field(found[1])), details)
+    """Replace field names in an error's details by their labels.
+
+    `query.limit: given 0` becomes `at most: given 0`, and `messages.0.role: missing` becomes
+    `messages › 1 › who speaks: missing`.
+    """
+    return _FAULTY.sub(lambda found: _path(found[1], translate), details)
+
+
+def _path(names: str, translate: Callable[[str], str]) -> str:
+    parts = names.replace(".text", ".content").split(".")  # the text of a query is its words, that of a message is not
+    return " › ".join(str(int(part) + 1) if part.isdecimal() else translate(field(part)) for part in parts)
 
 
 def value(given: str, name: str) -> str | None:

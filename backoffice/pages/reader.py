@@ -26,6 +26,7 @@ FOLDER = Path(__file__).parent.parent / "translations"
 SAID = "said.json"  # the sentences that other parts of the program make: errors, and the reasons in records
 _FAULT = re.compile(r"; (?=[^;:]+: (?:given|missing))")
 _FIELD = re.compile(r"\{(\w+)\}")
+_IN_WORDS = ("allowed", "sentence")  # fields of a sentence that hold sentences again
 
 Translate = Callable[..., str]
 
@@ -78,13 +79,15 @@ def teller(language: str) -> Callable[[str], str]:
     """
 
     def said(text: str) -> str:
-        matches = ((pattern.fullmatch(text), words) for pattern, words in _sentences(language))
-        return next((words.format(**_whole(match.groupdict())) for match, words in matches if match), text)
+        # Only the faults of a request are a list: other sentences may quote such words.
+        return "; ".join(map(_one, _FAULT.split(text) if _FAULT.match(f"; {text}") else [text]))
 
-    def _whole(facts: dict[str, str]) -> dict[str, str]:
-        # What is allowed is in words again, and another fault may follow.
-        allowed = facts.get("allowed")
-        return facts if allowed is None else {**facts, "allowed": "; ".join(map(said, _FAULT.split(allowed)))}
+    def _one(text: str) -> str:
+        matches = ((pattern.fullmatch(text), words) for pattern, words in _sentences(language))
+        return next((words.format(**_facts(match)) for match, words in matches if match), text)
+
+    def _facts(match: re.Match[str]) -> dict[str, str]:
+        return {name: said(fact) if name in _IN_WORDS else fact for name, fact in match.groupdict().items()}
 
     return said
 

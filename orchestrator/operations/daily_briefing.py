@@ -144,13 +144,14 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
     )
     text, by = await written_by(run.writer, run.recorder, task, material, 1500)
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
-    text = text or written(day.talks, str(request.query.date), WORDS[language])
+    text = text or written(day.talks, str(request.query.date), language)
     run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
     return {"transformed_data": text, "data": replace(day, by=by)}
 
 
-def written(talks: list[TalkOfDay], date: str, words: Mapping[str, str]) -> str:
-    points = [(talk, points_of(talk.messages)) for talk in talks]
+def written(talks: list[TalkOfDay], date: str, language: str) -> str:
+    words = WORDS[language]
+    points = [(talk, points_of(talk.messages, language)) for talk in talks]
     for talk, found in points:
         later = _decided_later(talk, points)
         found["decided"] = [

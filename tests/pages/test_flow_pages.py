@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -242,6 +243,35 @@ async def test_a_refused_request_names_its_fields_in_words(
     await orchestrator.run({"operation": "search_sessions", "query": {"text": "x", "limit": 0, "context_window": -1}})
     for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
         assert told in await text_of(http, address)
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", "messages › 1 › who speaks: missing; allowed: a value is required; messages › 2 › content: given &#34;"),
+        (
+            "ko",
+            "메시지 › 1 › 말한 이: 값이 없음, 허용: 값이 필요합니다; 메시지 › 2 › 내용: 받은 값 &#34;&#34;, 허용: 빈",
+        ),
+    ],
+)
+async def test_a_refused_message_is_named_by_its_place(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, language: str, told: str
+) -> None:
+    http.headers["Accept-Language"] = language
+    messages = [{"text": "hello"}, {"role": "user", "text": ""}]
+    await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
+    for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
+        assert told in await text_of(http, address)
+
+
+async def test_a_run_that_finds_no_repository_says_so(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, tmp_path: Path
+) -> None:
+    http.headers["Accept-Language"] = "ko"
+    await orchestrator.run({"operation": "blame", "query": {"file": "a.py:1", "folder": str(tmp_path)}})
+    for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
+        assert f"git 저장소가 없습니다. {tmp_path}: git 저장소가 아니거나" in await text_of(http, address)
 
 
 async def test_a_message_deleted_since_is_no_longer_shown(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:

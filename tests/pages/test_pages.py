@@ -12,8 +12,10 @@ from zipfile import ZipFile
 import httpx
 import pytest
 
+from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.storage.database import Database
+from registry.storage.records.extract_results import RESUMED, save_result
 from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG
 
 pytestmark = pytest.mark.anyio
@@ -413,6 +415,18 @@ async def test_beside_a_conversation_stands_who_asked_for_it_with_and_without_wo
     page = await text_of(http, f"/margin/{LOGIN}")
     delivered = page[page.index("Delivered to") :]
     assert re.findall(r"<span>(.+?)</span>", delivered) == ["claude", "rotation"]
+
+
+async def test_beside_a_conversation_stands_the_client_it_was_resumed_in(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await orchestrator.registry.write(
+        lambda tx: save_result(
+            tx, "ext_1", record_type=RESUMED, channel=LOGIN, items=[], metadata={"client": "codex", "session_id": "s"}
+        )
+    )
+    delivered = (await text_of(http, f"/margin/{LOGIN}")).partition("Delivered to")[2]
+    assert re.findall(r"<span>(.+?)</span>", delivered) == ["codex"]
 
 
 async def test_no_text_on_a_page_can_hide(http: httpx.AsyncClient) -> None:

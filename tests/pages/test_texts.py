@@ -59,21 +59,26 @@ def test_the_values_in_a_record_have_words() -> None:
 ERRORS = {"InvalidRequest", "NotFound", "StorageError", "OperationTimeout", "Unauthorized"}
 
 
+PARTS = ("registry", "orchestrator", "backoffice", "sources")
+
+
 @cache
-def errors_said() -> set[str]:
-    """The message of every error that a page may show, as it reads with something in its fields."""
-    files = (file for part in ("registry", "orchestrator", "backoffice") for file in (ROOT / part).rglob("*.py"))
+def errors_said(argument: int) -> set[str]:
+    """The messages, or the details, of all errors that a page may show, with something in their fields."""
+    files = (file for part in PARTS for file in (ROOT / part).rglob("*.py") if file.parent.name != "upkeep")
     calls = (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     return {
-        in_words(call.args[0])
+        in_words(call.args[argument])
         for call in calls
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ERRORS
+        if len(call.args) > argument
     } - {""}
 
 
 def in_words(node: ast.expr) -> str:
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-    known = {"doing": "read"}
+    known = {"doing": "read", "happens": "be stored; sending it", "about": "in the registry", "titles": ""}
+    known["_nearest(tx, reference)"] = ""
     return "".join(
         str(part.value) if isinstance(part, ast.Constant) else known.get(ast.unparse(part).strip("f'\"{}"), "42")
         for part in parts
@@ -90,8 +95,18 @@ def test_what_a_record_tells_of_meaning_has_words(similar: SimilarMessages) -> N
 
 def test_every_error_is_told_in_korean_too() -> None:
     said = teller("ko")
-    assert len(errors_said()) > 20
-    assert {text for text in errors_said() if said(text) == text} == set()
+    assert len(errors_said(0)) > 20
+    assert {text for text in errors_said(0) if said(text) == text} == set()
+
+
+ENGLISH = re.compile(r"(?<![`.-])\b[a-z']+ (?:[a-z']+ )*[a-z']+\b")
+"""Words in a row; commands stand in backticks or after a colon, and options after a dash."""
+
+
+@pytest.mark.parametrize("details", sorted(filter(ENGLISH.search, errors_said(1))))
+def test_the_details_of_every_error_are_told_in_korean_too(details: str) -> None:
+    told = re.sub(r"`[^`]*`|: ctxr .*", "", teller("ko")(details))
+    assert not ENGLISH.search(told)
 
 
 def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
@@ -117,6 +132,31 @@ def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
         ),
         ("token 'kim' is for channels 'a*'", "토큰 'kim'의 범위: channels 'a*'"),
         ("token 'kim': given scope read; needed: write", "토큰 'kim': 받은 권한 read, 필요한 권한 write"),
+        (
+            "channel: given 0; allowed: a valid string; query: missing; allowed: a value is required",
+            "channel: 받은 값 0, 허용: 글; query: 값이 없음, 허용: 값이 필요합니다",
+        ),
+        (
+            "nickname: given '결제', which names channel 'c'; allowed: what names no other session",
+            "nickname: 받은 값 '결제', 이미 쓰는 곳: 'c' 채널. 허용: 다른 세션이 쓰지 않는 이름",
+        ),
+        ("path: given 'a.zip'; there are: none yet", "path: 받은 값 'a.zip', 있는 것: 아직 없음"),
+        ("Codex: no program 'codex' on the PATH", "Codex: PATH에 'codex' 프로그램이 없습니다"),
+        (
+            "Codex: found '9.0.0'; tested: 0.169.0. Nothing was written",
+            "Codex: 설치된 버전 '9.0.0', 지원하는 버전 0.169.0. 아무것도 쓰지 않았습니다",
+        ),
+        ("looked at 1a2b (Fix it)", "확인한 커밋: 1a2b (Fix it)"),
+        (
+            "No conversations found for query: 'a'; only the project /b was searched, not all",
+            "검색어 'a'에 맞는 대화가 없습니다. /b 프로젝트만 검색했습니다",
+        ),
+        (
+            "No conversations found; nothing from 2026-01-01 00:00 to 2026-01-02 00:00; nearest: 2025-12-31 10:00",
+            "맞는 대화가 없습니다. 2026-01-01 00:00부터 2026-01-02 00:00까지 아무것도 없으며"
+            " 가장 가까운 때는 2025-12-31 10:00입니다",
+        ),
+        ("No conversations found for query: 'a; b: given c'", "검색어 'a; b: given c'에 맞는 대화가 없습니다"),
         ("the path of extract", "extract 작업의 경로"),
         ("disk I/O error {0}", "disk I/O error {0}"),
     ]

@@ -24,6 +24,11 @@ LABELS = {
     "en": dict(asked="Asked", told="Told", decided="Decided", answered="Answered", changed="Changed", open="Open"),
     "ko": dict(asked="질문", told="알린 것", decided="결정", answered="답", changed="변경", open="미해결"),
 }
+OUTCOMES: Mapping[str, Mapping[str, str]] = {
+    "en": {},
+    "ko": {"completed": "완료", "failed": "실패", "rejected": "거부됨", "pending": "결과 없음"},
+}
+"""Words for how a command ended, where they differ from the record's own."""
 ORDER = ("asked", "told", "decided", "changed", "answered", "open")
 FIRST_TO_GO = ("told", "answered", "changed", "open", "decided", "asked")
 
@@ -82,8 +87,9 @@ def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int) -> str:
 
     Each message has `role`, `text` and, from a tool, `tool` {name, params, result, status}.
     """
-    points = points_of(messages, 2)
-    labels = LABELS[language_of(messages)]
+    language = language_of(messages)
+    points = points_of(messages, language, 2)
+    labels = LABELS[language]
 
     def written() -> str:
         return "\n".join(f"{labels[kind]}: {' · '.join(lines)}" for kind, lines in points.items())
@@ -96,14 +102,14 @@ def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int) -> str:
     return within(written(), max_tokens)
 
 
-def points_of(messages: Sequence[Mapping[str, Any]], times: int = 1) -> dict[str, list[str]]:
+def points_of(messages: Sequence[Mapping[str, Any]], language: str, times: int = 1) -> dict[str, list[str]]:
     """Return what was asked, told, decided, changed, answered, and what is open, each in the order of the talk.
 
-    Of each kind up to `times` as many sentences as a short summary holds.
+    Of each kind up to `times` as many sentences as a short summary holds; `language`: of how commands ended.
     """
+    by_tools = _by_tools(messages, OUTCOMES[language])
     said = _weighed([message for message in messages if message["role"] in (Role.USER, Role.ASSISTANT)])
     if not said:
-        by_tools = _by_tools(messages)
         return {"changed": by_tools} if by_tools else {}
     used: list[_Sentence] = []
     users = [one for one in said if one.role == Role.USER]
@@ -124,7 +130,7 @@ def points_of(messages: Sequence[Mapping[str, Any]], times: int = 1) -> dict[str
         "answered": sorted((one for one in answers if one in statements and _IS_WHOLE.search(one.text)), key=_heaviest),
     }
     points = {kind: _chosen(some, used, times * MOST[kind]) for kind, some in candidates.items()}
-    points["changed"] += _by_tools(messages)
+    points["changed"] += by_tools
     return {kind: points[kind] for kind in ORDER if points[kind]}
 
 
@@ -203,11 +209,12 @@ def are_on_the_same(one: str, other: str) -> bool:
     return _share_most(_tokens(one), _tokens(other))
 
 
-def _by_tools(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+def _by_tools(messages: Sequence[Mapping[str, Any]], outcomes: Mapping[str, str]) -> list[str]:
     """Return files that were written, and the last commands with their outcome."""
     tools = [message["tool"] for message in messages if isinstance(message.get("tool"), Mapping)]
     writing = [tool for tool in tools if _WRITES.search(str(tool.get("name") or ""))]
     files = list(dict.fromkeys(filter(None, (first_param(tool.get("params"), PATH_KEYS) for tool in writing))))
     runs = {first_param(tool.get("params"), COMMAND_KEYS): str(tool.get("status") or "") for tool in tools}
-    ran = [f"`{preview_of(run, 80)}`{f' ({status})' if status else ''}" for run, status in runs.items() if run]
+    ended = {run: f" ({outcomes.get(status, status)})" if status else "" for run, status in runs.items() if run}
+    ran = [f"`{preview_of(run, 80)}`{how}" for run, how in ended.items()]
     return [line for line in (", ".join(files[-8:]), ", ".join(ran[-3:])) if line]

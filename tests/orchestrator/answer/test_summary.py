@@ -57,7 +57,14 @@ def test_a_summary_says_what_was_asked_decided_changed_and_left(
     assert "thanks" not in summary
 
 
-def test_the_record_of_tools_tells_files_and_commands() -> None:
+@pytest.mark.parametrize(
+    ("asked", "changed"),
+    [
+        ("Fix the login", "Changed: src/a.py · `pytest -q` (failed), `git push` (completed)"),
+        ("로그인을 고쳐 줘", "변경: src/a.py · `pytest -q` (실패), `git push` (완료)"),
+    ],
+)
+def test_the_record_of_tools_tells_files_and_commands(asked: str, changed: str) -> None:
     tools = [
         {
             "role": "tool",
@@ -66,9 +73,10 @@ def test_the_record_of_tools_tells_files_and_commands() -> None:
         },
         {"role": "tool", "text": "", "tool": {"name": "Read", "params": {"file_path": "src/b.py"}}},
         {"role": "tool", "text": "", "tool": {"name": "Bash", "params": {"command": "pytest -q"}, "status": "failed"}},
+        {"role": "tool", "text": "", "tool": {"name": "sh", "params": {"command": "git push"}, "status": "completed"}},
     ]
-    summary = summary_of([*said(("user", "Fix the login")), *tools], 100)
-    assert "Changed: src/a.py · `pytest -q` (failed)" in summary
+    summary = summary_of([*said(("user", asked)), *tools], 100)
+    assert changed in summary
     assert "src/b.py" not in summary
 
 
@@ -132,7 +140,7 @@ def test_what_the_user_settles_is_a_decision(settled: str, line: str) -> None:
         {"role": "user", "text": settled},
         {"role": "assistant", "text": "Good choice."},
     ]
-    [decided] = points_of(talk)["decided"]
+    [decided] = points_of(talk, "en")["decided"]
     assert decided.endswith(line)
 
 
@@ -142,7 +150,7 @@ def test_a_word_of_success_alone_is_no_change_and_what_came_of_it_is() -> None:
         {"role": "assistant", "text": "`COPY` 순서를 바꾸세요."},
         {"role": "user", "text": "ok 통과. 2분 10초로 줄었다"},
     ]
-    assert points_of(talk)["changed"] == ["2분 10초로 줄었다"]
+    assert points_of(talk, "en")["changed"] == ["2분 10초로 줄었다"]
 
 
 def test_what_a_user_could_choose_is_not_decided() -> None:
@@ -150,7 +158,7 @@ def test_what_a_user_could_choose_is_not_decided() -> None:
         {"role": "user", "text": "One file per park?"},
         {"role": "assistant", "text": "The cost is that users can't choose an arbitrary area."},
     ]
-    assert "decided" not in points_of(talk)
+    assert "decided" not in points_of(talk, "en")
 
 
 ANSWER = """\
@@ -172,7 +180,7 @@ Let me know if you have any questions!
 @pytest.mark.parametrize("offer", ["", "다른 도움이 필요하시면 언제든 손님 장바구니를 물어보세요."])
 def test_headings_tables_and_offers_of_an_answer_are_no_part_of_what_was_answered(offer: str) -> None:
     talk = [{"role": "user", "text": "How are guests' baskets kept?"}, {"role": "assistant", "text": ANSWER + offer}]
-    assert points_of(talk)["answered"] == ["Baskets of guests expire after thirty days in Redis."]
+    assert points_of(talk, "en")["answered"] == ["Baskets of guests expire after thirty days in Redis."]
 
 
 def test_explaining_and_wondering_decide_nothing() -> None:
@@ -187,7 +195,7 @@ def test_explaining_and_wondering_decide_nothing() -> None:
     for said in cases:
         for role in ("user", "assistant"):
             talk = [{"role": "user", "text": "Where were we with the lesson?"}, {"role": role, "text": said}]
-            assert "decided" not in points_of(talk)
+            assert "decided" not in points_of(talk, "en")
 
 
 def test_thanks_that_come_with_a_word_on_the_work_are_heard() -> None:
