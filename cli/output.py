@@ -20,6 +20,16 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
+def confirm(question: str, *, err: bool = False) -> None:
+    """Ask a yes-or-no question and abort without a yes; where nobody can answer, name the option that needs none."""
+    try:
+        click.confirm(question, abort=True, err=err)
+    except click.Abort as exc:
+        if isinstance(exc.__context__, EOFError):
+            click.echo("\nNo answer: --yes goes on without asking.", err=True)
+        raise
+
+
 def printed(lines: Callable[[Any], Iterable[str]]) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """Decorate a command that returns its result: add `--json`, and print the result as JSON or as `lines` of text."""
 

@@ -12,7 +12,7 @@ from cli.connect.connections import changes_of, connection_of, write_changes
 from cli.connect.installation import INSTALLABLE, server_of
 from cli.connect.settings_files import Rewrite
 from cli.connect.snippets import this_program, this_server, write_launcher
-from cli.output import yes_option
+from cli.output import confirm, yes_option
 from cli.shared.place import current_folder, this_place
 from registry.extras import uninstall_command
 from registry.settings import default_home, read_settings
@@ -122,7 +122,7 @@ def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
         for line in change.diff():
             click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
     if changes and not is_agreed:
-        click.confirm("Write this?", abort=True)
+        confirm("Write this?")
     for change, copy in write_changes(changes):
         kept = f" (before: {copy})" if copy else ""
         click.echo(f"{'wrote' if change.after is not None else 'removed'} {change.file}{kept}")

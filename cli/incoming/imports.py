@@ -22,7 +22,7 @@ from orchestrator.sync.store_report import StoreReport
 from registry.errors import RegistryError
 from registry.settings import read_settings
 from sources.base import Places, Skipped
-from sources.exports.reader import UNREADABLE, AccountExport, ExportFile, exports_in, parts_of, reason_of_failure
+from sources.exports.reader import EMPTY, UNREADABLE, AccountExport, ExportFile, exports_in, parts_of, reason_of_failure
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -53,7 +53,7 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
         found = [(file, export) for file in files if file not in own for export in exports_in(file, stack)]
         reports = asyncio.run(_import(own, found, shows_progress=sys.stderr.isatty() and not as_json))
     show_reports(reports, as_json=as_json)
-    if any(report.skipped_count for report in reports):
+    if any(one.why != EMPTY for report in reports for one in report.skipped):
         sys.exit(1)
 
 

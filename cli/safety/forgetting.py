@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.operations import ProjectFolder, SessionId, run_operation
-from cli.output import as_json_option, counted, print_json, progress, show, yes_option
+from cli.output import as_json_option, confirm, counted, print_json, progress, show, yes_option
 from registry.domain import names_message
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.settings import read_settings
@@ -62,7 +62,7 @@ def forget(
         row = preview.get("channel")
         title = f", {row['title'] or row['channel']!r}," if row else ""
         if not yes:
-            click.confirm(f"Forget {_counted(receipt)}{title} for good?", abort=True, err=True)
+            confirm(f"Forget {_counted(receipt)}{title} for good?", err=True)
         receipt = run_operation("delete", query, channel)["receipt"]
     if as_json:
         print_json(receipt)
@@ -87,7 +87,7 @@ def _apply_policies(*, dry_run: bool, yes: bool, as_json: bool) -> None:
             receipt = run_operation("retention", {**query, "dry_run": True})["receipt"]
             if not dry_run:
                 if not yes:
-                    click.confirm(f"Forget {_counted(receipt)}, {policy}, for good?", abort=True, err=True)
+                    confirm(f"Forget {_counted(receipt)}, {policy}, for good?", err=True)
                 receipt = run_operation("retention", query)["receipt"]
         except NotFound:
             receipt = None
@@ -128,7 +128,7 @@ def redact(existing: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     found = _walk()
     if found.rows and not dry_run:
         if not yes:
-            click.confirm(f"Mask {found.kinds.total()} secrets for good?", abort=True, err=True)
+            confirm(f"Mask {found.kinds.total()} secrets for good?", err=True)
         found = _walk(masks=True)
     outcome = "would be masked" if dry_run else "were masked"
     show(found.as_dict(), as_json, lambda figures: _secret_lines(figures, outcome))

@@ -25,7 +25,7 @@ from sources.exports.reading import is_known
 from sources.kit.files import File, digest, file_at, system_reason
 from sources.kit.loose_json import Record
 
-_EMPTY = "nothing was said in it"
+EMPTY = "nothing was said in it"
 _STRANGE = "not a conversation of this provider"
 _EXPECTED = (
     "Expected: the zip from Claude.ai or ChatGPT (Settings, Data controls or Privacy, Export data), or "
@@ -98,7 +98,7 @@ class AccountExport(Source):
                 continue
             session = provider.read(record, unknown)
             if not session.messages:
-                passed_over[_EMPTY] += 1
+                passed_over[EMPTY] += 1
                 continue
             known[key] = fingerprint
             yield FoundSession(key, fingerprint, session)

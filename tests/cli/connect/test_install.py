@@ -96,6 +96,11 @@ def test_nothing_is_written_until_the_user_agrees(empty_home: Path) -> None:
     assert written(empty_home) == {}
 
 
+def test_without_an_answer_the_option_that_needs_none_is_named(empty_home: Path) -> None:
+    result = bare_ctxr("install", "claude-desktop", given="")
+    assert (result.exit_code, "--yes" in result.stderr, written(empty_home)) == (130, True, {})
+
+
 def test_foreign_hooks_and_comments_survive_both_ways_and_a_copy_is_kept(empty_home: Path) -> None:
     file = empty_home / ".cursor" / "hooks.json"
     file.parent.mkdir()

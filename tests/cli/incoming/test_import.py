@@ -12,7 +12,14 @@ import sys
 from pathlib import Path
 
 from tests.cli.conftest import Ctxr
-from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, write_zip
+from tests.sources.exports.export_files import (
+    ClaudeChat,
+    chatgpt_chat,
+    chatgpt_files,
+    claude_chat,
+    claude_files,
+    write_zip,
+)
 
 
 def test_both_exports_are_brought_in_and_can_be_searched(ctxr: Ctxr, tmp_path: Path) -> None:
@@ -53,6 +60,12 @@ def test_a_damaged_export_says_what_was_passed_over(ctxr: Ctxr, tmp_path: Path) 
     assert done.exit_code == 1
     assert "claude: 1 session read, 10 new messages, 2 passed over" in done.output
     assert "passed over: conversations.json, conversation 2: cut off or damaged" in done.output
+
+
+def test_a_conversation_in_which_nothing_was_said_is_named_and_no_failure(ctxr: Ctxr, tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "x.zip", claude_files(claude_chat(1), ClaudeChat(2)))
+    done = ctxr("import", str(path))
+    assert (done.exit_code, "1 x a conversation: nothing was said in it" in done.output) == (0, True)
 
 
 def test_a_wrong_file_is_a_wrong_request_and_nothing_is_imported(ctxr: Ctxr, tmp_path: Path) -> None:
