@@ -18,6 +18,7 @@ from cli.output import (
     with_bold_hits,
     wrap,
 )
+from orchestrator.export.texts import with_attachments
 from orchestrator.operations.usage import in_dollars
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
@@ -121,7 +122,7 @@ def _tokens(usage: Mapping[str, Any] | None) -> str:
 
 
 def _message(message: Mapping[str, Any]) -> Iterator[str]:
-    role, text = message["role"], printable(message["text"])
+    role, text = message["role"], printable(with_attachments(message))
     label = f"[{role.upper()}]"
     first, *more = wrap(f"{label}\n{text}" if text.startswith("```") else f"{label} {text}", line_width())
     yield click.style(label, fg=ROLE_COLOURS.get(role, "yellow"), bold=True) + first.removeprefix(label)

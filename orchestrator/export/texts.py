@@ -37,11 +37,22 @@ def export(to: ExportFormat, session: Item, messages: Sequence[Item]) -> bytes:
 
     Raises InvalidRequest if the extra that a PDF needs is not installed.
     """
+    if to != "json":
+        messages = [{**message, "text": with_attachments(message)} for message in messages]
     if to == "pdf":
         from orchestrator.export.pdf import as_pdf  # an extra, which only who asks for a PDF needs
 
         return as_pdf(session, messages)
     return _DOCUMENTS[to](session, messages).encode()
+
+
+def with_attachments(message: Item) -> str:
+    """Return a message's text with the names of its attachments, which are not stored."""
+    attached = message.get("attachments") or message.get("payload", {}).get("attachments")
+    if not isinstance(attached, list) or not attached:
+        return str(message["text"])
+    names = (str(one.get("name") or one) if isinstance(one, Mapping) else str(one) for one in attached)
+    return f"{closed(message['text'])}\n\n(attached, not stored: {', '.join(names)})".lstrip()
 
 
 def document_name(session: Item, to: ExportFormat) -> str:

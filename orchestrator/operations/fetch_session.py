@@ -130,11 +130,16 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
 
 
 def _as_told(query: FetchQuery, message: delivery.MessageDict) -> delivery.MessageDict:
-    """Return the message; with the whole tool call if no size is given, or if one small message is wanted."""
+    """Return the message; with the whole tool call if no size is given, or if one small message is wanted.
+
+    Without a size it names its attachments, too.
+    """
     if query.is_complete:
         return delivery.complete(message)
     is_small = query.message_id is not None and delivery.length_of(message["tool"]) <= delivery.CONTEXT
-    return delivery.delivered(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
+    told = delivery.delivered(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
+    names = None if query.max_tokens else message["payload"].get("attachments")
+    return {**told, "attachments": names} if names else told
 
 
 def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:

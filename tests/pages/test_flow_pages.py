@@ -265,13 +265,24 @@ async def test_a_refused_message_is_named_by_its_place(
         assert told in await text_of(http, address)
 
 
-async def test_a_run_that_finds_no_repository_says_so(
+async def test_a_run_that_finds_nothing_tells_its_sentence_and_its_facts(
     http: httpx.AsyncClient, orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     http.headers["Accept-Language"] = "ko"
-    await orchestrator.run({"operation": "blame", "query": {"file": "a.py:1", "folder": str(tmp_path)}})
-    for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
-        assert f"git 저장소가 없습니다. {tmp_path}: git 저장소가 아니거나" in await text_of(http, address)
+    runs: list[tuple[dict[str, Any], str]] = [
+        (
+            {"operation": "blame", "query": {"file": "a.py:1", "folder": str(tmp_path)}},
+            f"git 저장소가 없습니다. {tmp_path}: git 저장소가 아니거나",
+        ),
+        (
+            {"operation": "daily_briefing", "query": {"date": "1999-01-01"}},
+            "그날의 대화가 없습니다. 날짜: 받은 값 1999-01-01",
+        ),
+    ]
+    for request, told in runs:
+        await orchestrator.run(request)
+        assert told in await text_of(http, f"/flow/{(await newest(http))['id']}")
+    assert runs[0][1] in await text_of(http, "/flow")
 
 
 async def test_a_message_deleted_since_is_no_longer_shown(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:

@@ -417,6 +417,12 @@ async def test_beside_a_conversation_stands_who_asked_for_it_with_and_without_wo
     assert re.findall(r"<span>(.+?)</span>", delivered) == ["claude", "rotation"]
 
 
+async def test_a_list_that_is_empty_promises_no_latest_conversations(http: httpx.AsyncClient) -> None:
+    page = await text_of(http, "/?q=yesterday+retry")
+    assert "No matches" in page
+    assert "these are the latest conversations there" not in page
+
+
 async def test_beside_a_conversation_stands_the_client_it_was_resumed_in(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:

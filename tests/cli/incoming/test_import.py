@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Ctxr
 from tests.sources.exports.export_files import (
     ClaudeChat,
@@ -51,6 +53,12 @@ def test_the_report_has_the_shape_of_a_sync(ctxr: Ctxr, tmp_path: Path) -> None:
     }
     [again] = json.loads(ctxr("import", str(path), "--json").output)["stores"]
     assert (again["seen"], again["parsed"], again["new_messages"]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("command", ["show", "export"])
+def test_what_was_attached_is_named_where_the_conversation_is_read(ctxr: Ctxr, tmp_path: Path, command: str) -> None:
+    ctxr("import", str(write_zip(tmp_path / "x.zip", claude_files(claude_chat()))))
+    assert "(attached, not stored: pasted text, shot.png)" in ctxr(command, "1").output
 
 
 def test_a_damaged_export_says_what_was_passed_over(ctxr: Ctxr, tmp_path: Path) -> None:

@@ -60,6 +60,16 @@ def test_markdown_has_a_head_and_a_section_for_each_turn() -> None:
     assert re.findall(r"(?m)^## .*", page) == ["## 1 · 2026-01-01 12:00 UTC", "## 2 · 2026-01-01 12:03 UTC"]
 
 
+@pytest.mark.parametrize("to", ["markdown", "html"])
+@pytest.mark.parametrize(
+    "held", [{"attachments": ["shot.png", "a.pdf"]}, {"payload": {"attachments": [{"name": "shot.png"}, "a.pdf"]}}]
+)
+def test_what_was_attached_is_named(to: ExportFormat, held: dict[str, Any]) -> None:
+    page = export(to, SESSION, [{**message("user", "```sh\nmake"), **held}])
+    assert "(attached, not stored: shot.png, a.pdf)" in page
+    assert "make\n\n(attached" not in page, "it is no code"
+
+
 def test_code_stays_as_it_is_and_ends_with_its_message() -> None:
     page = export("markdown", SESSION, [*DIALOGUE, message("user", "Thanks", 5)])
     assert CODE in page
