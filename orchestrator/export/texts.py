@@ -52,7 +52,8 @@ def with_attachments(message: Item) -> str:
     if not isinstance(attached, list) or not attached:
         return str(message["text"])
     names = (str(one.get("name") or one) if isinstance(one, Mapping) else str(one) for one in attached)
-    return f"{closed(message['text'])}\n\n(attached, not stored: {', '.join(names)})".lstrip()
+    note = f"(attached, not stored: {', '.join(names)})"
+    return f"{closed(message['text'])}\n\n{note}" if message["text"] else note
 
 
 def document_name(session: Item, to: ExportFormat) -> str:

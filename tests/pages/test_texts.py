@@ -10,11 +10,13 @@ from typing import get_args
 
 import pytest
 from fastapi import Request
+from pydantic import BaseModel
 
 from backoffice.pages.filters import ERRORS as ERROR_WORDS
-from backoffice.pages.filters import FIELDS, VALUES
+from backoffice.pages.filters import FIELDS, VALUES, field
 from backoffice.pages.reader import LANGUAGES, counter, language_of, teller, texts, translator
 from orchestrator.answer.finding.relevance import REASONS, explanation
+from orchestrator.operations import operations
 from orchestrator.requests.field_types import Mode
 from registry.domain import Role
 from registry.errors import ErrorCode
@@ -48,6 +50,22 @@ def words_of_records() -> set[str]:
 def test_what_a_record_holds_is_called_by_words_in_both_languages() -> None:
     assert words_of_records() - texts("ko").keys() == set()
     assert not [word for word in words_of_records() if "_" in word]
+
+
+def fields_of(shape: object) -> set[str]:
+    """The names of all fields of a request or a tool's arguments, at any depth."""
+    inside = {name for part in get_args(shape) for name in fields_of(part)}
+    if not (isinstance(shape, type) and issubclass(shape, BaseModel)):
+        return inside
+    named = {field.alias or name for name, field in shape.model_fields.items()}
+    return inside | named | {name for field in shape.model_fields.values() for name in fields_of(field.annotation)}
+
+
+def test_every_field_that_may_be_refused_has_a_korean_name() -> None:
+    shapes = [(one.request, *(tool.arguments for tool in one.tools)) for one in operations().values()]
+    names = {name for some in shapes for shape in some for name in fields_of(shape)}
+    assert len(names) > 50
+    assert {name for name in names if field(name) not in texts("ko")} == set()
 
 
 def test_the_values_in_a_record_have_words() -> None:
