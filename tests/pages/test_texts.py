@@ -185,6 +185,28 @@ def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
         assert teller("en")(english) == english
 
 
+@cache
+def explained() -> dict[str, set[str]]:
+    """What steps note of themselves: by name, the sentences that are written out there."""
+    noted: dict[str, set[str]] = {}
+    for file in (file for part in ("orchestrator", "registry") for file in (ROOT / part).rglob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "explain":
+                for given in call.keywords:
+                    constant = [given.value] if isinstance(given.value, ast.Constant | ast.JoinedStr) else []
+                    noted.setdefault(given.arg or "", set()).update(map(in_words, constant))
+    return noted
+
+
+def test_what_a_step_notes_is_in_korean_names_and_sentences() -> None:
+    names = explained().keys() - {""}
+    assert len(names) > 30
+    assert {name for name in names if field(name) not in texts("ko")} == set()
+    said = teller("ko")
+    sentences = {text for name in ("by", "why", "reason", "note") for text in explained().get(name, set())}
+    assert {text for text in sentences if ENGLISH.search(text) and said(text) == text} == set()
+
+
 def test_every_reason_for_a_verdict_has_a_korean_one() -> None:
     assert set(REASONS.values()) - texts("ko").keys() == set()
 
