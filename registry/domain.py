@@ -126,6 +126,11 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
+def local_day(instant: str) -> str:
+    """Return the day of an instant by this machine's clock."""
+    return parse_time(instant).astimezone().date().isoformat()
+
+
 def instant_of(moment: datetime | None) -> int | None:
     """Return milliseconds since 1970, the unit in which times are compared."""
     return None if moment is None else round(moment.timestamp() * 1000)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cli.operations import SessionId, run_operation
-from cli.output import printable, printed
+from cli.output import local_time, printable, printed
 from cli.terminal import terminal
 
 
@@ -18,7 +18,7 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
         title = session["title"] or session["first_message_preview"] or session["channel"]
         yield printable(f"{found['confidence']:6}  {title}  ({session['source']}, {session['session_id']})")
         yield printable(f"    {', '.join(found['why'])}")
-        yield printable(f"    {commit['sha'][:10]}  {commit['time'][:10]}  {commit['summary']}")
+        yield printable(f"    {commit['sha'][:10]}  {local_time(commit['time'])[:10]}  {commit['summary']}")
 
 
 @click.command()

@@ -37,7 +37,7 @@ class QuickLook:
         """Return the latest channels of a folder or its repository, with some fields of `channel_item`."""
         query = """
             SELECT number, name AS channel, source, coalesce(session_id, name) AS session_id, title,
-            first_message_preview, message_count, date(updated_at) AS updated_at
+            first_message_preview, message_count, updated_at
             FROM channel WHERE deleted = 0 AND project_path IN (
             SELECT ? UNION SELECT project_path FROM channel WHERE repository = ?)
             ORDER BY channel.updated_at DESC, number DESC LIMIT ?"""

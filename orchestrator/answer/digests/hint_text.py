@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.answer.delivery import MessageDict
 from orchestrator.answer.finding.before_act import Told
-from registry.domain import Role, preview_of
+from registry.domain import Role, local_day, preview_of
 from registry.text.privacy.hidden_characters import shown
 from registry.text.ranking.snippets import passage
 from registry.text.request.query import ParsedQuery
@@ -39,7 +39,8 @@ def hint_of(
         return scores.get(one["number"], 0.0), one["seq"] >= at, -abs(one["seq"] - at)  # else what follows closely
 
     best = nlargest(LINES, spoken or messages, key=rank)
-    about = f'"{preview_of(channel.title or channel.name, TITLE)}" ({channel.source}, {best[0]["timestamp"][:10]}):'
+    title, day = preview_of(channel.title or channel.name, TITLE), local_day(best[0]["timestamp"])
+    about = f'"{title}" ({channel.source}, {day}):'
     tail = f"More: `extract` of context-registry with channel {channel.name}."
     left = LONGEST - len(f"{HEAD}\n{about}\n{tail}")
     lines: dict[str, str] = {}
@@ -54,5 +55,5 @@ def hint_of(
 
 def line_of(told: Told) -> str:
     """Return what is told before an act, in one line."""
-    head = f"Context Registry, quoted from {told.message['timestamp'][:10]}: "
+    head = f"Context Registry, quoted from {local_day(told.message['timestamp'])}: "
     return f"{head}{preview_of(shown(told.text), LINE - len(head))}"

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from orchestrator.answer.delivery import tokens_in, within
-from registry.domain import preview_of
+from registry.domain import local_day, preview_of
 from registry.project import REMEMBERED
 from registry.text.request.phrases import asks_to_recall
 
@@ -94,7 +94,7 @@ def _note_of(standing: Sequence[Standing], titles: Sequence[str], taken: int) ->
 def _title(one: Standing) -> str:
     session = one.session
     title = preview_of(session["title"] or session["first_message_preview"] or session["channel"], TITLE_CHARACTERS)
-    return f'- "{title}" ({session["source"]}, {session["updated_at"][:10]})'
+    return f'- "{title}" ({session["source"]}, {local_day(session["updated_at"])})'
 
 
 def _line(one: Standing) -> str:
