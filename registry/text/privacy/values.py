@@ -40,7 +40,8 @@ _CODE = re.compile(  # an expression, a number, an address, a path, a file with 
     r"^[A-Za-z_]\w*(?:->|::)\w|^(?:#[\w.]+|[A-Za-z_]+\d?)=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^#\W"
     r"|^(?:https?:|\.{1,2})?/(?!(?=(?:\D*\d){3})(?=[^A-Z]*[A-Z])[A-Za-z0-9+/]{25,}=*$)"
     r"|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w|^S-1-\d|^[\w-]+_session_\d{8}_\d{4,6}(?:_\w+)?$"
-    r"|^(?:hmac-)?(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^(?:rsa|dsa|elg|ed|cv)\d{3,5}/[0-9A-F]{8,40}$|^1-[0-9a-f]{8}-[0-9a-f]{24}$|\w\[$|^\w+=https?:|^(?:[A-Za-z]{2,}[-_.]){2,}[0-9a-f]{40,64}$"
+    r"|^(?:hmac-)?(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^(?:rsa|dsa|elg|ed|cv)\d{3,5}/[0-9A-F]{8,40}$|^1-[0-9a-f]{8}-[0-9a-f]{24}$|\w\[$|^\w+=https?:|^[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}$|^!*this\.|^!!\w|^[\w$.]+\?\.[A-Za-z]"
+    r"|^(?:\d+:)?\d+(?:\.\d+)+[\w.+~]*-\d[\w.+~]*$|:(?:amd64|arm64|i386|all)$|\.so(?:\.\d+)*$|\.(?:dist|egg)-info$|^OpenSSH_[\d.]+p\d$|^Debian-\S+deb|^(?:[A-Za-z]{2,}[-_.]){2,}[0-9a-f]{40,64}$"
     r"|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]|\(\?[=!:]|^(?!SK)[A-Z]{2}[0-9a-f]{32}$|^pk_(?:live|test)_|^g?v\$|^(?:ami|eni|i|sg|snap|subnet|vol|vpc)-[0-9a-f]{8,17}$"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
 )
@@ -64,7 +65,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
     r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|\d\dH[12]|[a-z]{2,4}\d[a-z]\d?"
     r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}|1password"
-    r"|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|php|jdk|node|vue|react|django)\d{1,3}"
+    r"|(?:amd|arm)64|x86_64|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|php|jdk|node|vue|react|django)\d{1,3}"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|아이패드|갤럭시|오피스|엑셀|한글|정부)\d+(?:,\d)?|(?:[a-z]+-?v?|7z)\d{1,2}(?:\.\d+)+"
     r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?",
     re.IGNORECASE,

@@ -390,6 +390,14 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "63b46322ad54e7f5acb58835bd9cc0fe04263113 비밀번호 재설정\nec0caecc660630014f6372d8ec16b580e2bff05d 로그인",
         "jsonwebtoken: wrong checksum\n  expected 8cdaa20aad4084265e0c906f69e6b6bfcdab198752dbd37f371786f22d76765a",
         "storage.write(key: 'access_token', value: res.data['accessToken']);",
+        # what programs print: diffs, minified JavaScript, packages
+        "diff --git a/password.py b/password.py\nindex c0d58b76..4d434375 100644\n--- a/password.py",
+        "const clientSecret = this.#clientAuthentication.clientSecret;",
+        "this.#pendingAccessToken = this.#pendingAccessToken || existing?.token.refreshToken;",
+        "var isScalar = (token2) => !!token2 && (token2.type === 'scalar');\n authToken = connectionConfig?.authToken,",
+        "ii  login    1:4.13+dfsg1-1+deb12u1   amd64   system login tools\nii  zlib1g-dev:amd64   1:1.2.13.dfsg-1",
+        "Setting up passwd (1:4.13+dfsg1-1+deb12u1) ...\nSetting up openssl (3.0.19-1~deb12u2) ...",
+        "debug1: password, OpenSSH_9.2p1 Debian-2+deb12u6, OpenSSL 3.0.19",
     ]
     for said in cases:
         assert masked(said) == said
