@@ -26,7 +26,7 @@ from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
-from registry.storage.safety.visibility import admit, refuse_shared
+from registry.storage.safety.visibility import admit, is_called, refuse_shared
 
 OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 """Retries `external_action` alone: what was read and made for it is not read and made again."""
@@ -213,7 +213,7 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
             result = write(tx, run, request, state)
         except NotFound:
             if request.channel:
-                refuse_shared(tx, request.channel)
+                refuse_shared(tx, is_called(request.channel))
             raise
         if run.is_kept:
             save_execution(tx, run.recorder.finished(result_summary(result)))

@@ -115,6 +115,24 @@ async def test_what_is_shared_is_read_by_others_and_changed_by_its_owner_alone(h
     assert problem_of(await lee.run("extract", "kims"), 404)
 
 
+@pytest.mark.parametrize("meant", ["basket", "plans", "#1"])
+async def test_what_shall_change_a_shared_chat_changes_none_of_ones_own(hire: Hire, meant: str) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await lee.log("basket-two", "mine")
+    await lee.log("plans-two", "mine, too")
+    await kim.log("basket", "the session expires")
+    await kim.run("tag", "basket", nickname="plans")
+    await kim.run("share", "basket", **{"with": "team"})
+    for answer in (
+        await lee.run("tag", meant, title="hers"),
+        await lee.run("share", meant, **{"with": "team"}),
+        await lee.run("delete", meant, soft=False, owner="lee"),
+    ):
+        assert answer.status_code in (401, 404), answer.text
+    own = [one for one in (await lee.ask("GET", "/bo/channels")).json()["items"] if one["owner"] == "lee"]
+    assert [(one["title"], one.get("shared_with")) for one in own] == [(None, None)] * 2
+
+
 async def test_what_is_shared_with_a_project_is_read_by_tokens_for_it(hire: Hire) -> None:
     kim = await hire("kim")
     await kim.log("kims", "hello", project="/srv/shop/web")

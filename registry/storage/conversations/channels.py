@@ -27,7 +27,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.index.message_index import TITLE, Entry, index_of
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
-from registry.storage.safety.visibility import is_called, owner_of
+from registry.storage.safety.visibility import as_reader, is_called, owner_of
 from registry.storage.tables import channel, conversation, tag
 from registry.text.analysis.analyzer import analyze
 from registry.text.model_names import model_name
@@ -84,8 +84,10 @@ def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
     return {row.name: row.number for row in rows}
 
 
-def recent_channels(tx: ReadTransaction, limit: int) -> list[ChannelRow]:
-    return list(tx.execute(_latest_first(select(channel)).limit(limit)))
+def recent_channels(tx: ReadTransaction, limit: int, *, is_as_listed: bool = False) -> list[ChannelRow]:
+    """Return the latest channels; `is_as_listed`: before a change, too, those that are only shared are among them."""
+    options = as_reader(tx) if is_as_listed else {}
+    return list(tx.execute(_latest_first(select(channel)).limit(limit), execution_options=options))
 
 
 def places_among_recent(tx: ReadTransaction, most: int) -> dict[str, int]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, insert, or_, select
+from sqlalchemy import ColumnElement, and_, delete, insert, or_, select
 
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import (
@@ -21,7 +21,7 @@ from registry.storage.conversations.channels import (
 )
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_new
 from registry.storage.safety.masking import masked
-from registry.storage.safety.visibility import ask_all
+from registry.storage.safety.visibility import ask_all, refuse_shared
 from registry.storage.tables import channel, channel_alias, channel_link, tag
 
 
@@ -88,7 +88,10 @@ _SHOWN = 5
 
 
 def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
-    """Return the session that is meant; NotFound, or InvalidRequest naming the candidates."""
+    """Return the session that is meant; NotFound, or InvalidRequest naming the candidates.
+
+    Where it shall be changed, Unauthorized for one that is only shared: a later reading would find another one.
+    """
     ordinal = _ORDINAL.fullmatch(reference)
     for place, condition in enumerate(_readings(tx, reference)):
         if ordinal and place:  # only a channel's own name comes before `#3`
@@ -99,6 +102,7 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
             return rows[0]
         if rows:
             raise InvalidRequest("That may be several sessions.", f"given {reference!r}; it may be {_names(rows)}")
+        refuse_shared(tx, and_(channel.c.deleted.is_(False), condition))
     if _BARE_ORDINAL.fullmatch(reference):
         return _nth_recent(tx, int(reference))
     raise NotFound(
@@ -140,9 +144,10 @@ def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[boo
 def _nth_recent(tx: ReadTransaction, place: int) -> ChannelRow:
     if place < 1:
         raise NotFound("No such session", "given '#0'; counting starts at 1: '#1' is the most recent session")
-    rows = recent_channels(tx, place)
+    rows = recent_channels(tx, place, is_as_listed=True)
     if len(rows) < place:
         raise NotFound("No such session", f"given '#{place}'; there are {len(rows)} sessions")
+    refuse_shared(tx, channel.c.number == rows[-1].number)
     return rows[-1]
 
 

@@ -40,7 +40,7 @@ from sqlalchemy.sql.visitors import iterate
 
 from registry.access import Access, Level
 from registry.domain import now
-from registry.errors import InternalError
+from registry.errors import InternalError, NotFound
 from registry.project import Project
 from registry.storage.column_types import UtcTime
 from registry.storage.tables import channel, channel_alias, conversation, edit_token, metadata
@@ -192,6 +192,12 @@ def _restriction(options: Mapping[str, Any]) -> Access | None:
     return access if access and access.is_restricted else None
 
 
+def as_reader(tx: Connection) -> dict[str, Access | None]:
+    """Return the execution options of a query that a write asks as its token reads: with what is shared."""
+    access = access_of(tx)
+    return {OPTION: replace(access, is_writing=False, only_own=False) if access else None}
+
+
 def see_everything(tx: Connection) -> None:
     """Lift the restriction for the rest of the transaction: records of a person's chats may be another's."""
     tx.execution_options(**{OPTION: None})
@@ -270,10 +276,18 @@ def admit(tx: Connection, name: str, *, is_log: bool = False) -> None:
         raise access.not_yours()
 
 
-def refuse_shared(tx: Connection, name: str) -> None:
-    """Raise Unauthorized if the transaction sees the channel of that name only because it is shared."""
-    access, is_it = access_of(tx), is_called(name)
-    if access and may_see(tx, replace(access, is_writing=False), is_it) and not may_see(tx, access, is_it):
+def refuse_shared(tx: Connection, is_it: ColumnElement[bool]) -> None:
+    """Raise Unauthorized if the token may only read the channel that meets the condition, and this is a write.
+
+    NotFound where only one person's own are meant.
+    """
+    access = access_of(tx)
+    if access is None or not access.is_writing:
+        return
+    is_read = tx.execute(select(channel.c.number).where(is_it).limit(1), execution_options=as_reader(tx)).first()
+    if is_read and not may_see(tx, access, is_it):
+        if access.only_own:
+            raise NotFound("No such session", f"That is no conversation of {access.owner!r}")
         raise access.not_yours()
 
 
