@@ -25,6 +25,7 @@ from registry.domain import storable
 from registry.errors import OperationTimeout, StorageError
 from registry.ingest.stored import STORED_ID
 from registry.storage.conversations.messages import MessageRow, message_item
+from registry.storage.conversations.references import add_alias
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange import remote as notes
 from registry.storage.exchange.change_feed import Changes
@@ -83,7 +84,7 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
     while unsent := await registry.read(find):
         after = min(row.number for row in unsent.messages[unsent.known :])
-        ids = await _sent(remote, replace(unsent, key=key), done)
+        ids = await _sent(registry, remote, replace(unsent, key=key), done)
         noted = dict(ids)
 
         def note(tx: WriteTransaction, noted: Mapping[int, str | None] = noted, sent: notes.Unsent = unsent) -> None:
@@ -131,13 +132,15 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
     return None
 
 
-async def _sent(remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged) -> dict[int, str | None]:
+async def _sent(
+    registry: Registry, remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged
+) -> dict[int, str | None]:
     new = unsent.messages[unsent.known :]
     try:
         answer = await remote.log(await _conversation(unsent))
     except RemoteRefused as exc:
         if len(new) > 1 and not isinstance(exc, NotYours):
-            return await _sent_one_by_one(remote, unsent, done)
+            return await _sent_one_by_one(registry, remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
         done.refused, done.why = done.refused + len(new), str(exc)
         return {row.number: None for row in new}
@@ -145,18 +148,24 @@ async def _sent(remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged) -
     if not stored:  # it is not kept there: private, forgotten, or by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
+    name, number = str(answer["channel"]), unsent.channel.number
+    if name != unsent.channel.name:  # its name is another person's there: what comes back is called so
+        await registry.write(lambda tx: add_alias(tx, name, number))
     done.sent += len(new)
     return dict(zip((row.number for row in new), stored, strict=True))
 
 
-async def _sent_one_by_one(remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged) -> dict[int, str | None]:
+async def _sent_one_by_one(
+    registry: Registry, remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged
+) -> dict[int, str | None]:
     """Send messages one by one, each after those that were taken."""
     taken = list(unsent.messages[: unsent.known])
     ids: dict[int, str | None] = {}
     for row in unsent.messages[unsent.known :]:
         before = taken[-notes.CONTEXT :]
         known = {**unsent.ids, **ids}
-        ids |= await _sent(remote, replace(unsent, messages=[*before, row], known=len(before), ids=known), done)
+        one = replace(unsent, messages=[*before, row], known=len(before), ids=known)
+        ids |= await _sent(registry, remote, one, done)
         taken += [row] if ids[row.number] else []
     return ids
 

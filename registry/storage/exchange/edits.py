@@ -21,7 +21,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.exchange.change_feed import Changes, last_number
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
-from registry.storage.safety.visibility import namesakes, own_name
+from registry.storage.safety.visibility import namesakes, own_name, owner_of
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
@@ -250,14 +250,19 @@ def tell_again(tx: WriteTransaction, url: str) -> None:
 
 
 def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
-    """Return the channels here that match one elsewhere, by its names or as a client's session."""
-    # a person's own chat may have another name here than on the person's machine
+    """Return the channels here that match one elsewhere, by its names or as a client's session.
+
+    A person's own channel comes before another person's that has the name here.
+    """
     rows = (find_channel(tx, own_name(tx, name)) or find_channel(tx, name) for name in said.names)
     named = {row.number: row for row in rows if row}
+    owner = owner_of(tx)
     if named or not said.session_id:
-        return list(named.values())
+        own = [row for row in named.values() if row.owner == owner]
+        return own or list(named.values())
     of_session = channel.c.session_id == said.session_id, channel.c.source == said.source
-    return list(tx.execute(select(channel).where(*of_session).order_by(channel.c.number).limit(1)))
+    own_first = channel.c.owner.is_distinct_from(owner), channel.c.number
+    return list(tx.execute(select(channel).where(*of_session).order_by(*own_first).limit(1)))
 
 
 def channels_of_messages(tx: ReadTransaction, ids: Collection[str]) -> dict[str, str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from orchestrator.service import Orchestrator
@@ -10,7 +13,7 @@ from registry.ingest.merge_channels import merge_channels
 from registry.storage.conversations.channels import find_channel, open_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.tokens import create_token
-from tests.orchestrator.remote.laptops import Laptop, said
+from tests.orchestrator.remote.laptops import Laptop, Line, said
 
 pytestmark = pytest.mark.anyio
 
@@ -151,3 +154,49 @@ async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_mor
     await lees.log("basket", "and lee's cookie?", start=5)
     await lees.push()
     assert (await said(elsewhere)).keys() == {"basket", "lees-session"}
+
+
+@pytest.mark.parametrize("group", ["nobody", "team"])
+async def test_what_a_person_does_to_a_chat_that_has_another_name_there_is_done_there(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], group: str
+) -> None:
+    for laptop in laptops:
+        await laptop.log("basket", "why does it lose items?", "the session expires")
+        await laptop.push()
+    kims, lees = laptops
+    shared = {"operation": "share", "channel": "basket", "query": {"with": group}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.push()
+    await lees.log("basket-two", "and the vouchers?")
+    named = {"operation": "tag", "channel": "basket", "query": {"nickname": "lees", "tags": ["shop"]}}
+    assert (await lees.orchestrator.run(named))["success"]
+    assert ((await lees.push()).edits, (await lees.push()).why) == (2, None)
+    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    [lees_name] = [one["channel"] for one in sessions if one["nickname"] == "lees"]
+    assert lees_name.startswith("basket_")
+    assert [one["tags"] for one in sessions if one["owner"] == "kim"] == [[]]
+    assert (await lees.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
+    await lees.push()
+    assert (await said(elsewhere)).keys() == {"basket", "basket-two"}
+
+
+async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_person(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], line: Line, sqlite_template: Path, tmp_path: Path
+) -> None:
+    for laptop in laptops:
+        await laptop.log("basket", "why does it lose items?", "the session expires")
+        await laptop.push()
+    lees, desk = laptops[1], Laptop(Path(shutil.copy(sqlite_template, tmp_path / "desk.db")), line)
+    desk.token = lees.token
+    await desk.pull()
+    [there] = await said(desk.orchestrator)
+    await desk.log(there, "said at the desk", start=5)
+    await desk.push()
+    await lees.pull()
+    assert [*await said(lees.orchestrator)] == ["basket"]
+    assert (await said(lees.orchestrator))["basket"] == (await said(desk.orchestrator))[there]
+    assert (await desk.orchestrator.run({"operation": "delete", "channel": there, "query": {}}))["success"]
+    await desk.push()
+    await lees.pull()
+    assert await said(lees.orchestrator) == {}
+    desk.orchestrator.registry.close()
