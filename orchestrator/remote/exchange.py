@@ -150,7 +150,15 @@ async def _sent(
         return {row.number: None for row in new}
     name, number = str(answer["channel"]), unsent.channel.number
     if name != unsent.channel.name:  # its name is another person's there: what comes back is called so
-        await registry.write(lambda tx: add_alias(tx, name, number))
+        known = {
+            row.number: id_ for row, id_ in zip(unsent.messages, answer["stored_ids"][: unsent.known], strict=False)
+        }
+
+        def note(tx: WriteTransaction) -> None:
+            add_alias(tx, name, number)
+            notes.note_other_ids(tx, remote.known_as, known)
+
+        await registry.write(note)
     done.sent += len(new)
     return dict(zip((row.number for row in new), stored, strict=True))
 

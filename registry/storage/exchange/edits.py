@@ -131,9 +131,17 @@ def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done
 def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[Any], *, is_channel: bool) -> None:
     """Note that messages of a channel, or all of it, are about to be forgotten: rows with `number` and `id`.
 
-    Only ids stay, so that other registries can be told. Restricted tokens are told of the channels that they see.
+    Only ids stay, so that other registries can be told. Restricted tokens are told of the channels that they see; those
+    of other people of its messages alone, because on their machines words of their own may be among them.
     """
     told = tokens_seeing(tx, row)
+    own = [name for name, owner in told.items() if row.owner in (None, owner)]
+    _note_forgotten(tx, messages, own, is_channel=is_channel)
+    if is_channel and len(own) < len(told):
+        _note_forgotten(tx, messages, [name for name in told if name not in own], is_channel=False)
+
+
+def _note_forgotten(tx: WriteTransaction, messages: Sequence[Any], told: Sequence[str], *, is_channel: bool) -> None:
     step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
     aliased = is_one_of(message_alias.c.number, [one.number for one in messages])
     others = list(tx.execute(select(message_alias.c.id).where(aliased)).scalars())

@@ -104,6 +104,14 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
         tx.execute(insert(remote_message), new)
 
 
+def note_other_ids(tx: WriteTransaction, url: str, ids: Mapping[int, str]) -> None:
+    """Note what messages are called there by now: those before one's own words in another person's shared chat are
+    there in a copy."""
+    for number, id_ in ids.items():
+        is_it = remote_message.c.url == url, remote_message.c.number == number
+        tx.execute(update(remote_message).where(*is_it, remote_message.c.id != id_).values(id=id_))
+
+
 def send_again(tx: WriteTransaction, url: str) -> None:
     """Send refused messages once more: the token or a proxy may allow more by now."""
     refused = delete(remote_message).where(remote_message.c.url == url, remote_message.c.id.is_(None))

@@ -132,11 +132,11 @@ def get_token(tx: ReadTransaction, number: int) -> Shown | None:
     return _shown(tx.execute(select(token).where(token.c.number == number)).first())
 
 
-def tokens_seeing(tx: ReadTransaction, row: ChannelRow) -> list[str]:
-    """Return the names of the restricted tokens that let see a channel."""
+def tokens_seeing(tx: ReadTransaction, row: ChannelRow) -> dict[str, str | None]:
+    """Return the names of the restricted tokens that let see a channel, and whose they are."""
     good = [shown.access for one in ask_all(tx, select(token)) if (shown := _shown(one))]
     is_it = channel.c.number == row.number
-    return [access.name for access in good if access.is_restricted and may_see(tx, access, is_it)]
+    return {access.name: access.owner for access in good if access.is_restricted and may_see(tx, access, is_it)}
 
 
 def note_use(tx: WriteTransaction, number: int) -> None:

@@ -200,3 +200,27 @@ async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_
     await lees.pull()
     assert await said(lees.orchestrator) == {}
     desk.orchestrator.registry.close()
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+async def test_who_goes_on_in_a_shared_chat_keeps_own_words_when_it_is_forgotten(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], is_sent: bool
+) -> None:
+    kims, lees = laptops
+    await kims.log("harbour", "the report", "here it is")
+    shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.push()
+    await lees.pull()
+    await lees.log("harbour", "and the figures?", start=5)
+    if is_sent:
+        await lees.push()
+        await lees.pull()
+        assert (await said(lees.orchestrator)) == {"harbour": ["the report", "here it is", "and the figures?"]}
+    forgotten = {"operation": "delete", "channel": "harbour", "query": {"soft": False}}
+    assert (await elsewhere.run(forgotten))["success"]
+    await lees.exchange()
+    await lees.exchange()
+    copied = ["the report", "here it is"] if is_sent else []
+    assert (await said(lees.orchestrator)) == {"harbour": [*copied, "and the figures?"]}
+    assert [*(await said(elsewhere)).values()] == [[*copied, "and the figures?"]]
