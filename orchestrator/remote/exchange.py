@@ -36,6 +36,7 @@ from registry.storage.exchange.edits import (
     GROWN,
     Edit,
     is_anything_restored,
+    note_edit_known,
     note_edits_sent,
     unsent_edits,
 )
@@ -303,6 +304,7 @@ async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: E
         if error:
             logger.warning("Not done here: %s %s", error["message"], error["details"])
         done.edits += error is None
+        await orchestrator.registry.write(partial(note_edit_known, url=remote.known_as, said=told))
     if said.field == DELETED and not said.value:
         await _restored(orchestrator, remote, said, done)
 

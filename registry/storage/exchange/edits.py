@@ -135,10 +135,10 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
     of other people of its messages alone, because on their machines words of their own may be among them.
     """
     told = tokens_seeing(tx, row)
-    own = [name for name, owner in told.items() if row.owner in (None, owner)]
-    _note_forgotten(tx, messages, own, is_channel=is_channel)
-    if is_channel and len(own) < len(told):
-        _note_forgotten(tx, messages, [name for name in told if name not in own], is_channel=False)
+    others = [name for name, owner in told.items() if is_channel and row.owner not in (None, owner)]
+    _note_forgotten(tx, messages, [name for name in told if name not in others], is_channel=is_channel)
+    if others:
+        _note_forgotten(tx, messages, others, is_channel=False)
 
 
 def _note_forgotten(tx: WriteTransaction, messages: Sequence[Any], told: Sequence[str], *, is_channel: bool) -> None:
@@ -250,6 +250,14 @@ def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | Non
     known = select(edit.c.number).where(edit.c.number.in_(whys))  # one may have been replaced by a later word
     rows = [{"url": url, "number": number, "why": whys[number]} for number in tx.execute(known).scalars()]
     insert_new(tx, remote_edit, rows)  # another process may have told them meanwhile
+
+
+def note_edit_known(tx: WriteTransaction, url: str, said: Edit) -> None:
+    """Note that an edit of a channel came from there: to be sent back it could be taken for one of another channel."""
+    numbers = [row.number for row in channels_meant(tx, said)]
+    is_it = edit.c.message_number.is_(None), edit.c.field == said.field, edit.c.done_at == said.done_at
+    found = tx.execute(select(edit.c.number).where(edit.c.channel_number.in_(numbers), *is_it)).scalars()
+    note_edits_sent(tx, url, dict.fromkeys(found))
 
 
 def tell_again(tx: WriteTransaction, url: str) -> None:

@@ -202,6 +202,56 @@ async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_
     desk.orchestrator.registry.close()
 
 
+async def test_sharing_of_a_chat_is_not_taken_for_that_of_what_another_person_said_in_it(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    await kims.log("harbour", "the report", "here it is")
+    shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.push()
+    await lees.pull()
+    await lees.log("harbour", "and my salary?", start=5)
+    await lees.push()
+    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    assert {one["owner"]: one.get("shared_with") for one in sessions} == {"kim": "team", "lee": None}
+
+
+async def test_a_forgotten_message_of_a_shared_chat_goes_everywhere(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    await kims.log("harbour", "the report", "here it is")
+    shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.push()
+    await lees.pull()
+    assert (await elsewhere.run({"operation": "delete", "query": {"soft": False, "matching": "report"}}))["success"]
+    for laptop in laptops:
+        await laptop.pull()
+        assert (await said(laptop.orchestrator)) == {"harbour": ["here it is"]}
+
+
+async def test_a_remembered_sentence_that_was_replaced_holds_on_no_machine(laptops: tuple[Laptop, Laptop]) -> None:
+    lees, desk = laptops
+    desk.token = lees.token
+    [kept] = await remembered(lees, text="we use tabs")
+    await lees.push()
+    await desk.pull()
+    [here] = await remembered(desk)
+    assert here["text"] == kept["text"]
+    await remembered(desk, text="we use spaces", replaces=here["id"])
+    await desk.push()
+    await lees.pull()
+    assert [one["text"] for one in await remembered(lees)] == ["we use spaces"]
+
+
+async def remembered(laptop: Laptop, **query: str) -> list[dict[str, str]]:
+    answer = await laptop.orchestrator.run({"operation": "remember", "query": query})
+    found: list[dict[str, str]] = answer["remembered"]
+    return found
+
+
 @pytest.mark.parametrize("is_sent", [True, False])
 async def test_who_goes_on_in_a_shared_chat_keeps_own_words_when_it_is_forgotten(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], is_sent: bool
