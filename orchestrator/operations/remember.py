@@ -12,11 +12,13 @@ from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, now
+from registry.errors import NotFound
 from registry.ingest.from_tool import ingest_from_tool
 from registry.project import REMEMBERED
 from registry.storage.conversations.message_windows import channel_to_remember_in, remembered
-from registry.storage.conversations.messages import delete_message
+from registry.storage.conversations.messages import delete_message, get_message
 from registry.storage.database import WriteTransaction
+from registry.storage.exchange.edits import DELETED, standing
 from registry.storage.safety.masking import masked
 
 Sentence = Annotated[str, Field(min_length=1, max_length=500)]  # more characters are a conversation
@@ -39,7 +41,7 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
     """Keep a sentence once, take back the one it replaces, and return all that hold."""
     text, project = request.query.text, request.query.project
     if request.query.replaces:
-        delete_message(tx, request.query.replaces)
+        _take_back(tx, request.query.replaces)
     known = [one["text"] for one in remembered(tx, project) if bool(one["project"]) == bool(project)]
     if text and masked(tx, {"text": text})["text"] not in known:
         about = {"title": "Remembered", **({"project": project} if project else {})}
@@ -49,6 +51,15 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
         run.recorder.channel = name
     run.recorder.explain(kept=bool(text), replaced=request.query.replaces)
     return {"remembered": remembered(tx, project)}
+
+
+def _take_back(tx: WriteTransaction, sentence_id: str) -> None:
+    """Delete a sentence here and, by the exchange, elsewhere. Raises NotFound if that is none."""
+    sentence = get_message(tx, sentence_id, include_deleted=True)
+    if sentence.source != REMEMBERED:
+        raise NotFound("No such sentence", f"No sentence {sentence_id!r} is remembered")
+    standing(tx, sentence.channel_number, {DELETED: True}, None, sentence.number)
+    delete_message(tx, sentence.id)
 
 
 class RememberArguments(ToolArguments):
