@@ -18,6 +18,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Ongoing, sync
 from orchestrator.views.figures import stores
+from registry.access import Access
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, NotFound, RegistryError
 from sources.base import Places, Source, is_drift
@@ -78,8 +79,9 @@ class Machine:
         if not self._ongoing.is_running:
             self._start(READERS, Places(Path.home(), os.environ), ExitStack())
 
-    def start_import(self, name: str, content: BinaryIO) -> None:
-        """Start the import of an account's export that was uploaded; InvalidRequest if it is none."""
+    def start_import(self, name: str, content: BinaryIO, access: Access | None) -> None:
+        """Start the import of an account's export that was uploaded, for the person who did; InvalidRequest if it is
+        none."""
         self._refuse_shared("on your own machine: ctxr import FILE")
         if self._ongoing.is_running:
             raise InvalidRequest("A sync is still running.", "Import the file when it has ended.")
@@ -87,11 +89,11 @@ class Machine:
             file = Path(stack.enter_context(TemporaryDirectory())) / (PurePath(name).name or "export")
             with file.open("wb") as copy:
                 copyfileobj(content, copy)
-            self._start(exports_in(file, stack), Places(Path.home(), {}), stack.pop_all())
+            self._start(exports_in(file, stack), Places(Path.home(), {}), stack.pop_all(), access)
 
-    def _start(self, readers: Sequence[Source], places: Places, files: ExitStack) -> None:
+    def _start(self, readers: Sequence[Source], places: Places, files: ExitStack, access: Access | None = None) -> None:
         self._reports, self._error, self._finished_at, self._has_started = {}, None, None, True
-        self._ongoing.start(self._sync(readers, places, files))
+        self._ongoing.start(self._sync(readers, places, files, access))
 
     def _refuse_shared(self, instead: str) -> None:
         if not self._orchestrator.registry.is_embedded:
@@ -100,9 +102,9 @@ class Machine:
     async def close(self) -> None:
         await self._ongoing.close()
 
-    async def _sync(self, readers: Sequence[Source], places: Places, files: ExitStack) -> None:
+    async def _sync(self, readers: Sequence[Source], places: Places, files: ExitStack, access: Access | None) -> None:
         try:
-            for report in await sync(self._orchestrator, readers, places, self._note):
+            for report in await sync(self._orchestrator, readers, places, self._note, access):
                 self._note(report)
         except RegistryError as exc:
             self._error = exc.as_dict()

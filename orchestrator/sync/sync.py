@@ -18,6 +18,7 @@ from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.state import Syncing
 from orchestrator.sync.drain import drain
 from orchestrator.sync.store_report import StoreReport
+from registry.access import Access
 from registry.errors import RegistryError
 from registry.storage.client_stores import list_stores, save_store, seen_sessions, store_as_left
 from registry.storage.conversations.belonging import save_repositories, unknown_repositories
@@ -61,10 +62,15 @@ class Ongoing:
 
 
 async def sync(
-    orchestrator: Orchestrator, readers: Sequence[Source], places: Places, progress: Progress | None = None
+    orchestrator: Orchestrator,
+    readers: Sequence[Source],
+    places: Places,
+    progress: Progress | None = None,
+    access: Access | None = None,
 ) -> list[StoreReport]:
     """Read every store that the readers find, and store what is new. One at a time: a second call waits.
 
+    `access`: whose conversations they are; None: nobody's in particular.
     A store that cannot be read is reported, and does not keep the others from being read.
     """
     async with orchestrator.syncing:
@@ -73,7 +79,7 @@ async def sync(
             report = StoreReport(reader.name, str(store))
             reports.append(report)
             try:
-                await _sync_store(orchestrator, reader, store, report, progress)
+                await _sync_store(orchestrator, reader, store, report, progress, access)
             except RegistryError:
                 raise  # the registry itself: no store can be brought in
             except Exception as exc:  # a mistake of ours must not hide the other stores
@@ -98,7 +104,12 @@ def stores_of(reader: Source, places: Places) -> list[Path]:
 
 
 async def _sync_store(
-    orchestrator: Orchestrator, reader: Source, store: Path, report: StoreReport, progress: Progress | None
+    orchestrator: Orchestrator,
+    reader: Source,
+    store: Path,
+    report: StoreReport,
+    progress: Progress | None,
+    access: Access | None,
 ) -> None:
     """Read a store that has changed. Its stamp is taken before it is read, never after."""
     stamp = await asyncio.to_thread(_stamp_of, reader, store)
@@ -114,7 +125,7 @@ async def _sync_store(
     expected = await asyncio.to_thread(_expected, reader, store, report.seen) if progress else 0
     batches = _batches(_findings(reader, store, seen, report), report, orchestrator)
     while (batch := await _next(batches, orchestrator)) is not None:
-        for stored, new_count in await _stored(orchestrator, batch, report):
+        for stored, new_count in await _stored(orchestrator, batch, report, access):
             read_again.update(one.key for one in stored)
             report.new_messages += new_count
             report.parsed += len(stored)
@@ -139,18 +150,19 @@ async def _next(batches: Iterator[list[FoundSession]], orchestrator: Orchestrato
 
 
 async def _stored(
-    orchestrator: Orchestrator, batch: list[FoundSession], report: StoreReport
+    orchestrator: Orchestrator, batch: list[FoundSession], report: StoreReport, access: Access | None
 ) -> list[tuple[list[FoundSession], int]]:
     """Store a batch and return what could be stored and how many messages were new.
 
     A session that cannot be stored never takes its neighbours with it: they are stored one by one then. Not where the
     registry itself is away.
     """
-    answer = await orchestrator.run(ImportRequest(source=report.source, store=report.path, found=batch), CLIENT)
+    request = ImportRequest(source=report.source, store=report.path, found=batch)
+    answer = await orchestrator.run(request, CLIENT, access=access)
     if answer["success"]:
         return [(batch, answer["new_count"])]
     if len(batch) > 1 and await _is_there(orchestrator):
-        return [stored for one in batch for stored in await _stored(orchestrator, [one], report)]
+        return [stored for one in batch for stored in await _stored(orchestrator, [one], report, access)]
     report.is_complete = False
     error = answer["error"]
     report.skip(Skipped(one.key, error["details"] or error["message"]) for one in batch)

@@ -75,9 +75,9 @@ async def start_sync(machine: Local) -> RedirectResponse:
 
 
 @router.post("/settings/imports")
-async def import_export(machine: Local, file: UploadFile) -> RedirectResponse:
+async def import_export(machine: Local, client: Asking, file: UploadFile) -> RedirectResponse:
     """Import the export of an account; the page shows how it goes."""
-    machine.start_import(file.filename or "", file.file)
+    machine.start_import(file.filename or "", file.file, client.access)
     return see_other("/settings#stores")
 
 
