@@ -44,7 +44,8 @@ ON_BOTH_DATABASES = re.compile(
     | backoffice/test_(channels|conversations|executions|events|found_channels|problems|tokens).*
         (filter|paging|listed|restored|naming|nickname|client_alone|another_process|NOT_FOUND|series_is_divided|passages
         |best_channel|without_any|project_token|revoked|events_tell|which_token|digest|may_not_touch|forgotten)
-    | backoffice/test_owners.*(never_meet|is_shared|shared_chat|erases|zip)
+    | backoffice/test_owners.*(never_meet|is_shared|erases|zip)
+    | backoffice/test_whose_it_is
     | orchestrator/remote/test_two_people.*(another_name_there|own_words)
     | orchestrator/semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)
     | orchestrator/sync/test_sync_copies.*hook_told

@@ -8,7 +8,6 @@ from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
 
-import anyio
 import httpx
 import pytest
 
@@ -96,32 +95,6 @@ async def test_pages_of_the_machine_are_an_admins(hire: Hire) -> None:
     assert "prometheus</th>" not in access
 
 
-async def test_an_export_that_is_uploaded_belongs_to_who_uploaded_it(hire: Hire) -> None:
-    boss, kim = await hire("boss", Level.ADMIN), await hire("kim")
-    said = {"uuid": "a", "sender": "human", "text": "my salary", "created_at": "2026-03-02T10:00:00Z"}
-    chat = {"uuid": "b", "name": "Pay", "created_at": said["created_at"], "updated_at": said["created_at"]}
-    export = BytesIO()
-    with ZipFile(export, "w") as file:
-        file.writestr("conversations.json", json.dumps([{**chat, "chat_messages": [said]}]))
-    sent = await boss.ask("POST", "/settings/imports", files={"file": ("data.zip", export.getvalue())})
-    if "location" not in sent.headers:  # a registry on PostgreSQL takes no file
-        assert "ctxr import FILE" in problem_of(sent)["details"]
-        return
-    with anyio.fail_after(20):
-        while not await boss.sees():  # noqa: ASYNC110
-            await anyio.sleep(0.05)
-    assert await kim.sees() == []
-
-
-async def test_who_may_not_have_the_machine_read_is_told_what_to_do_on_ones_own(hire: Hire) -> None:
-    page = (await (await hire("kim")).ask("GET", "/")).text
-    assert ("ctxr sync" in page, "ctxr install" in page, 'href="/settings"' in page.split("<main")[1]) == (
-        True,
-        True,
-        False,
-    )
-
-
 async def test_what_is_shared_is_read_by_others_and_changed_by_its_owner_alone(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("kims", "the harbour report")
@@ -140,24 +113,6 @@ async def test_what_is_shared_is_read_by_others_and_changed_by_its_owner_alone(h
     await kim.run("share", "kims", **{"with": "nobody"})
     assert "kims" not in await lee.sees()
     assert problem_of(await lee.run("extract", "kims"), 404)
-
-
-@pytest.mark.parametrize("meant", ["basket", "plans", "#1"])
-async def test_what_shall_change_a_shared_chat_changes_none_of_ones_own(hire: Hire, meant: str) -> None:
-    kim, lee = await hire("kim"), await hire("lee")
-    await lee.log("basket-two", "mine")
-    await lee.log("plans-two", "mine, too")
-    await kim.log("basket", "the session expires")
-    await kim.run("tag", "basket", nickname="plans")
-    await kim.run("share", "basket", **{"with": "team"})
-    for answer in (
-        await lee.run("tag", meant, title="hers"),
-        await lee.run("share", meant, **{"with": "team"}),
-        await lee.run("delete", meant, soft=False, owner="lee"),
-    ):
-        assert answer.status_code in (401, 404), answer.text
-    own = [one for one in (await lee.ask("GET", "/bo/channels")).json()["items"] if one["owner"] == "lee"]
-    assert [(one["title"], one.get("shared_with")) for one in own] == [(None, None)] * 2
 
 
 async def test_what_is_shared_with_a_project_is_read_by_tokens_for_it(hire: Hire) -> None:

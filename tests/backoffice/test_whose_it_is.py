@@ -1,0 +1,59 @@
+"""What a person brings in is the person's own, and what a person changes is what was meant."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from zipfile import ZipFile
+
+import anyio
+import pytest
+
+from registry.access import Level
+from tests.backoffice.conftest import Hire, problem_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("meant", ["basket", "plans", "#1"])
+async def test_what_shall_change_a_shared_chat_changes_none_of_ones_own(hire: Hire, meant: str) -> None:
+    kim, lee = await hire("kim"), await hire("lee")
+    await lee.log("basket-two", "mine")
+    await lee.log("plans-two", "mine, too")
+    await kim.log("basket", "the session expires")
+    await kim.run("tag", "basket", nickname="plans")
+    await kim.run("share", "basket", **{"with": "team"})
+    for answer in (
+        await lee.run("tag", meant, title="hers"),
+        await lee.run("share", meant, **{"with": "team"}),
+        await lee.run("delete", meant, soft=False, owner="lee"),
+    ):
+        assert answer.status_code in (401, 404), answer.text
+    own = [one for one in (await lee.ask("GET", "/bo/channels")).json()["items"] if one["owner"] == "lee"]
+    assert [(one["title"], one.get("shared_with")) for one in own] == [(None, None)] * 2
+
+
+async def test_an_export_that_is_uploaded_belongs_to_who_uploaded_it(hire: Hire) -> None:
+    boss, kim = await hire("boss", Level.ADMIN), await hire("kim")
+    said = {"uuid": "a", "sender": "human", "text": "my salary", "created_at": "2026-03-02T10:00:00Z"}
+    chat = {"uuid": "b", "name": "Pay", "created_at": said["created_at"], "updated_at": said["created_at"]}
+    export = BytesIO()
+    with ZipFile(export, "w") as file:
+        file.writestr("conversations.json", json.dumps([{**chat, "chat_messages": [said]}]))
+    sent = await boss.ask("POST", "/settings/imports", files={"file": ("data.zip", export.getvalue())})
+    if "location" not in sent.headers:  # a registry on PostgreSQL takes no file
+        assert "ctxr import FILE" in problem_of(sent)["details"]
+        return
+    with anyio.fail_after(20):
+        while not await boss.sees():  # noqa: ASYNC110
+            await anyio.sleep(0.05)
+    assert await kim.sees() == []
+
+
+async def test_who_may_not_have_the_machine_read_is_told_what_to_do_on_ones_own(hire: Hire) -> None:
+    page = (await (await hire("kim")).ask("GET", "/")).text
+    assert ("ctxr sync" in page, "ctxr install" in page, 'href="/settings"' in page.split("<main")[1]) == (
+        True,
+        True,
+        False,
+    )
